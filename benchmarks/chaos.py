@@ -1,15 +1,17 @@
-"""Goals in a row with random faults, on a simulated robot: what moves, how each goal ends, and what the nodes hold.
+"""Goals in a row with random faults, on a simulated robot: its motion, the end of each goal, and the nodes' resources.
 
 python benchmarks/chaos.py [--goals 1000] [--faults 0.24] [--seed 0] [--minutes 50]
 
-Needs ROS 2 with nav2_msgs and the built workspace, sourced, and a middleware that speaks over the loopback; `unshare`
-and `ip` with the rights of root for the fault "network", which is left out otherwise. A part of the goals meets a
-fault: a node, the navigation server or the rest of the robot is killed and started again, the emergency stop is
-pressed and released, the goal is canceled, /clock stands still, or the loopback is gone for 5 s; before the goal is
-accepted, while it is decided, while the base drives, or while the arm moves. The table says how long the base moved
-after what stops it, how goals ended, and what the nodes held; Ctrl-C prints it for what there is. It ends with 1 where
-the base moved for longer than it may, where a goal did not end, ended without a reason, or was given up by the agent,
-or where memory or files of a node grow.
+Needs ROS 2 with nav2_msgs and the built workspace, sourced, and a middleware that works over the loopback. The fault
+"network" needs `unshare` and `ip` with root rights; without them it is left out.
+
+Some goals meet a fault, in one of these phases: before the goal is accepted, during a decision, while the base drives,
+or while the arm moves. The faults: a node, the navigation server or the rest of the robot is killed and restarted; the
+emergency stop is pressed and released; the goal is canceled; /clock stands still; the loopback is gone for 5 s.
+
+The table shows how long the base moved after each fault, how goals ended, and the nodes' resources; Ctrl-C prints it
+early. The script exits with 1 if the base moved for too long, if a goal did not end, ended without a reason, or was
+given up by the agent, or if a node's memory or open files grow.
 """
 
 from __future__ import annotations
@@ -56,55 +58,55 @@ from robot_servers import House, StateFile  # noqa: E402
 
 THINGS = {"apple": "apple", "pudding": "pudding", "cup": "mug"}
 PLACES = ("coffee table", "kitchen table", "kitchen counter")
-#: Instructions that take a second; the others take two to four.
+#: Instructions that take a second; others take two to four.
 SHORT = ("Turn on the table lamp", "Open the fridge", "Close the fridge")
-#: Share of the short ones.
+#: Share of short instructions.
 OFTEN = 0.85
 PROCESSES = ("robot", "navigation", "watchdog", "robot_bridge", "planner", "inference")
 NAMES = {"planner": "reactree_planner"}
 PHASES = ("sent", "deciding", "driving", "manipulating")
 FAULTS = ("stop", "cancel", "clock", "network", *(f"kill {name}" for name in PROCESSES))
-#: Longest time from a fault to the base's standstill, in seconds: what is silent is noticed after 1.5 s.
+#: Longest time from a fault to the base's standstill, in seconds; silence is noticed after 1.5 s.
 STILL_WITHIN = defaultdict(lambda: 1.0, {"nothing": 0.3, "kill robot_bridge": 3.0, "kill planner": 3.0})
-#: The same where the network was gone, from when it was back: requests are sent again by the middleware.
+#: The same after a lost network, from its return: the middleware sends requests again.
 STILL_AFTER_NETWORK = 3.0
-#: Longest wait for a goal to end, or for a node to be there, in seconds.
+#: Longest wait for a goal to end, or for a node to start, in seconds.
 BOUND = 90.0
-#: Metres per second of the simulated base, seconds of a movement of its arm, and of a decision.
+#: Speed of the simulated base in metres per second, seconds of an arm movement, seconds of a decision.
 SPEED, ARM, DECISION = "20.0", "0.15", "0.02"
-#: How many of its last lines each process shows after a violation.
+#: Number of last log lines per process shown after a violation.
 LAST_LINES = 15
-#: How long the base is watched after the time within which it may come to a standstill, in seconds.
+#: How long to watch the base after its time to come to a standstill, in seconds.
 WATCH = 0.5
-#: For how long the loopback is gone, in seconds.
+#: How long the loopback is gone, in seconds.
 GONE = 5.0
-#: From how many goals in one life on growth is a violation, in kB for each goal; the first goals warm a node up.
+#: Goals in one life from which growth is a violation; goals of a node's warm-up; most growth in kB per goal.
 LONG_LIFE, WARM, GROWTH = 100, 20, 20.0
 IN_NAMESPACE = "--in-namespace"
 
 
 class Base:
-    """Where the simulated base is and when it moved last, by the robot's own file: seen also without a network."""
+    """The simulated base's position and last motion, from the robot's own file: works without a network."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
 
     @property
     def moved_at(self) -> float:
-        """When it moved last, in seconds of the monotonic clock, which is the same for all processes."""
+        """Time of the last motion, in seconds of the monotonic clock, which all processes share."""
         return float(self._file.read().get("moved_at", 0.0))
 
     @property
     def metres(self) -> float:
-        """How far it has driven."""
+        """The distance driven."""
         return float(self._file.read().get("metres", 0.0))
 
     def instruction(self, random: random.Random, *, arm: bool) -> str:
-        """Choose what is asked for; what the robot is to bring is not there yet, and is what it holds, if anything.
+        """Choose an instruction; a thing to bring is not in place yet, and is the held one, if any.
 
         Args:
-            random: Chooses.
-            arm: Whether the arm has to move for it.
+            random: Random generator.
+            arm: Whether the arm must move for it.
         """
         state, places = self._file.read(), House().places
         if not state["held"] and not arm and random.random() < OFTEN:
@@ -117,17 +119,17 @@ class Base:
 
 
 class Held:
-    """What processes held over their lives: memory in kB and file descriptors, after each goal."""
+    """The processes' resources over their lives: memory in kB and file descriptors, after each goal."""
 
     def __init__(self) -> None:
         self.lives: dict[str, list[list[tuple[int, int, int]]]] = defaultdict(list)
 
     def begin(self, name: str) -> None:
-        """A process has begun to live."""
+        """Record the start of a process."""
         self.lives[name].append([])
 
     def note(self, name: str, pid: int, goal: int) -> None:
-        """Note what a process holds after a goal."""
+        """Record a process's resources after a goal."""
         folder = Path(f"/proc/{pid}")
         status = (folder / "status").read_text()
         self.lives[name][-1].append(
@@ -139,7 +141,7 @@ class Held:
         return max(self.lives[name], key=len, default=[])
 
     def slope(self, name: str) -> float | None:
-        """Return by how many kB a goal a process grew over its longest life; None where that was too short."""
+        """Return a process's growth over its longest life, in kB per goal; None if that life was too short."""
         life = self.longest(name)
         if len(life) < LONG_LIFE:
             return None
@@ -150,7 +152,7 @@ class Held:
     def lines(self) -> list[str]:
         """Return a line for each process."""
         lines = [
-            f"{'process':<14} {'lives':>5} {'longest':>7}  {'first: MB, files':<17} {'last: MB, files':<17} kB a goal"
+            f"{'process':<14} {'lives':>5} {'longest':>7}  {'first: MB, files':<17} {'last: MB, files':<17} kB per goal"
         ]
         for name in PROCESSES:
             life, slope = self.longest(name), self.slope(name)
@@ -160,22 +162,22 @@ class Held:
         return lines
 
     def violations(self) -> list[str]:
-        """Say which processes grow."""
+        """Return the processes that grow."""
         found = []
         for name in PROCESSES:
             slope, life = self.slope(name), self.longest(name)
             if slope is not None and slope > GROWTH:
-                found.append(f"{name} grows by {slope:.1f} kB a goal, may {GROWTH:g}")
+                found.append(f"{name} grows by {slope:.1f} kB per goal, allowed are {GROWTH:g}")
             if slope is not None and life[-1][2] > life[WARM][2] + 3:
                 found.append(f"{name} has {life[-1][2]} files open after {len(life)} goals, {life[WARM][2]} before")
         return found
 
 
 class Deck:
-    """Faults with their phases, shuffled: each comes as often as any other.
+    """Faults with their phases, shuffled; each comes equally often.
 
     Args:
-        random: Shuffles.
+        random: Random generator.
         faults: Kinds of fault.
     """
 
@@ -191,19 +193,19 @@ class Deck:
         return self._left.pop()
 
     def give_back(self, card: tuple[str, str]) -> None:
-        """Put a fault back whose phase did not come."""
+        """Put a fault back if its phase did not occur."""
         self._left.insert(self._random.randrange(len(self._left) + 1), card)
 
 
 class Chaos:
-    """The robot, the nodes, and what is done to them.
+    """The robot, the nodes, and the faults done to them.
 
     Args:
         domain: ROS domain.
-        seed: Of everything that is random.
-        share: Of the goals that meet a fault.
+        seed: Seed of all random choices.
+        share: Share of goals that meet a fault.
         faults: Kinds of fault.
-        folder: For the state of the simulated robot.
+        folder: Folder for the simulated robot's state.
         asked: Signals that ask for an end.
     """
 
@@ -222,8 +224,8 @@ class Chaos:
         self._clock = self._node.create_publisher(Clock, "/clock", 10)
         self._ticking, self._ticked_at = True, 0.0
         self._lives = Lives(self._node)
-        self._said: list[str] = []  # of the goal that runs: decisions and what came of skills
-        self._skills = 0  # how many of its skills have ended
+        self._said: list[str] = []  # of the current goal: decisions and results of skills
+        self._skills = 0  # number of its skills that have ended
         self._node.create_subscription(Decision, "/reactree_planner/decisions", self._hear_decision, 100)
         self._node.create_subscription(SkillEnded, "/robot_bridge/skill_ended", self._hear_skill, 10)
         self._state = folder / "robot.json"
@@ -262,7 +264,7 @@ class Chaos:
         self.processes[name] = self._started.start(*command, *clock)
 
     def bring_up(self, name: str) -> None:
-        """Wait until a process lives; bring it to its active state where it has one."""
+        """Wait until a process is up; activate it if it is a lifecycle node."""
         pid, full = self.processes[name].pid, f"/{NAMES.get(name, name)}"
         self.until(lambda: any(said.pid == pid for said in self._lives.living(full)), f"{name} lives")
         while name in ("robot_bridge", "inference"):
@@ -278,7 +280,7 @@ class Chaos:
         if name not in self._clients:
             self._clients[name] = self._node.create_client(kind, name)
         client = self._clients[name]
-        self.until(client.service_is_ready, f"{name} is there")
+        self.until(client.service_is_ready, f"{name} is up")
         answer = client.call_async(request)
         if self.until(answer.done, "", 2.0):
             return answer.result()
@@ -292,7 +294,7 @@ class Chaos:
     # ------------------------------------------------------------------ time
 
     def until(self, done: Callable[[], object], what: str, bound: float = BOUND) -> bool:
-        """Spin until something is so; returns whether it was within the bound."""
+        """Spin until a condition holds; return whether it held in time."""
         end = time.monotonic() + bound
         while not done():
             if self._asked:
@@ -305,7 +307,7 @@ class Chaos:
         return True
 
     def step(self) -> None:
-        """Spin once; /clock goes on where it is not halted."""
+        """Spin once; /clock advances unless it is halted."""
         now = time.monotonic()
         if self._ticking and now - self._ticked_at > 0.02:
             self._ticked_at, stamp = now, time.time_ns()
@@ -319,7 +321,7 @@ class Chaos:
         """Spin for so many seconds."""
         self.until(lambda: False, "", seconds)
 
-    # ------------------------------------------------------------------ what is heard
+    # ------------------------------------------------------------------ received messages
 
     def _hear_decision(self, msg: Decision) -> None:
         self._said.append(f"{'refused: ' if msg.reason else ''}{msg.text}")
@@ -329,7 +331,7 @@ class Chaos:
         self._said.append(f"    {msg.observation.text} {msg.message}")
 
     def _under_way(self, server: str) -> bool:
-        """Whether the bridge has a goal under way on a server."""
+        """Return whether the bridge has a goal in progress on a server."""
         service = f"/{server}/_action/cancel_goal"
         return any(
             goal.cancel_service == service for said in self._lives.living("/robot_bridge") for goal in said.goals
@@ -338,7 +340,7 @@ class Chaos:
     # ------------------------------------------------------------------ one goal
 
     def goal(self, number: int) -> None:
-        """Send a goal, perhaps strike, and see how it ends and when the base stands."""
+        """Send a goal, perhaps with a fault, and observe its end and the base's standstill."""
         card = self._deck.draw() if self._random.random() < self._share else ("nothing", "")
         goal = Goal(self, self._client, self.base.instruction(self._random, arm=card[1] == "manipulating"))
         self._said, self._skills, found = [goal.instruction], 0, len(self.violations)
@@ -357,7 +359,7 @@ class Chaos:
         self._note(number, self.violations[found:])
 
     def _note(self, number: int, violations: Sequence[str]) -> None:
-        """Note what processes hold after a goal, and show what they said last where something was wrong."""
+        """Record the processes' resources after a goal, and show their last log lines after a violation."""
         for name, process in self.processes.items():
             self.held.note(name, process.pid, number)
             if violations:
@@ -366,7 +368,7 @@ class Chaos:
             print(f"VIOLATION {violation}", flush=True)
 
     def _comes(self, phase: str, goal: Goal) -> bool:
-        """Wait for a phase of a goal, and a random while in it; returns False where it does not come."""
+        """Wait for a phase of a goal, and a random time in it; return False if it does not occur."""
         if phase == "sent":
             return True
         self.until(lambda: goal.accepted or goal.ended, "the goal is answered")
@@ -383,7 +385,7 @@ class Chaos:
         return not goal.ended
 
     def _strike(self, where: str, fault: str, goal: Goal) -> None:
-        """Do what a fault is, see the base stand where it has to, and mend it."""
+        """Cause a fault, wait for the base to stand still if it must, and repair the fault."""
         since = time.monotonic()
         if fault == "stop":
             self._button.publish(Bool(data=True))
@@ -400,7 +402,7 @@ class Chaos:
             self._kill_and_start(where, fault, fault.removeprefix("kill "), since)
 
     def _halt_clock(self, where: str, goal: Goal) -> None:
-        """Halt /clock; in half of the cases the goal is canceled while it stands."""
+        """Halt /clock; in half of the cases cancel the goal meanwhile."""
         self._ticking = False
         self.pass_time(self._random.uniform(0.2, 1.0))
         if self._random.random() < 0.5:
@@ -410,7 +412,7 @@ class Chaos:
         self._ticking = True
 
     def _take_network(self, goal: Goal) -> None:
-        """Take the loopback down and up again; in half of the cases the goal is canceled meanwhile."""
+        """Take the loopback down and up again; in half of the cases cancel the goal meanwhile."""
         until = time.monotonic() + GONE
         _loopback("down")
         if self._random.random() < 0.5:
@@ -420,7 +422,7 @@ class Chaos:
         _loopback("up")
 
     def _kill_and_start(self, where: str, fault: str, name: str, since: float) -> None:
-        """Kill a process and start it again, at once or later; a new bridge finds the house as it was at first."""
+        """Kill a process and restart it, at once or later; a new bridge finds the house in its initial state."""
         self._kill(name)
         stops = name in ("robot_bridge", "planner", "navigation")
         at_once = name != "navigation" and self._random.random() < 0.5
@@ -435,7 +437,7 @@ class Chaos:
         self.bring_up(name)
 
     def _see_end(self, where: str, fault: str, goal: Goal) -> None:
-        """See how a goal ends, and that the base stands then."""
+        """Observe how a goal ends, and that the base stands still then."""
         if not self.until(lambda: goal.ended, "", BOUND):
             self.violations.append(f"{where}: '{goal.instruction}' has not ended within {BOUND:g} s: {self._said}")
             goal.cancel()
@@ -456,10 +458,10 @@ class Chaos:
             print("\n".join(self._said), flush=True)
 
     def _see_it_stand(self, where: str, fault: str, since: float, bound: float | None = None) -> None:
-        """Watch the base after something that ends its motion; note how long it went on."""
+        """Watch the base after something that must stop it; record how long it moved."""
         bound = STILL_WITHIN[fault] if bound is None else bound
         end = since + bound + WATCH
-        # After an end it is enough that it has stood for a while; after a fault something may yet set it going.
+        # After an end, a short standstill is enough; after a fault the base might start again.
         quick = fault == "end"
         self.until(
             lambda: quick and time.monotonic() - max(since, self.base.moved_at) > bound, "", end - time.monotonic()
@@ -467,7 +469,7 @@ class Chaos:
         moved = max(0.0, self.base.moved_at - since)
         self.still[fault].append(moved)
         if moved > bound:
-            self.violations.append(f"{where}: the base moved for {moved:.2f} s after {fault}, may {bound:g} s")
+            self.violations.append(f"{where}: the base moved for {moved:.2f} s after {fault}, allowed are {bound:g} s")
 
     def close(self) -> None:
         """End everything."""
@@ -479,7 +481,7 @@ class Chaos:
     # ------------------------------------------------------------------ the table
 
     def table(self, goals: int, minutes: float) -> str:
-        """Return what came of it."""
+        """Return the table of results."""
         lines = [f"{goals} goals in {minutes:.1f} min; the base drove {self.base.metres:.0f} m", ""]
         lines.append(f"{'fault':<18} {'goals':>5}  {'sent/deciding/driving/manipulating':<34}  ends")
         for fault in ("nothing", *FAULTS):
@@ -494,10 +496,10 @@ class Chaos:
 
 
 class Goal:
-    """A goal, sent as a client does that sends it until it is accepted.
+    """A goal, sent like a client that repeats it until it is accepted.
 
     Attributes:
-        instruction: What it is.
+        instruction: The instruction.
         accepted: Whether it was accepted.
     """
 
@@ -527,14 +529,14 @@ class Goal:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended; where nobody answered it is sent again."""
+        """Whether it has ended; if nobody answered, it is sent again."""
         if not self.accepted and time.monotonic() - self._sent_at > 3.0 and self._client.server_is_ready():
             self._send()
         return self._asked is not None and self._asked.done()
 
     @property
     def result(self) -> Any:
-        """What came of it."""
+        """The result."""
         return self._asked.result().result
 
     def cancel(self) -> None:
@@ -551,7 +553,7 @@ def _loopback(state: str) -> None:
 
 
 def _in_a_namespace(arguments: list[str]) -> None:
-    """Run the script in a network namespace of its own, where that is allowed; otherwise return."""
+    """Run the script in its own network namespace if that is allowed; otherwise return."""
     tools = shutil.which("unshare") and shutil.which("ip")
     try_it = ("unshare", "-n", "ip", "link", "set", "lo", "up")
     if tools and subprocess.run(try_it, check=False, capture_output=True).returncode == 0:
@@ -563,7 +565,7 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--goals", type=int, default=1000)
-    parser.add_argument("--faults", type=float, default=0.24, help="share of the goals that meet a fault")
+    parser.add_argument("--faults", type=float, default=0.24, help="share of goals that meet a fault")
     parser.add_argument("--only", default="", help="the only kind of fault, one of: " + ", ".join(FAULTS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")

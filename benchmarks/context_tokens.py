@@ -1,26 +1,25 @@
-"""How many tokens of a run's own trajectory stand in the context: ReAcTree and HiAgent's chunking against ReAct.
+"""Tokens of a run's own trajectory in the context: ReAcTree and HiAgent's chunking against ReAct.
 
     python benchmarks/context_tokens.py --recordings FOLDER [--cl100k]
 
-Reads the recorded runs `react`, `react_wm`, `reactree` and `reactree_wm` of FOLDER (`<variant>.jsonl`). Counted is the
+Reads the recorded runs `react`, `react_wm`, `reactree` and `reactree_wm` of FOLDER (`<variant>.jsonl`). It counts the
 context within the trial (HiAgent, section 4.1: context efficiency): task, starting observation, decisions and
-observations as they stand in the prompt before each decision, without system text and examples, which do not change.
-Of each run the mean over its decisions and the peak; then the mean of both over the runs, and their ratio.
+observations in the prompt before each decision. System text and examples do not change and are left out. For each run
+it takes the mean over its decisions and the peak, then the mean of both over the runs, and their ratio.
 
-- tree: the recorded reactree runs against the recorded react runs of the same tasks, as they were recorded: each agent
-  node has a context of its own. They are different trajectories.
-- chunks: actions and observations of one recorded reactree run in the order in which they happened, in one context.
-  "everything" keeps all of them (ReAct's way, the paper's STANDARD), "chunked" is HiAgent's working memory with the
-  agent nodes that act as subgoals; the same trajectory twice, and a decision is an action. No language model is at
-  hand: a summary is the last observation of the chunk and whether the agent node ended in `done`. Nothing is
-  retrieved. "chunked, no summary" has the last observation alone (the paper's w/o OS), "subgoals, nothing hidden" is
-  the paper's task decomposition (section 5.3).
-- chunks of react: the same with the recorded react runs; they know no subgoals, so a new one is taken to begin after
-  each pick up and each put down that was carried out. Its text is the action that ends it.
+- tree: the recorded reactree runs against the recorded react runs of the same tasks. Each agent node has its own
+  context. The trajectories differ.
+- chunks: actions and observations of one recorded reactree run in temporal order, in one context, kept in several ways.
+  A decision is an action. "everything" keeps all of them (ReAct's way, the paper's STANDARD). "chunked" is HiAgent's
+  working memory, with acting agent nodes as subgoals. No language model is used: a summary is the last observation of
+  the chunk, and whether the agent node ended in `done`. Nothing is retrieved. "chunked, no summary" keeps only the last
+  observation (the paper's w/o OS). "subgoals, nothing hidden" is the paper's task decomposition (section 5.3).
+- chunks of react: the same with the recorded react runs. They have no subgoals, so a new one begins after each
+  successful pick up or put down. Its text is the action that ends it.
 
-Tokens are counted line by line by the package's own rule (`approximate_tokens`, 1.00 times cl100k_base over these
-texts), or, with --cl100k, by the tokenizer of the paper's GPT-4: tiktoken is needed, and, where there is no network,
-TIKTOKEN_CACHE_DIR with its file (the package litellm brings it along).
+The package's own rule counts tokens line by line (`approximate_tokens`, 1.00 times cl100k_base over these texts). With
+--cl100k, the tokenizer of the paper's GPT-4 counts them. It needs tiktoken and, without a network, TIKTOKEN_CACHE_DIR
+with its file (the package litellm contains it).
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.agent.turns import Said, Turn
 from reactree_ros.lab.planners.hiagent.chunks import Chunk, Element, Pair, Subgoal, as_turns, chunked, last_observation
 from reactree_ros.lab.recordings import RecordedRun, load_recording
-from reactree_ros.memory.episodic import approximate_tokens
 
 VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
 CLAIM = "HiAgent, table 1: 64.98% of STANDARD's context, 35.02% less (49.99% to 73.58% by task; decomposition: 112.8%)"
 Count = Callable[[str], int]
-#: A subgoal, whether it was met, and what was done for it.
+#: A subgoal, whether it was reached, and its actions.
 Part = tuple[str, bool, list[Pair]]
 
 
 def counter(*, cl100k: bool) -> Count:
-    """Count the tokens of a text as the sum over its lines."""
+    """Return a counter that sums the tokens of a text's lines."""
     count: Count = approximate_tokens
     if cl100k:
         import tiktoken
@@ -60,12 +59,12 @@ def counter(*, cl100k: bool) -> Count:
 
 
 def tokens_of(turns: Iterable[Turn], count: Count) -> int:
-    """Tokens of turns as they stand in a prompt, each on lines of its own."""
+    """Tokens of turns in a prompt, each on its own lines."""
     return sum(count(f"{turn.text}\n") for turn in turns)
 
 
 def recorded_contexts(run: RecordedRun, count: Count) -> Iterator[int]:
-    """Tokens of an agent node's own text before each of its decisions, as recorded."""
+    """Tokens of an agent node's recorded text before each of its decisions."""
     for node in run.nodes:
         tokens = 0
         for turn in node.transcript.turns:
@@ -75,7 +74,7 @@ def recorded_contexts(run: RecordedRun, count: Count) -> Iterator[int]:
 
 
 def pairs_of(transcript: Transcript) -> list[Pair]:
-    """What was done and seen; thoughts are left out."""
+    """Actions and observations, without thoughts."""
     return [Pair(skill, saw.text) for skill, saw in transcript.acts if saw.text]
 
 
@@ -91,7 +90,7 @@ def by_agent_nodes(run: RecordedRun) -> list[Part]:
 
 
 def by_things(run: RecordedRun) -> list[Part]:
-    """Cut a flat trajectory after each pick up and each put down that was carried out."""
+    """Cut a flat trajectory after each successful pick up and put down."""
     parts: list[Part] = []
     pairs: list[Pair] = []
     for pair in (pair for node in run.nodes for pair in pairs_of(node.transcript)):
@@ -103,7 +102,7 @@ def by_things(run: RecordedRun) -> list[Part]:
 
 
 def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) -> Iterator[int]:
-    """Tokens of the context before each action of a trajectory, kept in one of the ways."""
+    """Tokens of the context before each action of a trajectory, for one way of keeping it."""
     first = run.nodes[0].transcript
     head = tokens_of(first.turns[:2], count)
     met = iter([met for _, met, _ in parts])
@@ -134,7 +133,7 @@ def mean_and_peak(runs: Iterable[Iterable[int]]) -> tuple[float, float]:
 
 
 def compare(title: str, against: tuple[str, tuple[float, float]], *others: tuple[str, tuple[float, float]]) -> None:
-    """Print mean and peak, and their ratios to what is compared with."""
+    """Print mean and peak, and their ratios to the reference."""
     print(f"\n{title}")
     name, (mean, peak) = against
     print(f"  {name:26} mean {mean:7.0f}          peak {peak:7.0f}")
@@ -169,7 +168,7 @@ def main() -> None:
             ]
             number = statistics.fmean(len(parts) for _, parts in cuts)
             where = "agent nodes" if cut is by_agent_nodes else "things picked up and put down"
-            compare(f"chunks: {name} by {where} ({number:.1f} a run), tokens per action", *rows)
+            compare(f"chunks: {name} by {where} ({number:.1f} per run), tokens per action", *rows)
 
 
 if __name__ == "__main__":

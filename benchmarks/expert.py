@@ -1,4 +1,4 @@
-"""How far the rule-based expert gets: GSR, SSR and steps, with every miss.
+"""Results of the rule-based expert: GSR, SSR and steps, with every miss.
 
 python benchmarks/expert.py --tasks TASKS.json
 python benchmarks/expert.py --houses 200
@@ -19,7 +19,7 @@ from reactree_ros.planners.spec import planner
 
 
 def run_task(task: Task, *, recall: bool, flat: bool) -> EpisodeResult:
-    """Carry out a task from its instruction alone."""
+    """Carry out a task from its instruction only."""
     name = f"{'react' if flat else 'reactree'}{'_wm' if recall else ''}"
     world = SymbolicWorld(task)
     return Episode(
@@ -28,7 +28,7 @@ def run_task(task: Task, *, recall: bool, flat: bool) -> EpisodeResult:
 
 
 def houses(count: int) -> Iterator[Task]:
-    """Generate houses of 3 to 8 rooms, one task each, of the five types in turn."""
+    """Generate houses of 3 to 8 rooms with one task each, in turn of the five types."""
     for seed in range(count):
         yield parse_tasks(generate_house(seed=seed, rooms=3 + seed % 6, tasks=5)[seed % 5])[0]
 

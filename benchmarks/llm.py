@@ -1,28 +1,28 @@
-"""Decisions from a real engine: one request with a grammar against rounds, a choice, `guidance`, and raw clients.
+"""Decisions of a real engine: one request with a grammar against rounds, a choice, `guidance`, and raw clients.
 
     python benchmarks/llm.py --data ../shared/data/wah_nl [--guidance PYTHON]
 
-The model is tiny and random, the prompts are recorded ones (`--nodes` agent nodes of different tasks, each with
-examples of other tasks up to `--examples` tokens). A random model would always say the same kind of decision, so every
-way is steered to the recorded kind, and a thought or subgoal line is as many tokens long as the recorded one; the skill
-is the model's own choice among all that are available. Each way has a prefix cache that is cold at the start: a mark at
-the beginning of every prompt makes it so.
+The model is tiny and random. The prompts are recorded ones: `--nodes` agent nodes of different tasks, each with
+examples of other tasks up to `--examples` tokens. A random model would always choose the same kind of decision, so each
+way is steered to the recorded kind. A thought or subgoal line has as many tokens as the recorded one. The model itself
+chooses the skill among all available ones. Each way starts with a cold prefix cache, because a mark begins every
+prompt.
 
 - one request: (a), the grammar of the whole decision.
 - rounds: (b), the authors' way: select the kind, then generate or select.
 - choice: (c), one of the available skills, whatever was recorded.
-- guidance: the authors' library and calls, through transformers, in the interpreter given (which has `guidance`,
-  `transformers` and torch; it cannot live beside vLLM). It answers one agent node after the other.
+- guidance: the authors' library and calls, through transformers, in the given interpreter (with `guidance`,
+  `transformers` and torch; it cannot be installed with vLLM). It answers one agent node after the other.
 - 1 at once, 32 at once: planners that ask at the same time, each for its own agent node.
-- computed: prompt tokens per decision that no cache served; cached: share of the prompt tokens that a cache served in
-  all decisions of an agent node but its first.
-- grammar alone: the same cached prompt and 8 output tokens, with a grammar that is new each time and without one.
-- transformers: the engine of that name in this process; 8 prompts that it knows, answered together and one after the
-  other, 40 tokens each. The model is so small that the states of long prompts weigh more than its weights.
-- raw clients: 32 tasks of one asyncio loop that send the same requests with the openai package; in turns with ours,
-  with prompts that are in the cache already, so that as little as possible hides what our layer costs.
+- computed: prompt tokens per decision without cache. cached: share of prompt tokens from a cache, over all decisions of
+  an agent node except its first.
+- grammar alone: the same cached prompt and 8 output tokens, with a new grammar each time and without one.
+- transformers: the engine of that name in this process; 8 known prompts, answered together and one after the other, 40
+  tokens each. The model is so small that the states of long prompts outweigh its weights.
+- raw clients: 32 tasks of one asyncio loop that send the same requests with the openai package, alternating with ours.
+  Their prompts are cached, so that little hides the cost of our layer.
 
-Needs the engine (`make bench-llm`). Seconds, medians where not said otherwise.
+Needs the engine (`make bench-llm`). In seconds, medians unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from typing import Any
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import parse_transcript
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.household.household import WAH_NL
@@ -57,20 +58,20 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.llm.transformers_engine import TransformersEngine
-from reactree_ros.memory.episodic import TOKEN_LIMIT, approximate_tokens
+from reactree_ros.memory.port import TOKEN_LIMIT
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
 from tiny import TinyServer, make_tiny_model
 
 AT_ONCE = 32
-WARM = f"one request {AT_ONCE}"  # the mark of a way whose prompts are in the cache already
-LONGEST = 8  # decisions of an agent node
+WARM = f"one request {AT_ONCE}"  # the mark of a way whose prompts are already cached
+LONGEST = 8  # most decisions of an agent node
 KINDS = ("Think", "Act", "Expand")
 
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """A decision of a recording: what stood before it, what was said, what could have been done."""
+    """A recorded decision: its prompt, its text, and the available skills."""
 
     turns: tuple[Turn, ...]
     said: str
@@ -82,12 +83,12 @@ class Recorded:
 
     @property
     def line_tokens(self) -> int:
-        """Tokens of what is free in the decision."""
+        """Number of tokens in the free part of the decision."""
         return approximate_tokens(self.said.rpartition("subgoals: ")[2].removeprefix("Think: "))
 
 
 def recorded_nodes(data: Path, count: int, tokens: int) -> list[list[Recorded]]:
-    """One agent node of each of some tasks, with its first decisions; every other one expands in the end."""
+    """One agent node each of some tasks, with its first decisions; every other one ends with an expansion."""
     tasks = {task.task_id: task for task in load_tasks(data / "tasks.json")}
     lines = [json.loads(line) for line in (data / "trajectories" / "reactree_wm.jsonl").open(encoding="utf-8")]
     chosen: dict[int, str] = {}
@@ -119,7 +120,7 @@ def decisions(start: Told, text: str, skills: tuple[str, ...]) -> Iterator[Recor
 
 
 class Steered(OpenAIEngine):
-    """Says the recorded kind of decision, as long as the recorded one; the prompt's id says which that is."""
+    """Makes a decision of the recorded kind and length; the prompt's id says which decision that is."""
 
     async def generate(self, generation: Generation) -> Generated:
         kind, tokens = generation.id.split()
@@ -132,11 +133,11 @@ class Steered(OpenAIEngine):
         elif constraint is not None and f"{kind}:" in constraint.value:
             constraint, longest = Constraint(constraint.kind, [f"{kind}:"]), 16
         generated = await super().generate(dataclasses.replace(generation, constraint=constraint, max_tokens=longest))
-        return dataclasses.replace(generated, finish_reason="stop")  # where it was cut, it was meant to be
+        return dataclasses.replace(generated, finish_reason="stop")  # truncation was intended
 
 
 def steered(regex: str, kind: str) -> str:
-    """The regular expression of a decision with one kind of decision left."""
+    """The regular expression of a decision, reduced to one kind."""
     kinds = re.split(r"\|(?=Act: \(\?:|Expand:\\n)", regex.removeprefix("(?:").removesuffix(")\\n?"))
     (chosen,) = (one for one in kinds if one.startswith(f"{kind}:"))
     return f"{chosen}\\n?"
@@ -144,7 +145,7 @@ def steered(regex: str, kind: str) -> str:
 
 @dataclasses.dataclass
 class Measured:
-    """What one way took."""
+    """The measurements of one way."""
 
     seconds: float
     latencies: list[list[float]]  # by planner, by decision
@@ -207,7 +208,7 @@ def model_for(url: str, method: Method | None, at_most: int = AT_ONCE) -> FairQu
 
 
 async def raw(url: str, nodes: Sequence[Sequence[Recorded]], mark: str) -> Measured:
-    """The requests of way (a), sent as the openai package sends them."""
+    """The requests of way (a), sent with the openai package."""
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(base_url=url, api_key="none", timeout=600)
@@ -236,7 +237,7 @@ async def raw(url: str, nodes: Sequence[Sequence[Recorded]], mark: str) -> Measu
 
 
 def guidance(python: str, folder: Path, nodes: Sequence[Sequence[Recorded]]) -> tuple[float, float, float]:
-    """Decisions a second, computed prompt tokens a decision, cached share, of guidance."""
+    """Results of guidance: decisions per second, computed prompt tokens per decision, cached share."""
     script = Path(__file__).with_name("llm_guidance.py")
     lines = [
         [
@@ -262,7 +263,7 @@ def guidance(python: str, folder: Path, nodes: Sequence[Sequence[Recorded]]) -> 
 
 
 async def grammar_alone(url: str, turns: tuple[Turn, ...], skills: int, times: int = 15) -> tuple[float, float]:
-    """Seconds with a grammar of so many skills, new each time, and without."""
+    """Seconds with a new grammar of so many skills each time, and without."""
     server = OpenAIEngine(base_url=url)
     await server.open()
     plain, constrained = [], []
@@ -278,12 +279,12 @@ async def grammar_alone(url: str, turns: tuple[Turn, ...], skills: int, times: i
 
 
 async def together(model: Path, prompts: Sequence[tuple[Turn, ...]], times: int = 5) -> float:
-    """How many times as fast the transformers engine answers prompts together as one after the other."""
+    """Speed of the transformers engine with prompts together, relative to one after the other."""
     engine = TransformersEngine(str(model))
     await engine.open()
     asked = [Generation(turns, max_tokens=40) for turns in prompts]
     seconds: dict[str, list[float]] = {"alone": [], "together": []}
-    for _ in range(times + 1):  # the first time, prompts are not known yet
+    for _ in range(times + 1):  # the first time, prompts are not cached yet
         begin = time.perf_counter()
         for generation in asked:
             await engine.generate(generation)
@@ -304,11 +305,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared/data/wah_nl")
     parser.add_argument("--nodes", type=int, default=AT_ONCE, help="agent nodes")
     parser.add_argument("--examples", type=int, default=TOKEN_LIMIT, help="tokens of examples in a prompt")
-    parser.add_argument("--alone", type=int, default=4, help="agent nodes of what asks one at a time")
+    parser.add_argument("--alone", type=int, default=4, help="agent nodes of ways that ask one at a time")
     parser.add_argument("--guidance", metavar="PYTHON", help="an interpreter that has guidance and transformers")
     options = parser.parse_args()
     if not options.data.exists():
-        raise SystemExit(f"{options.data}: the recorded prompts are not there; give --data")
+        raise SystemExit(f"{options.data}: no recorded prompts there; give --data")
     nodes = recorded_nodes(options.data, options.nodes, options.examples)
     every = [one for node in nodes for one in node]
     kinds = ", ".join(f"{sum(one.kind == kind for one in every)} {kind}" for kind in KINDS)

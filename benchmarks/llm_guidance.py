@@ -1,4 +1,4 @@
-"""The part of `llm.py` that runs where guidance lives: the authors' three calls per decision, through transformers.
+"""The part of `llm.py` in guidance's environment: the authors' three calls per decision, through transformers.
 
 python benchmarks/llm_guidance.py MODEL_FOLDER DECISIONS.json
 """

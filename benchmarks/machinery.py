@@ -1,4 +1,4 @@
-"""What the machinery costs: ticks and decisions of growing trees against bare py_trees, and the world's observation.
+"""Cost of the machinery: ticks and decisions of growing trees against bare py_trees, and the world's observation.
 
 python benchmarks/machinery.py [--scenes FOLDER]
 """
@@ -41,7 +41,7 @@ Pair = tuple[float, float]
 
 
 class InstantModel(LanguageModel):
-    """Answers at once with what it is told to say."""
+    """Answers at once with a given text."""
 
     def __init__(self) -> None:
         self.say: Callable[[], str] = lambda: "Think: go on"
@@ -81,7 +81,7 @@ def episode(model: InstantModel, record: Recorder | None = None) -> Episode:
 
 
 def grown(size: int, model: InstantModel, record: Recorder | None = None) -> Episode:
-    """Grow a tree of about so many behaviours, whose deepest agent node is deciding."""
+    """Grow a tree of about so many behaviours; its deepest agent node is deciding."""
     width = max(1, math.isqrt(size) // 2)
     count = iter(range(10**9))
 
@@ -100,21 +100,21 @@ def grown(size: int, model: InstantModel, record: Recorder | None = None) -> Epi
 
 
 class Busy(Behaviour):
-    """Runs for ever."""
+    """Runs forever."""
 
     def update(self) -> Status:
         return Status.RUNNING
 
 
 def bare(behaviour: Behaviour) -> Behaviour:
-    """Copy the shape of a tree in py_trees' own behaviours: the same nodes, the same active path."""
+    """Copy the shape of a tree with py_trees' own behaviours: the same nodes, the same active path."""
     if not behaviour.children:
         return Busy(behaviour.name)
     return py_trees.composites.Sequence(behaviour.name, memory=True, children=[bare(c) for c in behaviour.children])
 
 
 def microseconds(*calls: Callable[[], object], times: int = TICKS) -> list[float]:
-    """Time calls in turns, by this thread's CPU time: for each the median over repeats of the mean over many calls."""
+    """Time calls in turns, by this thread's CPU time: for each, the median over repeats of the mean over many calls."""
     found: list[list[float]] = [[] for _ in calls]
     for _ in range(REPEATS):
         for call, seconds in zip(calls, found, strict=True):
@@ -126,7 +126,7 @@ def microseconds(*calls: Callable[[], object], times: int = TICKS) -> list[float
 
 
 def ticks() -> None:
-    """Print what a decision costs above a bare tick, by size of the tree and kind of decision."""
+    """Print the cost of a decision above a bare tick, by size of the tree and kind of decision."""
     print(f"{'behaviours':>10} {'decision':>9} {'bare tick':>10} {'our tick':>10} {'above':>9} {'ratio':>6}   (us)")
     for size in SIZES:
         model = InstantModel()
@@ -163,7 +163,7 @@ def expansions(size: int) -> list[Pair]:
         run = grown(size, model)
         tree = BehaviourTree(bare(run.tree.root))
         tree.tick()
-        # The reply that is there already is a thought; the one that is asked for in this tick is the expansion.
+        # The reply that has already arrived is a thought; this tick asks for the expansion.
         model.say = lambda: "Expand:\n- control flow: sequence\n- subgoals: a new one, a newer one"
         run.tick()
         found += pairs(tree.tick, run.tick, times=1)
@@ -171,7 +171,7 @@ def expansions(size: int) -> list[Pair]:
 
 
 def records() -> None:
-    """Print what writing the record costs a decision: medians of the same run's ticks with and without, in turns."""
+    """Print the cost of the record per decision: median ticks of the same run with and without it, in turns."""
     print(f"\n{'behaviours':>10} {'decision':>9} {'without':>9} {'with':>9} {'above':>9}   (us; target 50)")
     for size in SIZES:
         for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
@@ -189,7 +189,7 @@ def records() -> None:
 
 
 def lengths() -> None:
-    """Print what a decision costs by the number of decisions that the node has taken, all of them in turns."""
+    """Print the cost of a decision by the number of earlier decisions of the node, in turns."""
     print(f"\n{'decisions':>10} {'Think':>9} {'ratio':>6} {'Act':>9} {'ratio':>6}   (us; ratios to the first line)")
     found = {}
     for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
@@ -211,14 +211,14 @@ def lengths() -> None:
 
 
 def line(nodes: int, name: str, found: Sequence[Pair]) -> None:
-    """Print medians: of a bare tick, of ours, of what ours takes above the bare one right before it."""
+    """Print medians of a bare tick, of ours, and of the difference to the bare tick right before."""
     bare_tick, tick = (statistics.median(one) for one in zip(*found, strict=True))
     above = statistics.median(ours - bare for bare, ours in found)
     print(f"{nodes:>10} {name:>9} {bare_tick:>10.1f} {tick:>10.1f} {above:>9.1f} {tick / bare_tick:>6.2f}")
 
 
 def observations(folder: Path) -> None:
-    """Print what an observation and the list of skills cost in whole VirtualHome apartments."""
+    """Print the cost of an observation and of the list of skills in whole VirtualHome apartments."""
     print(f"\n{'scene':>10} {'nodes':>6} {'look around':>12} {'go to + see':>12} {'skills':>8}   (us; target 1000)")
     for path in sorted(folder.glob("scene*.json")):
         graph = json.loads(path.read_text())

@@ -1,18 +1,18 @@
-"""What the page costs for a run of many agent nodes: record, load, frames while the run grows, the server's memory.
+"""Cost of the page for a run of many agent nodes: record, loading, frames while the run grows, the server's memory.
 
     python benchmarks/page.py --agents 200 2000
 
-It needs what `make test-view` needs: .venv-view/bin/python has it. The tree is real and so is its record; the language
-model and the world answer at once: an agent node expands into three, until there are enough; the others take one skill
-each. The run takes so many decisions a second (--rate), `reactree view` follows it in a process of its own, and
-Chromium, without a screen and without a GPU, shows it.
+It needs the environment of `make test-view`, .venv-view/bin/python. The tree and its record are real. The language
+model and the world answer at once: an agent node expands into three until there are enough, and the others take one
+skill each. The run takes --rate decisions per second. `reactree view` follows it in another process, and Chromium shows
+it, headless and without a GPU.
 
 - record: megabytes of the file.
-- load: seconds from asking for the page of the finished run until it shows how the run ended.
+- load: seconds from the request for the finished run's page until it shows how the run ended.
 - frames: milliseconds between frames of the page while the run grows (its own clock; 16.7 is as fast as the screen):
-  median, 95th percentile, the longest; and frames a second over all of it.
-- work: CPU milliseconds of the page's main thread a frame while the run grows; fewer frames have more to do each.
-- server: the largest resident memory of the server's process, in megabytes.
+  median, 95th percentile, the longest; and frames per second overall.
+- work: CPU milliseconds of the page's main thread per frame while the run grows; fewer frames have more work each.
+- server: largest resident memory of the server's process, in megabytes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SHOWS_THE_END = "() => document.querySelector('.top .chip')?.textContent === 'do
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run of some size costs, in the units of the table."""
+    """Costs of a run of some size, in the units of the table."""
 
     record: float
     load: float
@@ -68,7 +68,7 @@ class Costs:
 
 
 class Spreading(InstantModel):
-    """Lets a node put away so many objects by three below it, which share all but one; for one it takes a skill."""
+    """Splits a task of so many objects among three child nodes; a node with one object takes a skill."""
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         turns = list(request.turns)
@@ -82,7 +82,7 @@ class Spreading(InstantModel):
 
 
 def carry_out(path: Path, agents: int, rate: float) -> None:
-    """Carry a run out, at most so many decisions a second."""
+    """Carry a run out, with at most so many decisions per second."""
     file = RecordFile(path)
     run = Episode(
         f"put away {agents} objects",
@@ -103,20 +103,20 @@ def carry_out(path: Path, agents: int, rate: float) -> None:
 
 @contextmanager
 def served(path: Path) -> Iterator[tuple[str, int]]:
-    """Serve a record by `reactree view`; yields the page's address and the server's process id."""
+    """Serve a record with `reactree view`; yield the page's address and the server's process id."""
     command = [sys.executable, "-m", "reactree_ros.cli", "view", str(path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             found = re.search(r"http://\S+", process.stderr.readline())
-            assert found, "the server said no address"
+            assert found, "the server printed no address"
             yield found.group(), process.pid
         finally:
             process.terminate()
 
 
 def measured(browser: Any, path: Path, agents: int, rate: float) -> Costs:
-    """Carry a run out under the page, then load it anew."""
+    """Carry a run out while the page shows it, then load the page again."""
     run = threading.Thread(target=carry_out, args=(path, agents, rate))
     run.start()
     while not path.exists():
@@ -152,7 +152,7 @@ def measured(browser: Any, path: Path, agents: int, rate: float) -> Costs:
 
 
 def _work(devtools: Any) -> float:
-    """Return the CPU seconds that the page's main thread has worked."""
+    """Return the CPU seconds of the page's main thread."""
     metrics = devtools.send("Performance.getMetrics")["metrics"]
     return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
 
@@ -168,7 +168,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, nargs="+", default=[200, 2000], help="agent nodes of each run")
-    parser.add_argument("--rate", type=float, default=200, help="decisions a second")
+    parser.add_argument("--rate", type=float, default=200, help="decisions per second")
     options = parser.parse_args()
     titles = ("record", "load", "median", "95 %", "longest", "a second", "work", "server")
     print(f"{'agents':>10}" + "".join(f"{title:>10}" for title in titles))

@@ -2,17 +2,17 @@
 
     python benchmarks/retrieval.py --sizes 1000 10000 100000
 
-Every experience has a subgoal of its own (the worst case: the matrix has a row for each), a random unit vector of 384
-numbers as its embedding, and a text of about 1,700 characters, the mean of the recorded ReAcTree runs. The embedder
-answers at once, so that what is measured is the rest: looking for what other processes added, the product, ranking,
-reading from the database, counting tokens up to the limit of 5,000.
+Every experience has its own subgoal (the worst case: one matrix row each), a random unit vector of 384 numbers as its
+embedding, and a text of about 1,700 characters, the mean of the recorded ReAcTree runs. The embedder answers at once,
+so the rest is measured: checking for other processes' additions, the product, ranking, reading from the database,
+counting tokens up to the limit of 5,000.
 
-- first: each query is new to the memory, its examples have to be read from the database and their tokens counted.
+- first: each query is new to the memory; its examples are read from the database and their tokens counted.
 - again: the same query once more, as the same subgoal comes again when many agent nodes ask.
 - product: `matrix @ query` over the same embeddings, float32 and contiguous.
-- files: as the authors' code does it: a folder with one pickle (text, embedding) per experience; each query reads them
-  all, takes the cosine of each, sorts, and counts tokens up to the limit. Measured up to --files-up-to, not beyond.
-- load: the first retrieval after adding, which takes everything into memory.
+- files: the authors' way: a folder with one pickle (text, embedding) per experience. Each query reads them all, takes
+  the cosine of each, sorts, and counts tokens up to the limit. Measured only up to --files-up-to.
+- load: the first retrieval after adding, which loads everything into memory.
 - add run: one transaction of 20 experiences, on the disk when it returns.
 
 Product, first and again alternate query by query, so that they meet the same load of the machine. Medians, in
@@ -37,9 +37,11 @@ from numpy.typing import NDArray
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.memory.episodic import TOKEN_LIMIT, EpisodicMemory, approximate_tokens
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.port import TOKEN_LIMIT
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 DIMENSION = 384
 RUN = 20  # experiences per run
@@ -47,7 +49,7 @@ WORDS = ("go", "to", "the", "kitchen", "table", "pick", "up", "put", "down", "ap
 
 
 class ReadyEmbedder:
-    """Knows every vector beforehand; stands for the sentence embedder, which is not what is measured."""
+    """Knows every vector beforehand; replaces the sentence embedder, which is not measured."""
 
     name = "ready"
     dimension = DIMENSION
@@ -94,8 +96,8 @@ def experiences(count: int) -> Iterator[Experience]:
         )
 
 
-def fill(memory: EpisodicMemory, embedder: ReadyEmbedder, vectors: NDArray[np.float32], files: Path | None) -> float:
-    """Adds one experience per vector, and writes one pickle for each; returns the seconds that adding took."""
+def fill(memory: SqliteMemory, embedder: ReadyEmbedder, vectors: NDArray[np.float32], files: Path | None) -> float:
+    """Adds one experience and one pickle per vector; returns the seconds spent on adding."""
     seconds = 0.0
     run: list[Experience] = []
     for number, experience in enumerate(experiences(len(vectors)), start=1):
@@ -132,7 +134,7 @@ def from_files(files: Path, query: NDArray[np.float32]) -> list[str]:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Milliseconds that a call takes."""
+    """Duration of a call in milliseconds."""
     start = time.perf_counter()
     call()
     return (time.perf_counter() - start) * 1e3
@@ -148,7 +150,7 @@ def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
         files = Path(name) / "files" if size <= files_up_to else None
         if files is not None:
             files.mkdir()
-        with EpisodicMemory(Path(name) / "memory.db", embedder) as memory:
+        with SqliteMemory(Path(name) / "memory.db", embedder) as memory:
             adding = fill(memory, embedder, vectors, files)
 
             def retrieve(number: int) -> tuple[Experience, ...]:

@@ -1,10 +1,10 @@
-"""Several robots against one in the symbolic household, and what becomes of runs whose robots fail.
+"""Several robots against one in the symbolic household, and the runs of failing robots.
 
 python benchmarks/robots.py [--tasks 50] [--failures 500] [--pyrobosim 50 [--realtime-factor 10]]
 
-The expert decides. The tasks are of generated houses, for things of several kinds, so that their subgoals may be worked
-on at the same time. Time is counted in steps, those of robots that work at the same time once (``makespan``), in
-pyrobosim (extra ``pyrobosim``) in seconds, too.
+The expert decides. The tasks come from generated houses and ask for several kinds of things, so that robots can work on
+subgoals at the same time. Time is counted in steps; simultaneous steps count once (``makespan``). In pyrobosim (extra
+``pyrobosim``) it is also counted in seconds.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from reactree_ros.world.spec import WORLDS, Place
 sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
 from failing_robots import FailingTeam
 
-#: How long a world may take until it is there, in seconds.
+#: Longest time for a world to load, in seconds.
 LOADED_WITHIN = 60.0
-#: Ticks after which a run is taken for one that stands still; those that end need some hundreds.
+#: Ticks after which a run counts as stuck; runs that end need some hundreds.
 STUCK = 5000
 
 
@@ -54,7 +54,7 @@ def episode(task: Task, world: World) -> Episode:
 
 
 def in_pyrobosim(first: int, factor: float) -> Iterator[tuple[str, Callable[[int], World]]]:
-    """Generate tasks of houses in pyrobosim, with what makes their worlds."""
+    """Generate tasks of houses in pyrobosim, with makers of their worlds."""
     spec = WORLDS.get("pyrobosim")
     for seed in itertools.count(first):
         for task_id, task in tasks_as_pyrobosim(seed=seed, tasks=2).items():
@@ -69,7 +69,7 @@ def in_pyrobosim(first: int, factor: float) -> Iterator[tuple[str, Callable[[int
 
 
 def in_a_household(first: int) -> Iterator[tuple[str, Callable[[int], World]]]:
-    """Generate tasks of the symbolic household, with what makes their worlds."""
+    """Generate tasks of the symbolic household, with makers of their worlds."""
     for task in tasks(first):
         yield task.instruction, partial(_household, task)
 
@@ -86,7 +86,7 @@ def compare(name: str, count: int, source: Iterator[tuple[str, Callable[[int], W
         instruction, make = next(source)
         for robots in (1, 2, 3):
             with make(robots) as world:
-                world.observe().result(LOADED_WITHIN)  # its loading is no robot's work
+                world.observe().result(LOADED_WITHIN)  # loading the world is no robot's work
                 run = Episode(instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"))
                 result = run.run()
             if not any(isinstance(one, Parallel) for one in run.root.iterate()):
@@ -127,17 +127,17 @@ def fail(count: int) -> None:
         lost += sum(bool(robot.gone) for robot in team.robots)
         left = "a robot is left" if team.left else "no robot is left"
         ends[f"{left}: {result.end}, goal {'reached' if result.gsr == 1.0 else 'not reached'}"] += 1
-    print(f"{count} runs, {lost} robots lost in them: {stuck} stood still")
+    print(f"{count} runs, {lost} robots lost in them: {stuck} got stuck")
     for end, number in sorted(ends.items()):
         print(f"  {end}: {number}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=50, help="how many tasks are compared")
-    parser.add_argument("--failures", type=int, default=500, help="how many runs have robots that fail")
-    parser.add_argument("--pyrobosim", type=int, default=0, help="how many tasks are compared in pyrobosim")
-    parser.add_argument("--realtime-factor", type=float, default=10.0, help="how fast time passes there")
+    parser.add_argument("--tasks", type=int, default=50, help="number of tasks to compare")
+    parser.add_argument("--failures", type=int, default=500, help="number of runs whose robots fail")
+    parser.add_argument("--pyrobosim", type=int, default=0, help="number of tasks to compare in pyrobosim")
+    parser.add_argument("--realtime-factor", type=float, default=10.0, help="speed of time in pyrobosim")
     options = parser.parse_args()
     if options.tasks:
         compare("household", options.tasks, in_a_household(5100000))

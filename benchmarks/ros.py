@@ -1,10 +1,10 @@
-"""What ROS adds: time per decision, cancel to stopped, tick jitter, idle nodes. Needs ROS 2 and the built workspace.
+"""Cost of ROS: time per decision, cancel to stopped, tick jitter, idle nodes. Needs ROS 2 and the built workspace.
 
 python benchmarks/ros.py [--tasks 10] [--cancels 100] [--rounds 3] [--against FOLDER]
 
 The reference is a bare action and a bare service of rclpy between two processes, measured in the same run. FOLDER holds
-another ``reactree_ros`` (a checkout, or where one is installed) with the same interfaces: its nodes are measured in
-turn with these, and the ratio is printed.
+another ``reactree_ros`` (a checkout or an installation) with the same interfaces. Its nodes are measured alternately
+with these, and the ratio is printed.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation, Score, World
 
 BOUND = 60.0  # longest wait for anything, in seconds
-GENERATION = 5.0  # seconds that the slow model takes
+GENERATION = 5.0  # seconds of a generation of the slow model
 TICK_RATE = 50.0
-IDLE = 5.0  # seconds for which idle nodes are watched
-BARE = 200  # calls of the bare service, and goals of the bare action
+IDLE = 5.0  # seconds of watching idle nodes
+BARE = 200  # number of bare service calls and bare action goals
 
 
 class EndlessWorld(World):
@@ -86,7 +86,7 @@ class EndlessWorld(World):
 
 
 class SayingModel(LanguageModel):
-    """Says one thing after a time."""
+    """Gives one answer after a delay."""
 
     def __init__(self, text: str, seconds: float) -> None:
         self._text, self._seconds = text, seconds
@@ -107,7 +107,7 @@ SERVED: dict[str, Callable[[], Any]] = {
 
 
 def bare() -> None:
-    """Serve an action and a service that do nothing, with nothing but rclpy."""
+    """Serve an action and a service that do nothing, with bare rclpy."""
     rclpy.init(args=[])
     node = Node("bare")
 
@@ -126,7 +126,7 @@ class Bench(Node):
 
     Args:
         name: Its name.
-        executor: Spins it; what that takes is lacking for the nodes where there are few cores.
+        executor: Spins it; with few cores, its work is missing for the nodes.
     """
 
     def __init__(self, name: str, executor: Any) -> None:
@@ -168,7 +168,7 @@ class Bench(Node):
 
 
 def taking(folder: str) -> dict[str, Any]:
-    """Return how a process is started that takes the package of a folder, empty for the one that is measured here.
+    """Return how to start a process with the package of a folder, or with this package if empty.
 
     ``python -m`` looks into its working directory before everything else.
     """
@@ -179,7 +179,7 @@ def taking(folder: str) -> dict[str, Any]:
 
 @contextmanager
 def processes(bench: Bench, folder: str, *commands: list[str]) -> Iterator[list[int]]:
-    """Run commands with the package of a folder, empty for the installed one; yields their process numbers."""
+    """Run commands with the package of a folder, or the installed one if empty; yield their process ids."""
     bench.until(lambda: not {"inference", "household_bridge", "reactree_planner"} & set(bench.get_node_names()))
     started = [subprocess.Popen(command, start_new_session=True, **taking(folder)) for command in commands]
     try:
@@ -201,7 +201,7 @@ def served(name: str) -> list[str]:
 
 
 class Stamping(Listener):
-    """Notes when decisions are taken."""
+    """Records the times of decisions."""
 
     def __init__(self) -> None:
         self.stamps: list[int] = []
@@ -216,7 +216,7 @@ def intervals(stamps: Sequence[int]) -> list[float]:
 
 
 def bare_reference(bench: Bench) -> None:
-    """Print what a call and a goal take between two processes that do nothing else."""
+    """Print the time of a call and of a goal between two otherwise idle processes."""
     with processes(bench, "", served("bare")):
         call = bench.create_client(Trigger, "bare_service")
         action = ActionClient(bench, ExecuteSkill, "bare_action")
@@ -256,7 +256,7 @@ def in_process(tasks: int) -> list[float]:
 
 
 def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[str, float]]:
-    """Return the times between decisions over ROS, and the share of a core that each idle node took before."""
+    """Return the times between decisions over ROS, and each idle node's share of a core before."""
     times: list[float] = []
     with tempfile.TemporaryDirectory() as kept:
         file = Path(kept) / "tasks.json"
@@ -276,7 +276,7 @@ def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[s
 
 
 def shares(bench: Bench, pids: Sequence[int]) -> list[float]:
-    """Return the share of a core that processes take while nobody asks them for anything."""
+    """Return the processes' shares of a core while they are idle."""
     begin, took = time.monotonic(), [seconds_of(pid) for pid in pids]
     bench.until(lambda: time.monotonic() - begin > IDLE)
     passed = time.monotonic() - begin
@@ -284,7 +284,7 @@ def shares(bench: Bench, pids: Sequence[int]) -> list[float]:
 
 
 def seconds_of(pid: int) -> float:
-    """Return the processor time that a process has taken so far."""
+    """Return the processor time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -293,7 +293,7 @@ def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) 
     here: list[float] = []
     there: dict[str, list[float]] = {folder: [] for folder in folders}
     idle: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
-    for _ in range(rounds):  # in turn, so that what else the machine does meets all of them
+    for _ in range(rounds):  # in turn, so that other load of the machine affects all of them
         here += in_process(tasks)
         for folder in folders:
             times, shares_of_nodes = over_ros(bench, tasks, folder)
@@ -326,7 +326,7 @@ def cancel_to_stopped(bench: Bench, cancels: int, folder: str) -> None:
         for _ in range(cancels):
             bench.stamps.clear()
             handle = bench.start(instruction="go")
-            bench.until(lambda: bench.stamps)  # the skill is decided, and on its way or running
+            bench.until(lambda: bench.stamps)  # the skill is decided, and sent or running
             result = handle.get_result_async()
             begin = time.perf_counter()
             bench.answer(handle.cancel_goal_async())
@@ -357,7 +357,7 @@ def jitter(bench: Bench, folder: str) -> None:
         bench.answer(handle.cancel_goal_async())
         bench.destroy_subscription(watching)
         bench.destroy_client(opening)
-    # Around the end of a generation the tree is ticked at once, too; what is looked at is in between.
+    # Ticks also follow at once around the end of a generation; only those in between count.
     regular = [stamp for stamp in sorted(set(stamps)) if all(abs(stamp - other) > 2e8 for other in bench.stamps)]
     late = lateness(regular, 1e9 / TICK_RATE)
     print(f"{of(folder)}tick jitter at {TICK_RATE:g} Hz, {len(late)} ticks, ", end="")
@@ -366,9 +366,9 @@ def jitter(bench: Bench, folder: str) -> None:
 
 
 def lateness(stamps: Sequence[int], period: float) -> list[float]:
-    """Return by how many milliseconds each stamp comes after what all of them together say is its time."""
+    """Return by how many milliseconds each stamp is late, relative to the period of all of them."""
     turns = [cmath.rect(1.0, (stamp % period) / period * cmath.tau) for stamp in stamps]
-    phase = cmath.phase(sum(turns)) / cmath.tau * period  # of all stamps: a single one may be late itself
+    phase = cmath.phase(sum(turns)) / cmath.tau * period  # period of all stamps: a single one may be late
     offsets = [(stamp - phase + period / 4) % period - period / 4 for stamp in stamps]  # late rather than early
     on_time = quantile(offsets, 0.05)
     return [max(0.0, offset - on_time) / 1e6 for offset in offsets]
@@ -383,8 +383,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=10, help="tasks for the time per decision")
     parser.add_argument("--cancels", type=int, default=100, help="tasks to cancel")
-    parser.add_argument("--rounds", type=int, default=3, help="how often the tasks are carried out")
-    parser.add_argument("--against", default="", metavar="FOLDER", help="where another reactree_ros is")
+    parser.add_argument("--rounds", type=int, default=3, help="how often to repeat the tasks")
+    parser.add_argument("--against", default="", metavar="FOLDER", help="folder of another reactree_ros")
     parser.add_argument("--serve", choices=[*SERVED, "bare"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve == "bare":
@@ -396,7 +396,7 @@ def main() -> None:
     from reactree_ros.nodes.executors import make_executor  # an earlier version that serves has none
 
     rclpy.init()
-    plain = Bench("bare_bench", SingleThreadedExecutor())  # nothing but rclpy as most use it
+    plain = Bench("bare_bench", SingleThreadedExecutor())  # bare rclpy, as most use it
     bare_reference(plain)
     plain.destroy_node()
     bench = Bench("bench", make_executor())

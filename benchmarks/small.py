@@ -1,18 +1,18 @@
-"""Decisions a second of a small model on one core: `llm: small` against vLLM's server with the same weights.
+"""Decisions per second of a small model on one core: `llm: small` against vLLM's server with the same weights.
 
     .venv-torch/bin/python benchmarks/small.py MODEL --data DATASET --vllm .venv-llm/bin/python
     .venv/bin/python benchmarks/small.py MODEL --data DATASET --alone      # without vLLM
 
-First `llm: small` alone, in a process of its own on one core: after how long it is ready (from the start of the
-process, against a process that imports numpy), how long a decision takes, and the most memory of the whole process.
+First `llm: small` runs alone, in its own process on one core. Measured are the time until it is ready (from the start
+of the process, against a process that imports numpy), the time of a decision, and the peak memory of the whole process.
 
-Held-out decisions of a dataset, each among what may be said there: a planner asks for those of one goal node after the
-other, so that a prompt begins as the one before. 1 and 32 planners at once, on as many nodes. `llm: small` has one core
-for all it does; vLLM's server has one for itself, and whoever asks it the others. The two are asked in turns, once
-before it counts.
+Then both make held-out decisions of a dataset, each among the allowed ones. A planner asks for those of one goal node
+after the other, so that a prompt begins like the one before. 1 and 32 planners ask at once, for as many nodes. `llm:
+small` has one core for everything; vLLM's server has one core for itself, and its clients have the others. Both are
+asked in turns, after one warm-up.
 
 - decisions/s, and the first column over the second.
-- differ: decisions that the two make otherwise, of how many.
+- differ: number of decisions on which the two differ, of how many.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Node = list[DecisionRequest]
 
 
 def nodes_of(data: Path, count: int) -> list[Node]:
-    """So many held-out goal nodes, as their decisions are asked for."""
+    """So many held-out goal nodes, with their requests for decisions."""
     learnable = (line for line in read_lines(data / HELD_OUT) if line.get("learn", True) and line.get("may_say"))
     grouped = groupby(learnable, key=lambda line: (line["house"], line["task"], line["node"]))
     return [list(requests(lines)) for _, lines in islice(grouped, count)]
@@ -60,7 +60,7 @@ def requests(lines: Iterator[dict[str, Any]]) -> Iterator[DecisionRequest]:
 
 
 def ask(model: LanguageModel, nodes: Sequence[Node], at_once: int) -> tuple[float, list[list[str]]]:
-    """Let planners ask at the same time, each for one node after the other; decisions a second, and what was said."""
+    """Let planners ask at once, each for one node after the other; return decisions per second, and the texts."""
     begin = time.perf_counter()
     with ThreadPoolExecutor(at_once) as planners:
         said = list(planners.map(lambda node: [model.decide(one).result(timeout=600).text for one in node], nodes))
@@ -69,7 +69,7 @@ def ask(model: LanguageModel, nodes: Sequence[Node], at_once: int) -> tuple[floa
 
 @contextmanager
 def on(cores: set[int]) -> Iterator[None]:
-    """Let this process, and what it starts, run on these cores."""
+    """Run this process and its children on these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -79,7 +79,7 @@ def on(cores: set[int]) -> Iterator[None]:
 
 
 def alone(model: Path, data: Path, count: int) -> None:
-    """Decide one at a time in this process, and print what it takes as JSON."""
+    """Decide one at a time in this process, and print the cost as JSON."""
     small = make_model(*model_settings("small", {"model": str(model)}, where="small"))
     small.ready().result(timeout=60)
     ready = time.clock_gettime(time.CLOCK_BOOTTIME) - _begun()
@@ -97,13 +97,13 @@ def alone(model: Path, data: Path, count: int) -> None:
 
 
 def _begun() -> float:
-    """When this process began, in seconds since the machine did."""
+    """Start time of this process, in seconds since the machine's start."""
     after_name = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return int(after_name[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def show_alone(model: Path, data: Path, count: int) -> None:
-    """Have a process of its own decide on one core, and print what it took."""
+    """Measure a process that decides on one core, and print its cost."""
     with on({min(os.sched_getaffinity(0))}):
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-c", "import numpy"], check=True)
@@ -137,7 +137,7 @@ def main() -> None:
 
 
 def against_vllm(options: argparse.Namespace) -> None:
-    """Decide in turns with vLLM's server, and print how many decisions a second both come to."""
+    """Decide in turns with vLLM's server, and print the decisions per second of both."""
     from tiny import TinyServer
 
     nodes = nodes_of(options.data, options.nodes)

@@ -1,17 +1,20 @@
-"""Does the tree help? Small models for each planner, trained alike, and compared in houses that none was trained in.
+"""Does the tree help? Small models for each planner, trained alike, compared in houses that none was trained in.
 
     .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config FILE] [--tasks WAH_NL_TASKS]
 
-One model learns all planners, as many tokens of each, in the same tasks of the same houses: from the expert
-(`together`), and then where it went itself in each planner's place (`corrected`, DAgger); or it is one that has
-learnt them, and both are left out. So what all have in common, above all how what is wanted is found in a list, is
-learnt once. It plans for each of them; or, with settings of `alone`, a model of each planner begins with it and
-learns as many tokens more of that planner only. With `apart`, each planner's own learns nothing of another one but how
-to find. What differs is what a planner's prompts hold. A flat prompt is longer: as many tokens hold fewer tasks.
+One model learns all planners from the same tasks of the same houses, with as many tokens of each planner. First it
+learns from the expert (`together`), then from the expert's corrections of its own runs as each planner (`corrected`,
+DAgger). If you give a model that has learnt this, both steps are left out. So the common part is learnt once, above all
+how to find a wanted item in a list.
 
-It runs commands of `reactree`, each of which goes on where it was broken off: the same command goes on with all of it.
-The folder has the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by
-number of goals, with intervals and paired tests): `generated`, and `wah_nl` where its tasks are named.
+That model plans for each planner. With settings of `alone`, each planner gets its own model instead, which starts from
+it and learns as many more tokens of that planner only. With `apart`, each planner's model learns nothing from other
+planners except finding. The models differ only in their planner's prompts. A flat prompt is longer: as many tokens hold
+fewer tasks.
+
+The script runs `reactree` commands that resume after an interruption: repeat its command to continue. The folder gets
+the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by number of goals,
+with intervals and paired tests): `generated`, and `wah_nl` if you name its tasks.
 """
 
 from __future__ import annotations
@@ -35,47 +38,52 @@ from reactree_ros.planners import spec
 from reactree_ros.plugins.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
-#: Seeds of the first varied house, of the first one that the common model acts in, and of the first short exercise; a
-#: bench's are others.
+#: First seeds of varied houses, of houses that the common model acts in, and of short exercises; a bench has others.
 _VARIED, _CORRECTIONS, _SHORT = 2_000_000, 3_000_000, 4_000_000
 
 Kind = TypeVar("Kind", bound=Settings)
 
 
 class Shares(Settings):
-    """How much of the tokens is of each kind, beside the others."""
+    """Shares of the tokens by kind, relative to each other."""
 
-    exercises: float = Field(default=1, gt=0, description="exercises, in what is learnt together")
+    exercises: float = Field(default=1, gt=0, description="exercises, in the common training")
     plain: float = Field(default=1, gt=0, description="plain houses, for each planner")
     varied: float = Field(default=0.4, gt=0, description="varied houses, for each planner")
-    corrections: float = Field(default=1, gt=0, description="where the common model went itself")
+    corrections: float = Field(default=1, gt=0, description="corrections of the common model's own runs")
 
 
 class Compared(Settings):
-    """What is trained and compared."""
+    """Settings of training and comparison."""
 
-    planners: list[str] = Field(min_length=1, description="who plans, with options")
+    planners: list[str] = Field(min_length=1, description="planners, with options")
     presets: list[str] = Field(min_length=1, description="shapes of models")
-    seeds: list[int] = Field(default=[0], min_length=1, description="of weights and order")
-    apart: bool = Field(default=False, description="no model learns what is not of its planner, nor of the exercises")
-    start: str = Field(default="", description="a model of that shape to begin with; empty: from scratch, by exercises")
-    houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
-    varied: int = Field(ge=1, description="varied ones")
+    seeds: list[int] = Field(default=[0], min_length=1, description="seeds of weights and order")
+    apart: bool = Field(default=False, description="train each model only on its planner and the exercises")
+    start: str = Field(
+        default="", description="a model of that shape to start from; empty: train one from scratch, by exercises"
+    )
+    houses: int = Field(ge=1, description="plain houses with the expert's decisions, one task each")
+    varied: int = Field(ge=1, description="varied houses, likewise")
     corrections: int = Field(ge=1, description="plain houses in which the common model acts and the expert corrects it")
-    exercises: int = Field(default=20_000, ge=1, description="exercises, in what is found and learnt together")
-    short: int = Field(default=15_000, ge=1, description="short ones, of which a model from scratch learns to find")
-    shares: Shares = Field(default=Shares(), description="how much of the tokens is of what")
+    exercises: int = Field(
+        default=20_000, ge=1, description="exercises, in the training of finding and in the common training"
+    )
+    short: int = Field(
+        default=15_000, ge=1, description="short exercises, from which a model from scratch learns to find"
+    )
+    shares: Shares = Field(default=Shares(), description="shares of the tokens by kind")
     finding: dict[str, Any] = Field(
         default_factory=dict, description="settings of `reactree train`: mostly short exercises"
     )
     together: dict[str, Any] = Field(
-        default_factory=dict, description="of what is learnt of all planners together; none: nothing"
+        default_factory=dict, description="settings of the common training on all planners; none: leave it out"
     )
     corrected: dict[str, Any] = Field(
-        default_factory=dict, description="of what is learnt where that model went itself; none: nothing"
+        default_factory=dict, description="settings of the training on that model's own runs; none: leave it out"
     )
     alone: dict[str, Any] = Field(
-        default_factory=dict, description="of what each planner's own learns then; none: nothing"
+        default_factory=dict, description="settings of each planner's own training after that; none: leave it out"
     )
     suite: dict[str, Any] = Field(default_factory=dict, description="settings of the suite `generated`")
 
@@ -86,7 +94,7 @@ class Compared(Settings):
 
     @property
     def begins_alike(self) -> bool:
-        """Whether every seed and shape begins with the model of `start` as it is."""
+        """Whether every seed and shape starts with the unchanged model `start`."""
         return bool(self.start) and not self.together
 
 
@@ -94,7 +102,7 @@ def reactree(*arguments: object) -> None:
     """Run a command.
 
     Raises:
-        UserError: It failed; it has said why.
+        UserError: It failed and has printed why.
     """
     command = [sys.executable, "-m", "reactree_ros.cli", *map(str, arguments)]
     print("$ reactree", *arguments, flush=True)
@@ -113,7 +121,7 @@ def suite_options(settings: Mapping[str, Any]) -> list[str]:
 
 
 def train(data: Mapping[Path, float], settings: Mapping[str, Any], out: Path) -> Path:
-    """Train a model by datasets and their shares of the tokens; return its folder."""
+    """Train a model on datasets with their shares of the tokens; return its folder."""
     named = [part for folder in data for part in ("--data", folder)]
     shares = ",".join(f"{share:g}" for share in data.values())
     reactree("train", *named, *flags({**settings, "shares": shares}), "--out", out)
@@ -126,22 +134,22 @@ def folder_of(planner: str) -> str:
 
 
 def contender(name: str) -> str:
-    """Return a planner as it is compared: with the prompts that were learnt, and without circles where it knows how."""
+    """Return a planner for the comparison: with the learnt prompts, and without circles if it supports that."""
     known = bare(name)
     return f"{known}:break_rounds=true" if hasattr(spec.planner(known).settings, "break_rounds") else known
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the folder")
-    parser.add_argument("--config", type=Path, default=CONFIG, help="what is trained and compared")
-    parser.add_argument("--tasks", type=Path, help="a file of WAH-NL tasks, to be compared in, too")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="settings of training and comparison")
+    parser.add_argument("--tasks", type=Path, help="a file of WAH-NL tasks to compare in, too")
     options = parser.parse_args()
     Comparison(read(options.config, Compared), options.out.resolve()).carry_out(options.tasks)
 
 
 def read(config: Path, kind: type[Kind]) -> Kind:
-    """Read what is compared.
+    """Read the settings.
 
     Raises:
         UserError: The file cannot be read, or is wrong.
@@ -157,10 +165,10 @@ def read(config: Path, kind: type[Kind]) -> Kind:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is made, and where.
+    """Settings and folder of a comparison.
 
     Attributes:
-        compared: What is trained and compared.
+        compared: Settings of training and comparison.
         out: The folder.
     """
 
@@ -194,7 +202,7 @@ class Comparison:
             reactree("report", bench)
 
     def _models(self, shape: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
-        """Train the models of a shape and seed; yield each planner with the folder of the one that plans for it."""
+        """Train the models of a shape and seed; yield each planner with the folder of its model."""
         compared = self.compared
         begun = Path(compared.start) if compared.start else self._finding(shape)
         for planners in compared.groups:
@@ -207,14 +215,14 @@ class Comparison:
                 yield planner, model
 
     def _finding(self, shape: Mapping[str, Any]) -> Path:
-        """Train a model from scratch that finds, and knows the words of all planners; return its folder."""
+        """Train a model from scratch that can find, and knows the words of all planners; return its folder."""
         planners = self.compared.planners
         words = {self._data("varied", planner): 0.6 / len(planners) for planner in planners}
         data = {self._data("short"): 18, self._data("exercises"): 0.4, **words}
         return self._train("finding", data, {**shape, **self.compared.finding})
 
     def _common(self, shape: Mapping[str, Any], planners: Sequence[str], begun: Path) -> Path:
-        """Train a model that learns planners, as many tokens of each; return its folder."""
+        """Train a model on several planners, with as many tokens of each; return its folder."""
         compared, common = self.compared, begun
         whose = f"_{folder_of(planners[0])}" if compared.apart else ""
         data = {self._data("exercises"): compared.shares.exercises}
@@ -233,7 +241,7 @@ class Comparison:
         return common
 
     def _of(self, planner: str, shape: Mapping[str, Any] | None = None) -> dict[Path, float]:
-        """Return a planner's data and their shares; where a shape is named, with where its common model went itself."""
+        """Return a planner's data and shares; with a shape, include the corrections of its common model's runs."""
         shares = self.compared.shares
         data = {self._data("plain", planner): shares.plain, self._data("varied", planner): shares.varied}
         return data if shape is None else {**data, self._corrections(planner, shape): shares.corrections}

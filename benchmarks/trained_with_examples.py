@@ -2,13 +2,13 @@
 
     .venv-torch/bin/python benchmarks/trained_with_examples.py --out FOLDER [--config config/trained_with_examples.yaml]
 
-Two small models learn from as many tokens of the same tasks, none of which is about the subjects that are held out:
-one without examples, one with the most similar experience of an episodic memory in each agent node's prompt. Then both
-decide in tasks that are all about these subjects: word for word on what the expert decides there, and in whole runs.
-The second one is asked with a memory that is as old as its training, and with one that knows such tasks, too, as that
-of a robot does that has been carrying them out for a while.
+Two small models learn from as many tokens of the same tasks, without the held-out subjects. One learns without
+examples, the other with the most similar experience of an episodic memory in each agent node's prompt. Then both decide
+in tasks about the held-out subjects: decision by decision against the expert, and in whole runs. The second model is
+tested with two memories: one as old as its training, and one that also contains such tasks, like the memory of a robot
+with more experience.
 
-It runs commands of `reactree`, each of which goes on where it was broken off, and needs sentence-transformers.
+The script runs `reactree` commands that resume after an interruption, and needs sentence-transformers.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from reactree_ros.lab.dataset.lines import bare
 from reactree_ros.plugins.settings import Settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_with_examples.yaml"
-#: Seeds of the first houses of the memories and of those that are tested in; a dataset's are others.
+#: First seeds of the memories' houses and of the tested houses; a dataset has others.
 _MEMORY, _SUBJECTS_MEMORY, _TESTED = 6_000_000, 6_500_000, 7_000_000
 
 
 class WithExamples(Settings):
-    """What is trained and compared."""
+    """Settings of training and comparison."""
 
-    planner: str = Field(description="who plans, with options")
-    subjects: list[str] = Field(min_length=1, description="object classes and types of task that are held out")
+    planner: str = Field(description="the planner, with options")
+    subjects: list[str] = Field(min_length=1, description="object classes and types of task to hold out")
     preset: str = Field(description="shape of the models")
-    exercises: int = Field(ge=1, description="exercises, which both learn first")
-    houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
-    memory_houses: int = Field(ge=1, description="those whose runs fill a memory")
-    tested_houses: int = Field(ge=1, description="those whose decisions are compared")
-    runs: int = Field(default=0, ge=0, description="those in which it is run from beginning to end")
+    exercises: int = Field(ge=1, description="exercises that both learn first")
+    houses: int = Field(ge=1, description="plain houses with the expert's decisions, one task each")
+    memory_houses: int = Field(ge=1, description="houses whose runs fill a memory")
+    tested_houses: int = Field(ge=1, description="houses whose decisions are compared")
+    runs: int = Field(default=0, ge=0, description="houses with whole runs")
     finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
-    training: dict[str, Any] = Field(default_factory=dict, description="of what is learnt then")
+    training: dict[str, Any] = Field(default_factory=dict, description="settings of the training after that")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the folder")
-    parser.add_argument("--config", type=Path, default=CONFIG, help="what is trained and compared")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="settings of training and comparison")
     options = parser.parse_args()
     CarryingOver(read(options.config, WithExamples), options.out.resolve()).carry_out()
 
 
 @dataclass(frozen=True)
 class CarryingOver:
-    """What is made, and where.
+    """Settings and folder of the experiment.
 
     Attributes:
-        compared: What is trained and compared.
+        compared: Settings of training and comparison.
         out: The folder.
     """
 
@@ -94,7 +94,7 @@ class CarryingOver:
                 self._run(kind, model, found)
 
     def _run(self, kind: str, model: Path, found: Sequence[object]) -> None:
-        """Have a model carry out whole tasks about what is held out, with what finds examples."""
+        """Run a model on whole tasks about the held-out subjects, with a way to find examples."""
         subjects = ",".join(self.compared.subjects)
         suite = {"about": subjects, "houses": self.compared.runs, "first_seed": _TESTED, "tasks_per_house": 1}
         who = ("--planner", contender(self.compared.planner), "--llm", "small", "--model", model)
@@ -104,7 +104,7 @@ class CarryingOver:
         reactree("report", bench)
 
     def _remember(self, memory: Path, which: str, seed: int) -> None:
-        """Have the expert's runs fill a memory."""
+        """Fill a memory with the expert's runs."""
         houses = {"houses": self.compared.memory_houses, "first_seed": seed, "tasks_per_house": 1}
         who = ("--llm", "expert", "--planner", bare(self.compared.planner))
         suite = ("--suite", "generated", *suite_options(houses), "--suite-option", which)

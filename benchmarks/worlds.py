@@ -1,14 +1,16 @@
-"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, ALFWorld's games on TextWorld,
-ScienceWorld's own client, jericho's interpreter, pyrobosim's robots, and bare requests to WebShop's server.
+"""Cost of the world port above bare environments.
 
     .venv-worlds/bin/python benchmarks/worlds.py [--steps N]    # PDDL, ScienceWorld, pyrobosim, WebShop
     .venv-games/bin/python benchmarks/worlds.py [--steps N]     # ALFWorld, jericho, WebShop
 
-A step lists what can be done and does something, as an episode does: in PDDL and ALFWorld one of it, drawn at random
-from a seed, in the others the next of a way to the goal; by turns with the port and without, on the same problems. In
-PDDL the port tells besides what has changed or keeps a skill from being done; in jericho it asks another process, and
-that one the game for its score. In pyrobosim a step is a walk and a look, as fast as can be. WebShop's server is the
-tests' local peer, with a small shop.
+The bare environments are unified-planning's simulator of PDDL, ALFWorld's games on TextWorld, ScienceWorld's own
+client, jericho's interpreter, pyrobosim's robots, and bare requests to WebShop's server.
+
+A step lists the available skills and takes one, as an episode does. PDDL and ALFWorld take a random one from a seed,
+the others the next one on a way to the goal. Steps with and without the port alternate, on the same problems. In PDDL
+the port also reports effects and unmet conditions. In jericho it asks another process, which asks the game for its
+score. In pyrobosim a step is a walk and a look, as fast as possible. WebShop's server is the tests' local peer with a
+small shop.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
 T = TypeVar("T")
-#: The seconds of each step with the port, and without.
+#: The seconds of each step, with and without the port.
 Turns = Iterator[tuple[Iterable[float], Iterable[float]]]
 
 
@@ -62,7 +64,7 @@ def seconds(step: Callable[[T], object], of: Iterable[T]) -> Iterator[float]:
 
 
 def at_random(world: World, steps: int) -> Iterator[float]:
-    """Yield the seconds of steps through the world port that are drawn from what can be done."""
+    """Yield the seconds of steps through the world port, drawn from the available skills."""
     drawn = random.Random(0)
     with world:
         world.observe().result()
@@ -72,14 +74,14 @@ def at_random(world: World, steps: int) -> Iterator[float]:
 
 
 def along(world: World, path: Sequence[str]) -> Iterator[float]:
-    """Yield the seconds of each step of a way through the world port."""
+    """Yield the seconds of each step on a way through the world port."""
     with world:
         world.observe().result()
         yield from seconds(lambda said: (world.available_skills().result(), world.execute(said).result()), path)
 
 
 def pddl(domain: str, steps: int) -> Turns:
-    """Problems of a domain, by the simulator alone."""
+    """Problems of a domain, with the bare simulator."""
     from unified_planning.shortcuts import SequentialSimulator
 
     def bare(simulator: Any) -> Iterator[float]:
@@ -99,7 +101,7 @@ def pddl(domain: str, steps: int) -> Turns:
 
 
 def alfworld(steps: int) -> Turns:
-    """A game of each type, by ALFWorld's own environment in this process."""
+    """A game of each type, with ALFWorld's own environment in this process."""
     import textworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
     from textworld.envs.pddl import PddlEnv
@@ -122,7 +124,7 @@ def alfworld(steps: int) -> Turns:
 
 
 def scienceworld() -> Turns:
-    """The simulator's own ways, by its own client, which lists with every step what can be done."""
+    """The simulator's own solutions, with its own client, which lists the available actions at every step."""
     from scienceworld import ScienceWorldEnv
 
     client = ScienceWorldEnv("", envStepLimit=10**9)
@@ -136,7 +138,7 @@ def scienceworld() -> Turns:
 
 
 def pyrobosim() -> Turns:
-    """To every piece of furniture of a house, by pyrobosim's robot in this process."""
+    """A walk to every piece of furniture of a house, with pyrobosim's robot in this process."""
     task = tasks_as_pyrobosim(seed=1)[1]
     furniture = [one["name"] for one in task.source.document["locations"]]
     player = Player()
@@ -154,7 +156,7 @@ def pyrobosim() -> Turns:
 
 
 def jericho() -> Turns:
-    """The way through a game of ours, by jericho's environment in this process."""
+    """The way through one of our games, with jericho's environment in this process."""
     from greywater import PATH, compiled, greywater
     from jericho import FrotzEnv
 
@@ -166,7 +168,7 @@ def jericho() -> Turns:
 
 
 def webshop() -> Turns:
-    """Ways to the things that are asked for, by requests alone."""
+    """Ways to the wanted products, with bare requests."""
     from webshop_catalogue import GOALS
     from webshop_peer import WebShopPeer
     from webshop_plans import parts_of
@@ -196,13 +198,13 @@ def compare(name: str, turns: Turns) -> None:
         with_port += ours
         without += theirs
     port, bare = median(with_port), median(without)
-    print(f"{name:12} {1000 * port:6.2f} ms by the port, {1000 * bare:6.2f} bare: {port / bare:.2f}", flush=True)
+    print(f"{name:12} {1000 * port:6.2f} ms with the port, {1000 * bare:6.2f} bare: {port / bare:.2f}", flush=True)
 
 
 def main() -> None:
-    """Print a line a domain of PDDL, and one of each of the others."""
+    """Print a line for each PDDL domain, and for each other environment."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50, help="of each problem of PDDL and each game of ALFWorld")
+    parser.add_argument("--steps", type=int, default=50, help="steps in each problem of PDDL and each game of ALFWorld")
     steps = parser.parse_args().steps
     rows = [
         *((domain, "pddl", pddl(domain, steps)) for domain in MAKERS),
@@ -212,7 +214,7 @@ def main() -> None:
         ("jericho", "jericho", jericho()),
         ("webshop", "webshop", webshop()),
     ]
-    print("a step, median:")
+    print("per step, median:")
     for name, world, turns in rows:
         try:
             WORLDS.get(world).check_installed()

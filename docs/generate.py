@@ -68,6 +68,7 @@ def write(folder: Path) -> None:
         "planners": named("planners"),
         "worlds": named("worlds"),
         "language-models": named("models"),
+        "memories": named("memories"),
         "suites": named("suites"),
         "words": words(),
         "command-line": command_line(),
@@ -122,7 +123,7 @@ def settings_table(*kinds: type[Settings]) -> Iterator[str]:
         for kind in kinds
         for name, field in kind.model_fields.items()
     ]
-    return table(("setting", "default", "allowed", "what it is"), rows)
+    return table(("setting", "default", "allowed", "description"), rows)
 
 
 def plain(text: str) -> str:
@@ -164,13 +165,13 @@ def command(name: str, of: Any, *, level: int) -> Iterator[str]:
     yield f"```text\n{name} [OPTIONS] {usage}".rstrip() + "\n```\n"
     if arguments:
         rows = [(code(one.name.upper()), plain(help_text(getattr(one, "help", "") or ""))) for one in arguments]
-        yield from table(("argument", "what it is"), rows)
+        yield from table(("argument", "description"), rows)
     panels: dict[str, list[Any]] = {}
     for one in of.params:
         if one.param_type_name == "option" and not one.hidden and "--help" not in one.opts:
             panels.setdefault(getattr(one, "rich_help_panel", None) or "Options", []).append(one)
     for panel, options in panels.items():
-        yield from table((panel, "value", "default", "what it is"), map(option_row, options))
+        yield from table((panel, "value", "default", "description"), map(option_row, options))
 
 
 def help_text(text: str) -> str:
@@ -210,7 +211,7 @@ def parameters() -> Iterator[str]:
         from reactree_ros.nodes.launching import COMMON, DECIDING
     yield "## Launch arguments\n"
     yield "Beside the parameters of the nodes that it starts, every launch has:\n"
-    head = ("argument", "default", "allowed", "what it is")
+    head = ("argument", "default", "allowed", "description")
     yield from table(head, [_argument(*one) for one in COMMON])
     yield "`household.launch.py` and `mobile_manipulator.launch.py` also have:\n"
     yield from table(head, [_argument(*one) for one in DECIDING])
@@ -243,7 +244,7 @@ def interface(file: Path) -> Iterator[str]:
         if constants:
             yield from table(("constant", "value", "what it means"), constants)
         if fields:
-            yield from table(("field", "type", "default", "what it is"), fields)
+            yield from table(("field", "type", "default", "description"), fields)
 
 
 def members(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:

@@ -1,4 +1,4 @@
-"""Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs."""
+"""A behaviour tree of LLM agent nodes that grows while it carries out household instructions."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "run":  # what it needs is loaded when it is asked for
+    if name == "run":  # loads its dependencies on first use
         from reactree_ros.episode.start import run
 
         return run
@@ -17,6 +17,6 @@ def __getattr__(name: str) -> Any:
     from pathlib import Path
     from xml.etree import ElementTree
 
-    manifest = Path(__file__).parents[1] / "package.xml"  # of a checkout; what is installed has its metadata
+    manifest = Path(__file__).parents[1] / "package.xml"  # of a checkout; an installation has metadata instead
     version = ElementTree.parse(manifest).findtext("version") if manifest.exists() else None
     return version or metadata.version("reactree_ros")

@@ -1,5 +1,5 @@
-"""The error that a user can put right."""
+"""The error for problems that a user can solve."""
 
 
 class UserError(Exception):
-    """Input, a file or an option that cannot be used; the message is one line with the offending value."""
+    """Input, a file or an option cannot be used; the one-line message has the offending value."""

@@ -20,6 +20,7 @@ from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.team import SharedWorld
 
 START = "You are in the house, and there are 1 rooms: kitchen (1)."
 SKILLS = ("go to kitchen 1", "pick up apple 1", "open fridge 1")
@@ -61,7 +62,7 @@ class ScriptedModel(LanguageModel):
             pending.succeed(Reply(text))
 
 
-class ScriptedWorld(World):
+class ScriptedWorld(SharedWorld):
     """Does every skill; refuses those in ``refused``. With ``settle=False`` they stay in flight."""
 
     household = WAH_NL

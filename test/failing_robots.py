@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import Observation, RobotGone, World
+from reactree_ros.world.team import SharedWorld, team_of
 from reactree_ros.world.wrappers import WorldWrapper
 
 T = TypeVar("T")
@@ -54,6 +55,6 @@ class FailingTeam(WorldWrapper):
         super().__init__(inner)
         self._asked = asked
 
-    def team(self) -> Mapping[str, World]:
-        robots = self.inner.team().items()
+    def team(self) -> Mapping[str, SharedWorld]:
+        robots = team_of(self.inner).items()
         return {name: Failing(robot, asked) for (name, robot), asked in zip(robots, self._asked, strict=True)}

@@ -26,6 +26,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, RobotGone, World, WorldError
 from reactree_ros.world.skill_policy import Verdict, policy_from_list
+from reactree_ros.world.team import SharedWorld, team_of
 from reactree_ros.world.wrappers import PolicyGuard
 
 POLICY = policy_from_list(
@@ -132,7 +133,7 @@ class Home:
 
 
 def reached(world: World) -> Counter[str]:
-    robots = [world, *world.team().values()]
+    robots = [world, *team_of(world).values()]
     return Counter(skill for one in robots if isinstance(one, ScriptedWorld) for skill in one.executed)
 
 
@@ -420,9 +421,9 @@ class Crew(Robot):
 
     def __init__(self) -> None:
         super().__init__()
-        self._robots: dict[str, World] = {"one": Robot(), "two": Robot()}
+        self._robots: dict[str, SharedWorld] = {"one": Robot(), "two": Robot()}
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         return self._robots
 
 
@@ -467,7 +468,7 @@ def test_two_robots_that_want_the_same_skill_are_two_questions() -> None:
 class Silent(Crew):
     """Two robots, one of which is gone while a person thinks about the other one's skill."""
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         robots = dict(super().team())
         robots["two"] = Gone()
         return robots

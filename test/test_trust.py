@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
+from reactree_ros.cli.completion import kinds
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import reaching_of_model
-from reactree_ros.llm.spec import MODELS
-from reactree_ros.planners.spec import PLANNERS
 from reactree_ros.plugins import Spec
 from reactree_ros.plugins.settings import Harmless, Settings, is_harmless, plain, reaching
 from reactree_ros.world.spec import WORLDS
@@ -38,7 +37,7 @@ HOSTILE: tuple[Any, ...] = (
 )
 #: Texts that go into a prompt, or to a server that the user named, and nowhere else.
 _ONLY_SAID = {("jericho", "instruction"), ("openai", "model")}
-SPECS = [spec for registry in (PLANNERS, WORLDS, MODELS, SUITES) for spec in registry]
+SPECS = [spec for registry in kinds().values() for spec in registry]
 
 
 def texts(spec: Spec) -> list[str]:

@@ -7,6 +7,7 @@ This package's are in ``tree/flows/``. Another distribution names its own as ent
 from __future__ import annotations
 
 import abc
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from reactree_ros.agent.wording import Wording
 from reactree_ros.plugins import Registry
+from reactree_ros.plugins.settings import NoSettings, Settings
 
 if TYPE_CHECKING:
     from py_trees.behaviour import Behaviour
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 #: The control flows of the paper, which an expansion may use by default.
 PAPER = ("sequence", "fallback", "parallel")
-_DECLARED = ("name", "text", "phrase", "ordered", "sign", "does")
+_DECLARED = ("name", "text", "phrase", "ordered", "sign", "summary")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class ControlFlow(abc.ABC):
         phrase: How a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces.
         ordered: Whether the order of the subgoals matters.
         sign: The character that stands for it on the page.
-        does: What it does with what is below it, in a few words.
+        summary: What it does with what is below it, in a few words.
         synonyms: Other words that language models use for it.
     """
 
@@ -48,8 +50,10 @@ class ControlFlow(abc.ABC):
     phrase: ClassVar[str]
     ordered: ClassVar[bool]
     sign: ClassVar[str]
-    does: ClassVar[str]
+    summary: ClassVar[str]
     synonyms: ClassVar[tuple[str, ...]] = ()
+    settings: ClassVar[type[Settings]] = NoSettings
+    extra: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         """Look whether a subclass declares everything.
@@ -61,6 +65,8 @@ class ControlFlow(abc.ABC):
             raise TypeError(f"control flow {cls.__name__} does not declare {', '.join(missing)}")
         if not hasattr(cls, "wording"):
             cls.wording = Wording(cls.name)
+        if {*cls.wording.parameters} != {*inspect.get_annotations(cls)}:
+            raise TypeError(f"control flow {cls.__name__} needs one field per argument of '{cls.wording.template}'")
 
     def __str__(self) -> str:
         """Return it as an expansion says it."""

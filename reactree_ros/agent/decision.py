@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import re
 from collections.abc import Generator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -26,6 +27,12 @@ RECALL = "recall location of "
 RETRIEVE = "retrieve("
 #: What follows a thought.
 OK = "OK."
+
+
+#: The fields of a record's turns and decisions that are no arguments.
+RECORDED = frozenset(
+    {"e", "t", "node", "decisions", "steps", "reason", "anew", "told", "about", "said", "saw", "robot", "id", "text"}
+)
 
 
 class Counts(NamedTuple):
@@ -108,7 +115,7 @@ class DecisionKind(abc.ABCMeta):
     @property
     def summary(cls) -> str:
         """What the kind is, in one line."""
-        return (cls.__doc__ or "").partition("\n")[0].rstrip(".")
+        return (cls.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "`")
 
 
 class Decision(metaclass=DecisionKind):
@@ -177,6 +184,14 @@ class Decision(metaclass=DecisionKind):
             for part, value in by_default.items():
                 if part not in vars(cls):
                     setattr(cls, part, value)
+
+    @classmethod
+    def check(cls) -> None:
+        """Look at what else the kind declares, when it is registered.
+
+        Raises:
+            UserError: Something of it cannot be used.
+        """
 
     # ------------------------------------------------------------------ what may be said
 
@@ -387,7 +402,7 @@ PARTS: Mapping[str, str] = {
 }
 
 
-def check_kind(kind: DecisionKind) -> None:
+def check_kind(kind: type[Decision]) -> None:
     """Look whether a kind declares every part.
 
     Raises:
@@ -397,8 +412,21 @@ def check_kind(kind: DecisionKind) -> None:
     for part, about in PARTS.items():
         if getattr(kind, part, None) is None or part in kind.__abstractmethods__:
             raise UserError(f"{who} does not declare '{part}', {about}; declare it in the class")
-    if not dataclasses.is_dataclass(kind) or not dataclasses.fields(kind):
+    if not getattr(kind, "__dataclass_fields__", None):
         raise UserError(f"{who} has no 'fields', the arguments of a decision; make it a frozen dataclass with fields")
+    if re.fullmatch("[a-z][a-z0-9_]*", kind.name) is None:
+        raise UserError(f"{who} has the name {kind.name!r}; use small letters, digits and underscores")
+    for name in kind.recorded_fields():
+        if name in RECORDED:
+            raise UserError(f"{who} calls an argument '{name}', as a record's own field is called; rename it")
+    for part in ("spellings", "inline", "tags"):
+        try:
+            groups = re.compile(getattr(kind, part)).groups
+        except re.error as error:
+            raise UserError(f"{who}: '{part}' is no regular expression: {error}") from error
+        if groups:
+            raise UserError(f"{who}: '{part}' has groups; write them as (?:…)")
+    kind.check()
 
 
 def as_object(**properties: Any) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class DecisionGrammar(Grammar):
     def ebnf(self) -> str:
         """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
         rules = [rule for kind in self.allowed for rule in kind.ebnf(self)]
-        root = " | ".join(kind.name for kind in self.allowed)
+        root = " | ".join(rule_name(kind.name) for kind in self.allowed)
         return "\n".join([f'root ::= ({root}) "\\n"?', *rules, f"line ::= {self.line}"])
 
     def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
@@ -208,6 +208,11 @@ def listed(openings: Iterable[str]) -> str:
     """List how decisions begin, for refusals."""
     *first, last = [f"'{one}'" for one in openings]
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def rule_name(name: str) -> str:
+    """Return the name of a kind's rule in EBNF, where underscores are not known everywhere."""
+    return name.replace("_", "-")
 
 
 def quoted(text: str) -> str:

@@ -15,10 +15,10 @@ LONGEST_TOLD = 8 * LONGEST
 LONGEST_GENERATED = 64 * LONGEST
 #: The longest that is told of an error.
 LONGEST_ERROR = 2000
-#: Largest number that a sentence is taken to mean: of things, steps and subgoals there are fewer.
+#: Largest number that a sentence may mean; things, steps and subgoals are fewer.
 MOST_SAID = 9999
 _KEPT = "\n\t"
-#: What would turn the text around it; it is shown as its number.
+#: Characters that would reverse the text around them; shown as their numbers.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -61,12 +61,12 @@ def check_template(template: str, known: Collection[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text in which what a terminal or a browser obeys is a character to look at."""
+    """Return a text in which control characters are visible characters."""
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
 
 
 def in_one_line(text: str) -> str:
-    """Return a text that can be shown, in one line."""
+    """Return a text as one safe line."""
     return " ".join(visible(text).split())
 
 
@@ -84,7 +84,7 @@ def _shown(character: str) -> str:
 
 
 def number_of(text: str, *, most: int = 2**53 - 1) -> int | None:
-    """Read a whole number, 0 or more, that somebody wrote; None where it is none, or more than `most`."""
+    """Read a whole number, 0 or more; None if it is not one, or larger than `most`."""
     if not text.isascii() or not text.isdecimal() or len(text.lstrip("0")) > len(str(most)):
         return None
     number = int(text.lstrip("0") or "0")
@@ -92,5 +92,5 @@ def number_of(text: str, *, most: int = 2**53 - 1) -> int | None:
 
 
 def said_number(word: str) -> int | None:
-    """Read a number that somebody says, in digits; None where it is none, or more than anybody means."""
+    """Read a number in digits from a sentence; None if it is not one, or implausibly large."""
     return number_of(word, most=MOST_SAID)

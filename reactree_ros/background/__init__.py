@@ -1,1 +1,1 @@
-"""What goes on meanwhile: a pending result, a thread, a process of our own."""
+"""Work in the background: pending results, threads, our own processes."""

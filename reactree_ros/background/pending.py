@@ -1,4 +1,4 @@
-"""A result that is on its way: what both ports return, so that a tick never waits."""
+"""A result that is on its way: both ports return it, so that a tick never waits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _log = logging.getLogger(__name__)
 class Pending(Future[T]):
     """A result that can be polled and cancelled.
 
-    It is a :class:`concurrent.futures.Future` that stays cancellable until it is settled, because what it stands
-    for (a generation on a server, a goal of a robot) can be stopped while it runs. Whoever produces the result
-    calls :meth:`succeed` or :meth:`fail`; both are ignored after a cancellation, so a late answer does no harm.
+    It is a :class:`concurrent.futures.Future` that stays cancellable until it is settled, because its work (a
+    generation on a server, a goal of a robot) can be stopped while it runs. The producer calls :meth:`succeed` or
+    :meth:`fail`. Both are ignored after a cancellation, so a late answer does no harm.
 
     Args:
-        on_cancel: Called once, when the result is cancelled before it is settled.
+        on_cancel: Called once, if the result is cancelled before it is settled.
     """
 
     def __init__(self, on_cancel: Callable[[], object] | None = None) -> None:
@@ -35,20 +35,20 @@ class Pending(Future[T]):
 
     @classmethod
     def of(cls, value: T) -> Pending[T]:
-        """Return a pending result that is there already."""
+        """Return a settled result with a value."""
         pending = cls()
         pending.set_result(value)
         return pending
 
     @classmethod
     def failed(cls, error: BaseException) -> Pending[T]:
-        """Return a pending result that has failed already."""
+        """Return a failed result."""
         pending = cls()
         pending.set_exception(error)
         return pending
 
     def succeed(self, value: T) -> bool:
-        """Settle with a value; returns False where it was settled or cancelled before."""
+        """Settle with a value; return False if it was settled or cancelled before."""
         try:
             self.set_result(value)
         except InvalidStateError:
@@ -56,7 +56,7 @@ class Pending(Future[T]):
         return True
 
     def fail(self, error: BaseException) -> bool:
-        """Settle with an error; returns False where it was settled or cancelled before."""
+        """Settle with an error; return False if it was settled or cancelled before."""
         try:
             self.set_exception(error)
         except InvalidStateError:
@@ -77,7 +77,7 @@ class Pending(Future[T]):
 
 
 def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
-    """Ask a port; one that raises is one that failed."""
+    """Ask a port; turn an exception into a failed result."""
     try:
         return ask(*given, **named)
     except Exception as error:
@@ -85,7 +85,7 @@ def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pe
 
 
 def settle_as(done: Future[Any], target: Pending[T], read: Callable[[Any], T] = lambda value: value) -> None:
-    """Settle a pending result as one that is settled: with what its value is read as, its error, or cancelled."""
+    """Settle a pending result like another one: with its value after reading, its error, or cancelled."""
     if done.cancelled():
         target.cancel()
         return
@@ -96,23 +96,23 @@ def settle_as(done: Future[Any], target: Pending[T], read: Callable[[Any], T] = 
 
 
 def pass_on(source: Future[T], target: Pending[T]) -> None:
-    """Settle a pending result as another one is settled; cancelling it cancels the other one.
+    """Settle a pending result like another one; cancelling it cancels the other one.
 
-    Where the source is cancelled by somebody else, the target is cancelled, too.
+    If somebody else cancels the source, the target is cancelled, too.
     """
     target.add_done_callback(lambda _: source.cancel() if target.cancelled() else None)
     source.add_done_callback(lambda done: settle_as(done, target))
 
 
 def mapped(source: Pending[Any], function: Callable[[Any], T]) -> Pending[T]:
-    """Return what comes of a pending result by way of a function; cancelling it cancels the source."""
+    """Return a pending result with a function's value of another one; cancelling it cancels the source."""
     pending: Pending[T] = Pending(on_cancel=source.cancel)
     source.add_done_callback(lambda done: None if done.cancelled() else settle_as(done, pending, function))
     return pending
 
 
 class _Alarms:
-    """Calls functions with what is late, in one thread of the process that begins with the first of them."""
+    """Calls functions with late results, in one thread of the process that starts on first use."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -121,9 +121,9 @@ class _Alarms:
         self._thread: threading.Thread | None = None
 
     def set(self, seconds: float, pending: Pending[Any], call: Callable[[Pending[Any]], object]) -> None:
-        """Call a function with a pending result that is not settled after so many seconds."""
+        """Call a function with a pending result that is not settled after some seconds."""
         with self._changed:
-            if self._thread is None or not self._thread.is_alive():  # a fork has no threads but the one that forked
+            if self._thread is None or not self._thread.is_alive():  # a fork has no other threads
                 self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
                 self._thread.start()
             due = (time.monotonic() + seconds, next(self._numbers), weakref.ref(pending), call)
@@ -149,25 +149,25 @@ _alarms = _Alarms()
 
 
 def where_late(pending: Pending[T], seconds: float, call: Callable[[Pending[T]], object]) -> None:
-    """Call a function with a pending result where it is not settled in time; from another thread.
+    """Call a function with a pending result if it is not settled in time; from another thread.
 
-    The thread is one for all: what is called must return at once.
+    There is one thread for all results, so the function must return at once.
 
     Args:
         pending: The result; it is not kept alive until then.
-        seconds: How long it may take.
-        call: What is called with it.
+        seconds: Time limit.
+        call: The function.
     """
     if not pending.done():
         _alarms.set(seconds, pending, call)
 
 
 def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], BaseException]) -> None:
-    """Let a pending result fail where it is not settled in time; it is the caller's part to cancel what it stands for.
+    """Fail a pending result if it is not settled in time; the caller must cancel its work.
 
     Args:
         pending: The result.
-        seconds: How long it may take.
-        error: Makes what it fails with.
+        seconds: Time limit.
+        error: Makes the error.
     """
     where_late(pending, seconds, lambda late: late.fail(error()))

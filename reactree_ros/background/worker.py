@@ -1,4 +1,4 @@
-"""One thread for what does one thing at a time and may take long: a simulator, a sandbox, an embedder."""
+"""One thread for slow work that must run one at a time: a simulator, a sandbox, an embedder."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """What a worker does was cancelled."""
+    """A worker's current work was cancelled."""
 
 
 class Worker:
-    """Does what it is given in order, in a thread of its own that does not keep the process from ending.
+    """Does its work in order, in a thread of its own that does not keep the process alive.
 
-    What was cancelled before its turn is left out. What is cancelled while it runs is left at the next
-    :meth:`check_wanted`; without one it runs to its end unheard, so that it needs a bound of its own.
+    Work cancelled before its turn is skipped. Work cancelled while it runs stops at the next :meth:`check_wanted`;
+    without one it runs to its end unheard, so it needs its own time limit.
 
     Args:
         name: Name of the thread.
-        error: What it fails with that is given to it after :meth:`close` or :meth:`give_up`.
+        error: Class of the error for work after :meth:`close` or :meth:`give_up`.
     """
 
     def __init__(self, name: str, error: type[Exception] = RuntimeError) -> None:
         self._error = error
-        self.lost = ""  # why nothing is taken any more
+        self.lost = ""  # why no more work is accepted
         self._name = name
         self._queue: queue.SimpleQueue[tuple[Pending[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._open: set[Pending[Any]] = set()
@@ -38,7 +38,7 @@ class Worker:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def do(self, work: Callable[[], T]) -> Pending[T]:
-        """Do something when it is its turn; the pending result settles in the worker's thread.
+        """Do something in its turn; the pending result settles in the worker's thread.
 
         After :meth:`close` or :meth:`give_up` it fails with the worker's error.
         """
@@ -52,7 +52,7 @@ class Worker:
         return pending
 
     def check_wanted(self) -> None:
-        """Look, in the worker's thread, whether what it does is still wanted.
+        """Check, in the worker's thread, whether the current work is still wanted.
 
         Raises:
             Stopped: It was cancelled or given up.
@@ -61,11 +61,11 @@ class Worker:
             raise Stopped
 
     def at_rest(self) -> Pending[None]:
-        """Settle when all that was given before is done."""
+        """Settle when all earlier work is done."""
         return self.do(lambda: None)
 
     def give_up(self, reason: str) -> None:
-        """Let everything that it was and will be given fail, from any thread; the first reason counts."""
+        """Fail all current and future work, from any thread; the first reason counts."""
         with self._lock:
             self.lost = self.lost or reason
             left = list(self._open)
@@ -74,7 +74,7 @@ class Worker:
         self._queue.put(None)
 
     def close(self, last: Callable[[], object] = lambda: None) -> Pending[object]:
-        """End the thread after what it was given, and after one last thing; returns the latter's result."""
+        """End the thread after its work and one last thing; return the result of the last thing."""
         ended: Pending[object] = Pending()
         with self._lock:
             if self.lost:

@@ -1,4 +1,4 @@
-"""What every worker process of ours does first: it leaves the signals of a terminal to its parent, and ends with it."""
+"""The start of each of our worker processes: it ignores the terminal's signals, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from multiprocessing import connection, resource_tracker
 
 from reactree_ros.background.own_python import start_safely
 
-#: Sent to every process of a terminal; the parent ends its workers in order. Windows has no SIGHUP.
+#: Signals to every process of a terminal; the parent ends its workers in order. Windows has no SIGHUP.
 OF_THE_TERMINAL = {signal.Signals[name] for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)}
-#: Longest time that a worker has to end what it has started itself, in seconds.
+#: Seconds that a worker has to end its own child processes.
 LAST_WORDS = 3.0
 
 
 @contextmanager
 def deaf_to_the_terminal() -> Iterator[None]:
-    """Start processes that the signals of a terminal do not reach, from their very beginning."""
+    """Start processes that ignore the terminal's signals from their very beginning."""
     start_safely()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_TERMINAL)
     try:
-        resource_tracker.ensure_running()  # the first process starts it otherwise, and it unblocks what is blocked here
+        resource_tracker.ensure_running()  # otherwise the first process unblocks the signals
         signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_TERMINAL)
         yield
     finally:
@@ -33,7 +33,7 @@ def deaf_to_the_terminal() -> Iterator[None]:
 
 
 def serve_the_parent() -> None:
-    """Take no signal of the terminal, and end as by SIGTERM once the parent has ended, however it did."""
+    """Ignore the terminal's signals, and end as by SIGTERM when the parent has ended, however it did."""
     for one in OF_THE_TERMINAL:
         signal.signal(one, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_parent, name="parent", daemon=True).start()
@@ -50,6 +50,6 @@ def _end_with_the_parent() -> None:
 
 
 def kill_workers() -> None:
-    """End every worker process of this one at once, whatever it is at."""
+    """Kill every worker process of this one at once."""
     for one in multiprocessing.active_children():
         one.kill()

@@ -1,4 +1,4 @@
-"""The command line: ``reactree``, a file a command. Commands of other rooms and packages enter by entry points."""
+"""The command line ``reactree``; each command is a file. Commands of other rooms and packages enter by entry points."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ BY_SIGNAL = 128
 #: Most characters of an error that are printed.
 LONGEST_MESSAGE = 2000
 EXIT_CODES = (
-    "Exit codes: 0 all is well; 1 a goal was not reached, or something is wrong, as the command's own help says; 2 bad "
-    "usage or input; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM; 141 what is printed is not read, as by `| head`."
+    "Exit codes: 0 success; 1 a goal was not reached, or something is wrong, as the command's own help says; 2 bad "
+    "usage or input; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM; 141 nobody reads the output, as with `| head`."
 )
 
-# Of the click that this typer uses: its own in newer versions.
+# Of the click that typer uses: newer versions of typer bundle their own.
 UsageError: Any = typer.BadParameter.__base__
 
 
 class Commands(TyperGroup):
-    """Imports a command when it is asked for."""
+    """Imports each command when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, in the order of the help."""
@@ -48,7 +48,7 @@ class Commands(TyperGroup):
         """Return a command; None if there is none of that name.
 
         Raises:
-            UserError: What brings it cannot be loaded.
+            UserError: Its module cannot be loaded.
         """
         if cmd_name not in COMMANDS.names:
             return None
@@ -57,9 +57,9 @@ class Commands(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is called, with its defaults from files."""
+        """Return the called command, with its defaults from files."""
         name, command, rest = super().resolve_command(ctx, args)
-        if ctx.resilient_parsing:  # the shell completes a word: nobody is asked
+        if ctx.resilient_parsing:  # the shell completes a word: ask nobody
             return name, command, rest
         if name is not None and command is not None and name != "config" and "--help" not in rest:
             try:
@@ -69,13 +69,13 @@ class Commands(TyperGroup):
                 ctx.default_map = {name: default_map((name,), command)}
                 _tell_defaults(name, command, rest)
             except UserError:
-                if name != "doctor":  # which says what is wrong in them
+                if name != "doctor":  # doctor reports what is wrong in them
                     raise
         return name, command, rest
 
 
 def _tell_defaults(name: str, command: Any, rest: Sequence[str]) -> None:
-    """Say which files set what of the command that is called, on stderr."""
+    """Print on stderr which files set which defaults of the called command."""
     path = (name, *rest[:1]) if hasattr(command, "commands") else (name,)
     called = dict(leaves((name,), command)).get(path)
     if called is not None and (said := told_at_start(path, called)):
@@ -96,40 +96,40 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def _household(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and end.")
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs."""
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one line and exit code 2, a signal in 128 and its number."""
-    if sys.stdout is None:  # it was closed before the start, which not every library takes
+    """Run the command line; bad input ends in one line and exit code 2, a signal in 128 plus its number."""
+    if sys.stdout is None:  # closed before the start, which not every library handles
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):  # what a terminal's encoding lacks must not end a run
+    for stream in (sys.stdout, sys.stderr):  # a character outside of a terminal's encoding must not end a run
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     with ASKED.taken():
         try:
             code = app(standalone_mode=False, prog_name="reactree")
-            sys.stdout.flush()  # here, where it is caught that nobody reads
-            if ASKED.number:  # typer makes a 130 of every interrupt
+            sys.stdout.flush()  # here, a closed pipe is caught
+            if ASKED.number:  # typer turns every interrupt into 130
                 _fail_by(signal.Signals(ASKED.number))
             sys.exit(code)
         except SystemExit as ended:
-            if isinstance(ended.__context__, BrokenPipeError):  # rich and typer end with a 1 of their own
+            if isinstance(ended.__context__, BrokenPipeError):  # rich and typer end a closed pipe with 1
                 _stop_writing()
             raise
         except (KeyboardInterrupt, typer.Abort):
             _fail_by(signal.Signals(ASKED.number or signal.SIGINT))
         except UsageError as error:
-            if message := _with_nearest(error.format_message()):  # there is none where the help was printed instead
+            if message := _with_nearest(error.format_message()):  # typer printed the help
                 _fail(message, BAD_INPUT)
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
             _stop_writing()
         except (UserError, WorldError, OSError) as error:
-            if ASKED.number:  # it is of what was broken off
+            if ASKED.number:  # an error of the interrupted work
                 _fail_by(signal.Signals(ASKED.number))
             said = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
@@ -138,7 +138,7 @@ def main() -> None:
 
 
 def _with_nearest(message: str) -> str:
-    """Add the nearest command, or the nearest value of an option, to what typer says of another one."""
+    """Add the nearest command or option value to typer's message about an unknown one."""
     said = message.replace("Value error, ", "").removesuffix(".")
     command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
     if command:
@@ -151,8 +151,8 @@ def _fail_by(one: signal.Signals) -> NoReturn:
 
 
 def _stop_writing() -> NoReturn:
-    """End without a word where nobody reads what is printed."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+    """End silently if nobody reads the output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for output still to be flushed
     sys.exit(NOBODY_READS)
 
 

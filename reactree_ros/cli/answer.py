@@ -14,11 +14,12 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def answer(
     planner_node: Annotated[
-        str, typer.Option(help="Answer this planner node and its bridges only.", show_default="all that ask")
+        str,
+        typer.Option(help="Answer only this planner node and its bridges.", show_default="all planners and bridges"),
     ] = "",
 ) -> None:
-    """Answer what planners and bridges on ROS 2 ask a person, at this terminal, until Ctrl-C.
+    """Answer the questions of planners and bridges on ROS 2 at this terminal, until Ctrl-C.
 
-    What is typed while nothing is asked goes to the run that goes on; 'stop' ends it.
+    What you type while no question is open goes to the current run; 'stop' ends it.
     """
     raise typer.Exit(over_ros("answer", "reactree answer").serve(planner_node, args=[]))

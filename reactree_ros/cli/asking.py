@@ -1,4 +1,4 @@
-"""Whether somebody sits at the terminal and can be asked."""
+"""Asks the user a yes-no question, if somebody sits at the terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from reactree_ros.files.secrecy import redacted
 
 
 def agreed(shown: str, question: str) -> bool | None:
-    """Show something on stderr and ask a question; no is the default. None where nobody can be asked."""
+    """Show something on stderr and ask a question; no is the default. Returns None if nobody can be asked."""
     try:
         there = sys.stdin.isatty() and sys.stderr.isatty()
-    except (AttributeError, ValueError):  # one of them is closed
+    except (AttributeError, ValueError):  # a stream is closed
         there = False
     if not there:
         return None

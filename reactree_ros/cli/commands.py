@@ -1,6 +1,6 @@
-"""The commands, of this package and of others: entry points of the group ``reactree_ros.commands``.
+"""The commands of this package and of others: entry points of the group ``reactree_ros.commands``.
 
-Each names a module with a typer ``app``. The module may say as ``AFTER`` after which command the help lists it.
+Each names a module with a typer ``app``. The module's ``AFTER`` may name the command that it follows in the help.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ COMMANDS: Registry[ModuleType] = Registry(
         *("llm", "memory", "config", "doctor"),
     ),
 )
-#: What the commands do over ROS 2, a module each: the core imports no ROS.
+#: The parts of commands that use ROS 2, one module each: the core imports no ROS.
 OVER_ROS: Registry[ModuleType] = Registry(
     "command over ROS 2", "reactree_ros.over_ros", ModuleType, first=("answer", "resume", "view")
 )
 
 
 def app_of(name: str) -> typer.Typer:
-    """Return what carries out a command.
+    """Return the typer app of a command.
 
     Raises:
-        UserError: There is none of that name, or what brings it cannot be used.
+        UserError: There is no such command, or its module cannot be used.
     """
     module = COMMANDS.get(name)
     if not _has_app(module):
-        raise UserError(f"command '{name}': {module.__name__} has no typer.Typer by the name of 'app'")
+        raise UserError(f"command '{name}': {module.__name__} has no typer.Typer named 'app'")
     return cast("typer.Typer", module.app)
 
 
 def in_order() -> list[str]:
-    """Return the names of the commands that can be used, in the order of the help."""
+    """Return the names of usable commands, in the order of the help."""
     after = {name: str(getattr(module, "AFTER", "")) for name, module in COMMANDS.items() if _has_app(module)}
     names: list[str] = []
     waiting = [name for name in after if after[name] not in after]
     while waiting:
         names.append(waiting.pop(0))
         waiting[:0] = [name for name in after if after[name] == names[-1]]
-    return [*names, *(name for name in after if name not in names)]  # those that stand after each other
+    return [*names, *(name for name in after if name not in names)]  # those in a cycle of AFTER
 
 
 def _has_app(module: ModuleType) -> bool:
@@ -56,14 +56,14 @@ def _has_app(module: ModuleType) -> bool:
 
 
 def over_ros(name: str, what: str = "--ros") -> Any:
-    """Return the module that does something over ROS 2.
+    """Return the module of a command's part over ROS 2.
 
     Args:
         name: Its name in the group ``reactree_ros.over_ros``.
-        what: What needs it, for the error.
+        what: The option or command that needs it, for the error.
 
     Raises:
-        UserError: ROS 2 is not there.
+        UserError: ROS 2 is missing.
     """
     try:
         return OVER_ROS.get(name)

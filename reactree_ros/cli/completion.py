@@ -1,4 +1,4 @@
-"""What a shell is told when somebody presses the tab key: the names in a registry. Files are left to the shell."""
+"""Shell completion: the names in a registry. The shell itself completes files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.planners.spec import PLANNERS, WM
-from reactree_ros.plugins import REGISTRIES, Registry, Spec
+from reactree_ros.plugins import REGISTRIES, Registry
 
 Named = list[tuple[str, str]]
 
 
 def names_of(registry: Registry[Any]) -> Callable[[str], Named]:
-    """Return what completes the name of something in a registry: each name, with what it is."""
+    """Return a function that completes names in a registry, each with its summary."""
 
     def complete(incomplete: str) -> Named:
         return [(spec.name, spec.summary) for spec in registry if spec.name.startswith(incomplete)]
@@ -21,7 +21,7 @@ def names_of(registry: Registry[Any]) -> Callable[[str], Named]:
 
 
 def planner(incomplete: str) -> Named:
-    """Complete a planner's name, with ``_wm`` too where it remembers where things were seen."""
+    """Complete a planner's name, with ``_wm`` if it can use working memory."""
     return [
         (name, spec.summary)
         for spec in PLANNERS
@@ -31,17 +31,17 @@ def planner(incomplete: str) -> Named:
 
 
 def planners(incomplete: str) -> Named:
-    """Complete the last of several planners, with commas between them."""
+    """Complete the last of several planners, separated by commas."""
     before, comma, last = incomplete.rpartition(",")
     return [(f"{before}{comma}{name}", summary) for name, summary in planner(last)]
 
 
 def kinds() -> dict[str, Registry[Any]]:
-    """Return the registries of what has settings, by the kinds that `reactree list` knows them as."""
-    return {kind: registry for kind, registry in REGISTRIES.items() if issubclass(registry.base, Spec)}
+    """Return the registries of things with settings, by their kinds in `reactree list`."""
+    return {kind: registry for kind, registry in REGISTRIES.items() if hasattr(registry.base, "settings")}
 
 
 def listed(incomplete: str) -> Named:
-    """Complete what `reactree list` shows: a kind, or the name of anything that is registered."""
+    """Complete what `reactree list` shows: a kind, or any registered name."""
     found = [(kind, f"all {kind}, with their settings") for kind in (*kinds(), "words") if kind.startswith(incomplete)]
     return found + [one for registry in kinds().values() for one in names_of(registry)(incomplete)]

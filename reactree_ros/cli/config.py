@@ -33,7 +33,9 @@ from reactree_ros.plugins.settings import did_you_mean
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 ProjectFile = Annotated[
     Path,
-    typer.Argument(help="The project's file or its folder; by default this folder, or the next above that has one."),
+    typer.Argument(
+        help="The project's file or its folder; by default the current folder, or the nearest above that has one."
+    ),
 ]
 
 
@@ -45,13 +47,14 @@ def config() -> None:
 @app.command()
 def show(
     command: Annotated[
-        list[str] | None, typer.Argument(help="A command, such as `run` or `llm check`; by default all that is set.")
+        list[str] | None,
+        typer.Argument(help="A command, such as `run` or `llm check`; by default every option that a file sets."),
     ] = None,
 ) -> None:
-    """Say what the defaults of options are, and where each comes from.
+    """Show the defaults of options, and where each comes from.
 
-    They are in `reactree.toml`, in this folder or the next one above that has it, and then in the user's; what is given
-    on the command line comes before both.
+    They come from `reactree.toml` in this folder or the nearest above that has one, then from the user's own file. The
+    command line overrides both.
     """
     console = Console()
     check_files([name for name in COMMANDS.names if name != "config"])
@@ -77,33 +80,33 @@ def show(
 def trust(
     file: ProjectFile = Path(),
 ) -> None:
-    """Let a project's file count as it is now; once it changes, it counts no more."""
+    """Trust a project's file with its current content; a change needs new trust."""
     chosen = _project(file)
     for fault in chosen.faults({name: _command((name,)) for name in in_order() if name != "config"}):
         raise UserError(fault)
     remember(chosen.path, chosen.content, Standing.TRUSTED)
-    typer.echo(in_one_line(f"{chosen.path}: counts as it is now; it sets {chosen.sets() or 'nothing'}"))
+    typer.echo(in_one_line(f"{chosen.path}: trusted with its current content; it sets {chosen.sets() or 'nothing'}"))
 
 
 @app.command()
 def distrust(
     file: ProjectFile = Path(),
 ) -> None:
-    """Pass a project's file over as it is now; `reactree config trust` takes that back."""
+    """Ignore a project's file with its current content; `reactree config trust` reverses that."""
     chosen = _project(file)
     remember(chosen.path, chosen.content, Standing.PASSED_OVER)
-    typer.echo(in_one_line(f"{chosen.path}: is passed over as it is now"))
+    typer.echo(in_one_line(f"{chosen.path}: ignored with its current content"))
 
 
 def _project(file: Path) -> DefaultsFile:
-    """Return the project's file that is meant.
+    """Return the project's file at or above a path.
 
     Raises:
         UserError: There is none.
     """
     found = [one for one in files(None if file == Path() else file) if one.whose == PROJECT]
     if not found:
-        raise UserError(f"{file.absolute()}: there is no project's {NAME} here or in a folder above")
+        raise UserError(f"{file.absolute()}: no project's {NAME} here or in a folder above")
     return found[0]
 
 

@@ -1,7 +1,8 @@
 """Defaults of options from files: ``reactree.toml`` of the project, then that of the user.
 
-The user's own file may set every option. A project's file may come from somebody else: it counts once its content was
-trusted (see :mod:`reactree_ros.cli.trusted`), and never for what starts, opens, loads or sends something.
+The user's own file may set every option. A project's file may come from somebody else. It counts only once the user has
+trusted its content (see :mod:`reactree_ros.cli.trusted`). It can never set an option that starts, opens, loads or sends
+something.
 
 A file has a table for each command, ``[run]`` or ``[llm.check]``, and ``[all]`` for every command that has an option::
 
@@ -33,22 +34,22 @@ from reactree_ros.files.secrecy import shown
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import did_you_mean, is_harmless
 
-#: Whose a file is.
+#: Owners of a file.
 PROJECT, USER = "project", "user"
-NOT_BY_A_PROJECT = "what starts, opens, loads or sends something is not set by a project's file"
-WAYS = "`reactree config trust` lets it count as it is now, `reactree config distrust` passes it over"
-#: The table of what holds for every command that has the option.
+NOT_BY_A_PROJECT = "a project's file may not set an option that starts, opens, loads or sends something"
+WAYS = "`reactree config trust` trusts its current content, `reactree config distrust` ignores it"
+#: The table for every command that has the option.
 ALL = "all"
 
 
 @dataclass(frozen=True)
 class Default:
-    """An option's default that a file sets.
+    """An option's default from a file.
 
     Attributes:
-        value: What it is.
-        file: Which file says so.
-        key: Where in it, e.g. ``run.max_steps``.
+        value: The value.
+        file: The file.
+        key: Its key in the file, e.g. ``run.max_steps``.
     """
 
     value: Any
@@ -57,7 +58,7 @@ class Default:
 
 
 class DefaultsFile:
-    """One file.
+    """A file of defaults.
 
     Args:
         path: The file.
@@ -70,7 +71,7 @@ class DefaultsFile:
 
     @cached_property
     def content(self) -> bytes:
-        """What is in it, read once: what was trusted is what is used.
+        """The file's content, read once, so that the trusted content is the used one.
 
         Raises:
             UserError: It cannot be read, or a stranger could have put it there.
@@ -82,10 +83,10 @@ class DefaultsFile:
 
     @cached_property
     def tables(self) -> Mapping[str, Any]:
-        """What it says.
+        """The tables in the file.
 
         Raises:
-            UserError: It cannot be read, or is no TOML.
+            UserError: It cannot be read, or is not TOML.
         """
         toml = _toml(self.path)
         try:
@@ -93,25 +94,25 @@ class DefaultsFile:
             check_values(tables)
         except UnicodeDecodeError as error:
             raise UserError(f"{self.path}: cannot be read: {error}") from None
-        except ValueError as error:  # of TOML, or of a number of more digits than Python reads
-            raise UserError(f"{self.path}: is no TOML: {in_a_line(error)}") from None
+        except ValueError as error:  # not TOML, or a number with more digits than Python reads
+            raise UserError(f"{self.path}: is not TOML: {in_a_line(error)}") from None
         except RecursionError:
-            raise UserError(f"{self.path}: is no TOML: its values lie too deep in one another") from None
+            raise UserError(f"{self.path}: is not TOML: its values are nested too deeply") from None
         return tables
 
     def sets(self) -> str:
-        """Say what it sets, in one line, e.g. ``run.max_steps = 3``.
+        """List what the file sets, in one line, e.g. ``run.max_steps = 3``.
 
         Raises:
-            UserError: It cannot be read, or is no TOML.
+            UserError: It cannot be read, or is not TOML.
         """
         return _listed(self.tables)
 
     def check(self, commands: Sequence[str]) -> None:
-        """Look whether all its tables are of commands.
+        """Check that every table belongs to a command.
 
         Raises:
-            UserError: One is not.
+            UserError: One does not.
         """
         for name, table in self.tables.items():
             if name not in (ALL, *commands):
@@ -120,10 +121,10 @@ class DefaultsFile:
                 raise UserError(f"{self.path}: '{name}' must be a table: write [{name}], and its options below")
 
     def faults(self, commands: Mapping[str, Any]) -> Iterator[str]:
-        """Yield everything that is wrong in it, each thing once; where its tables cannot be told, that alone.
+        """Yield each fault of the file once; if its tables cannot be read, only that.
 
         Args:
-            commands: All commands by their names, as typer has them.
+            commands: All commands by name, as typer has them.
         """
         try:
             self.check(list(commands))
@@ -133,11 +134,11 @@ class DefaultsFile:
         found = dict.fromkeys(self._strangers(commands))
         for name, one in commands.items():
             for path, command in leaves((name,), one):
-                found |= dict.fromkeys(self._refused(path, command))  # once: [all] is of each command
+                found |= dict.fromkeys(self._refused(path, command))  # once, although [all] belongs to each command
         yield from found
 
     def _refused(self, path: Sequence[str], command: Any) -> Iterator[str]:
-        """Yield what is wrong in each entry that is of a command."""
+        """Yield the faults of a command's entries."""
         try:
             entries = [*self._entries((ALL,)), *self._entries(path)]
         except UserError as error:
@@ -150,7 +151,7 @@ class DefaultsFile:
                 yield str(error)
 
     def _strangers(self, commands: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what is passed over in silence, because no command asks for it."""
+        """Yield entries that would be silently ignored, because they belong to no command."""
         every = [command for name, one in commands.items() for _, command in leaves((name,), one)]
         options = {name for command in every for name, _ in _options(command)}
         for _, key, _ in self._entries((ALL,)):
@@ -163,28 +164,28 @@ class DefaultsFile:
                     yield f"{self.path}: '{group}.{name}' is no command; {did_you_mean(name, list(below))}"
 
     def defaults(self, path: Sequence[str], command: Any) -> dict[str, Default]:
-        """Return what it sets of a command's options, by the names of their parameters.
+        """Return the file's defaults for a command, by parameter name.
 
         Args:
             path: The command, e.g. ``("llm", "check")``.
             command: As typer has it.
 
         Raises:
-            UserError: The command has no such option, or the option no such value.
+            UserError: The command has no such option, or the option does not allow the value.
         """
         found: dict[str, Default] = {}
-        for entry in [*self._entries((ALL,)), *self._entries(path)]:  # the later one wins
+        for entry in [*self._entries((ALL,)), *self._entries(path)]:  # later entries win
             found |= self._default(path, command, entry)
         return found
 
     def _default(self, path: Sequence[str], command: Any, entry: tuple[str, str, Any]) -> dict[str, Default]:
-        """Return what one entry sets of a command's options: one of them, or none."""
+        """Return the default in one entry, or nothing if it is not for this command."""
         table, key, value = entry
         options, where = dict(_options(command)), f"{table}.{key}"
         one = options.get(key.replace("-", "_"))
         if one is not None and (table != ALL or one.name not in getattr(command.callback, "own_only", ())):
             if self.whose != USER and not _harmless_option(command, one, value):
-                way_out = f"say it on the command line, or in your own {user_file()}"
+                way_out = f"set it on the command line, or in your own {user_file()}"
                 raise UserError(f"{self.path}: {where}: {NOT_BY_A_PROJECT}; {way_out}")
             return {one.name: Default(self._converted(command, one, value, where), self.path, where)}
         if one is None and table != ALL:
@@ -203,7 +204,7 @@ class DefaultsFile:
             yield ".".join(path), key, value
 
     def _converted(self, command: Any, option: Any, value: Any, where: str) -> Any:
-        """Return a value as the option takes it; a path is of the file's folder."""
+        """Convert a value to the option's type; a path is relative to the file's folder."""
         values = value if isinstance(value, list) else [value]
         if isinstance(value, list) and not option.multiple:
             raise UserError(f"{self.path}: {where}: takes one value, not a list")
@@ -232,37 +233,39 @@ def _listed(tables: Mapping[str, Any], within: str = "") -> str:
 
 
 def _toml(path: Path) -> Any:
-    """Return what reads TOML: Python's own, before 3.11 the package tomli."""
+    """Return the TOML reader: Python's own, or the package tomli before 3.11."""
     for name in ("tomllib", "tomli"):
         if importlib.util.find_spec(name) is not None:
             return importlib.import_module(name)
-    raise UserError(f"{path}: before 3.11 Python reads no TOML by itself: {install_line('tomli')}")
+    raise UserError(f"{path}: Python before 3.11 cannot read TOML by itself: {install_line('tomli')}")
 
 
 def _is_path(option: Any, value: Any) -> bool:
-    """Whether an option's value is a path; typer before 0.29 says so by the option's type."""
+    """Return whether an option's value is a path; typer before 0.29 tells by the option's type."""
     values = value if isinstance(value, list | tuple) else [value]
     kind = getattr(getattr(option, "type", None), "name", "")
-    return kind in ("path", "file", "directory") or any(isinstance(one, Path) for one in values)
+    return kind in ("path", "file", "directory") or any(
+        isinstance(one, Path) or getattr(one, "is_path", False) for one in values
+    )
 
 
 def _harmless_option(command: Any, one: Any, value: Any) -> bool:
-    """Return whether an option may be set by a project's file; what it may be is declared where it is made."""
+    """Return whether a project's file may set an option, as declared for the option."""
     declared = inspect.signature(command.callback, eval_str=True).parameters[one.name].annotation
     values = value if isinstance(value, list) else [value]
     return all(is_harmless(declared, each) for each in values)
 
 
 def user_file() -> Path:
-    """Return where the user's file is, if there is one."""
+    """Return the path of the user's file, whether it exists or not."""
     return user_folder() / NAME
 
 
 def files(place: Path | None = None) -> list[DefaultsFile]:
-    """Return the files that there are, those that count first: the project's, and the user's.
+    """Return the existing files: the project's, which comes first, and the user's.
 
     Args:
-        place: A project's folder, or its file; None: this folder.
+        place: A project's folder, or its file; None for the current folder.
     """
     here, user = Path.cwd() if place is None else place.resolve(), user_file()
     here = here.parent if here.name == NAME else here
@@ -274,12 +277,12 @@ def files(place: Path | None = None) -> list[DefaultsFile]:
 
 
 def used_files() -> list[DefaultsFile]:
-    """Return those that count: the user's, and before it the project's, once it is trusted."""
+    """Return the files that count: the project's, if trusted, and the user's."""
     return [file for file in files() if file.whose == USER or standing(file) is Standing.TRUSTED]
 
 
 def standing(file: DefaultsFile) -> Standing:
-    """Return how a project's file stands with the user; strange where nobody can trust it."""
+    """Return the trust in a project's file; strange if nobody can trust it."""
     try:
         return standing_of(file.path, file.content)
     except UserError:
@@ -287,25 +290,25 @@ def standing(file: DefaultsFile) -> Standing:
 
 
 def check_trust() -> None:
-    """Ask whether a project's file of which the user has said nothing yet is to count.
+    """Ask whether to trust a project's file that is neither trusted nor ignored yet.
 
     Raises:
-        UserError: Nobody can be asked, or said no; the message says how it is trusted, or passed over.
+        UserError: Nobody can be asked, or the answer is no; the message says how to trust or ignore it.
     """
     for file in files():
         if file.whose == USER or standing(file) is not Standing.UNKNOWN:
             continue
-        told = f"{file.path}: would set {file.sets() or 'nothing'}"
-        yes = agreed(told, "Whoever wrote that file decides this. Do you trust it as it is now?")
+        told = f"{file.path}: wants to set {file.sets() or 'nothing'}"
+        yes = agreed(told, "The author of that file decides this. Do you trust its current content?")
         if yes is None:
-            raise UserError(f"{told}, and was not trusted yet; {WAYS}")
+            raise UserError(f"{told}, and is not trusted yet; {WAYS}")
         if not yes:
             raise UserError(f"{file.path}: nothing was done; {WAYS}")
         remember(file.path, file.content, Standing.TRUSTED)
 
 
 def told_at_start(path: Sequence[str], command: Any) -> str:
-    """Say in one line which files set what of a command differs from the built-in defaults; empty where none does."""
+    """Return a line that names the files which change a command's defaults; empty if none does."""
     builtin = {option.name: text for option, text in default_of_option(command)}
     said: dict[Path, list[str]] = {}
     for name, default in defaults_of(path, command).items():
@@ -316,26 +319,26 @@ def told_at_start(path: Sequence[str], command: Any) -> str:
 
 
 def why_not(file: DefaultsFile) -> str:
-    """Say why a project's file does not count; empty where it does."""
+    """Return why a project's file does not count; empty if it does."""
     if file.whose == USER:
         return ""
     try:
         now = standing_of(file.path, file.content)
     except UserError as error:
-        return f"{error}; it is passed over"
+        return f"{error}; it is ignored"
     return {
         Standing.TRUSTED: "",
-        Standing.PASSED_OVER: f"{file.path}: is passed over, as you said; `reactree config trust` lets it count",
-    }.get(now, f"{file.path}: was not trusted yet")
+        Standing.PASSED_OVER: f"{file.path}: is ignored, as you chose; `reactree config trust` trusts it",
+    }.get(now, f"{file.path}: is not trusted yet")
 
 
 def said_by_user(name: str, value: Any) -> bool:
-    """Return whether the user's own file sets an option, or a setting by a ``NAME=VALUE``, to the same value."""
+    """Return whether the user's own file sets an option, or a ``NAME=VALUE`` setting, to the same value."""
     return any(one == name and (text == value or _read(text) == value) for one, text in _of_user())
 
 
 def _read(text: Any) -> Any:
-    """Return what a text of a ``NAME=VALUE`` stands for."""
+    """Return the value in a ``NAME=VALUE`` text."""
     from reactree_ros.llm.settings import read_yaml
 
     try:
@@ -345,7 +348,7 @@ def _read(text: Any) -> Any:
 
 
 def policy_of_user() -> Path | None:
-    """Return the skill policy that the user's own file has for ``reactree run``; None where it has none."""
+    """Return the skill policy for ``reactree run`` in the user's own file; None if it has none."""
     file = DefaultsFile(user_file(), USER)
     run = file.tables.get("run", {}) if file.path.is_file() else {}
     policy = run.get("policy") if isinstance(run, Mapping) else None
@@ -367,13 +370,13 @@ def _of_user() -> Iterator[tuple[str, Any]]:
 
 
 def check_files(commands: Sequence[str]) -> None:
-    """Look whether all that the files set is of commands; see :meth:`DefaultsFile.check`."""
+    """Check that all tables belong to commands; see :meth:`DefaultsFile.check`."""
     for file in used_files():
         file.check(commands)
 
 
 def defaults_of(path: Sequence[str], command: Any) -> dict[str, Default]:
-    """Return what the files set of a command's options; see :meth:`DefaultsFile.defaults`."""
+    """Return the files' defaults for a command; see :meth:`DefaultsFile.defaults`."""
     found: dict[str, Default] = {}
     for file in reversed(used_files()):
         found |= file.defaults(path, command)
@@ -381,14 +384,14 @@ def defaults_of(path: Sequence[str], command: Any) -> dict[str, Default]:
 
 
 def default_map(path: Sequence[str], command: Any) -> dict[str, Any]:
-    """Return the same as typer takes it; of a group, of each of its commands."""
+    """Return the same in typer's form; for a group, with each of its commands."""
     if (below := _below(command)) is not None:
         return {name: default_map((*path, name), one) for name, one in below.items()}
     return {name: default.value for name, default in defaults_of(path, command).items()}
 
 
 def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield a command with its path; of a group, each of its commands."""
+    """Yield a command with its path; for a group, each of its commands."""
     if (below := _below(command)) is None:
         yield path, command
         return
@@ -397,19 +400,19 @@ def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...
 
 
 def _below(command: Any) -> Mapping[str, Any] | None:
-    """Return the commands of a group; None where it is no group."""
+    """Return the commands of a group; None if it is no group."""
     return getattr(command, "commands", None)
 
 
 def default_of_option(command: Any) -> Iterator[tuple[Any, str]]:
-    """Yield a command's options, each with the default that it has without any file, as its help shows it."""
+    """Yield a command's options, each with its built-in default as the help shows it."""
     for _, one in _options(command):
         shown = one.show_default if isinstance(one.show_default, str) else one.default
         yield one, "" if shown is None or shown in ((), [], False) else str(shown)
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a command's options by their names, as in a file."""
+    """Yield a command's options with their names in a file."""
     for one in command.params:
         if one.param_type_name == "option":
             for name in (*one.opts, *one.secondary_opts)[:1]:

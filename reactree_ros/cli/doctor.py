@@ -14,8 +14,10 @@ from rich.text import Text
 from reactree_ros.cli import NOT_ACHIEVED, Commands
 from reactree_ros.cli.commands import in_order
 from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
+from reactree_ros.cli.options import memory_option
 from reactree_ros.cli.trusted import NAME, Standing
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 app = typer.Typer(add_completion=False)
 SIGNS = {Level.RIGHT: "ok", Level.NOTE: "--", Level.WRONG: "!!"}
@@ -24,19 +26,21 @@ _STYLES = {Level.RIGHT: "green", Level.NOTE: "dim", Level.WRONG: "bold red"}
 
 @app.command()
 def doctor(
-    base_url: Annotated[str, typer.Option(help="Look whether this server answers, too; empty: $OPENAI_BASE_URL.")] = "",
+    base_url: Annotated[
+        str, typer.Option(help="Check also whether this server answers; empty: $OPENAI_BASE_URL.")
+    ] = "",
     models: Annotated[
-        Path | None, typer.Option(help="A YAML file of language models: whether their servers answer.")
+        Path | None, typer.Option(help="A YAML file of language models: check whether their servers answer.")
     ] = None,
     memory: Annotated[
-        Path | None, typer.Option(help="An episodic memory: whether it can be read, what it holds.")
+        NamedMemory | None, memory_option("An episodic memory: check whether it is readable, and what it contains.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Say what there is of all that this package can use, and how what is wrong is mended. Nothing is changed.
+    """Check everything that this package can use, and show a remedy for each problem. Nothing is changed.
 
-    Each line is ok, -- (not there, and not needed unless you want it) or !! (wrong, with how it is mended). No key is
-    printed: the output can be put into an issue report. Exit code 0 where nothing is wrong, else 1.
+    Each line is ok, -- (absent, and only needed if you want it) or !! (wrong, with a remedy). No key is printed: you
+    can put the output into an issue report. Exit code 0 if nothing is wrong, else 1.
     """
     from reactree_ros.doctor import Asked, examine
 
@@ -45,7 +49,7 @@ def doctor(
         asked = Asked(base_url=base_url, models=models, memory=memory)
         for title, diagnoses in examine(asked, {"Defaults of options": _defaults}):
             found[title] = diagnoses
-            status.update(f"Looked at {title}")
+            status.update(f"Checked {title}")
     wrong = sum(one.level is Level.WRONG for diagnoses in found.values() for one in diagnoses)
     if as_json:
         sections = {title: [_told(one) for one in diagnoses] for title, diagnoses in found.items()}
@@ -60,7 +64,7 @@ def doctor(
 
 
 def _defaults() -> Iterator[Diagnosis]:
-    """Yield which files of defaults there are, and what is wrong in them."""
+    """Yield the files of defaults, and their faults."""
     there = files()
     if not there:
         yield Diagnosis(NAME, Level.NOTE, f"none here, in a folder above, or at {user_file()}")
@@ -74,7 +78,7 @@ def _defaults() -> Iterator[Diagnosis]:
             continue
         faults = list(file.faults(commands))
         for said in faults:
-            remedy = "correct that; `reactree config show` then says what each option gets"
+            remedy = "correct it; `reactree config show` then shows the value of each option"
             yield Diagnosis(file.whose, Level.WRONG, said, remedy)
         if not faults:
             yield Diagnosis(file.whose, Level.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")

@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False)
 
 
 class ExportKind(str, enum.Enum):
-    """What records are exported to."""
+    """Formats of an export."""
 
     EXPERIENCES = "experiences"
     TEXT = "text"
@@ -33,7 +33,7 @@ class ExportKind(str, enum.Enum):
 
 
 class Layout(str, enum.Enum):
-    """How training data is laid out."""
+    """Layouts of training data."""
 
     PROMPT = "prompt"
     CHAT = "chat"
@@ -47,24 +47,24 @@ def export(
         ExportKind,
         typer.Option(
             "--as",
-            help="experiences: what `reactree memory import` reads (.jsonl, or a folder of texts); text: every agent "
-            "node's text, likewise; sft: training data, one JSON line a decision; pictures: a folder of PNGs; "
-            "svg, png, dot: the tree, drawn; markdown: the run, told; mcap: its events, for Foxglove. Of several runs "
-            "these are folders.",
+            help="experiences: for `reactree memory import` (.jsonl, or a folder of texts); text: every agent "
+            "node's text, likewise; sft: training data, one JSON line per decision; pictures: a folder of PNGs; "
+            "svg, png, dot: a drawing of the tree; markdown: the run as a document; mcap: its events, for Foxglove. "
+            "Several runs give a folder.",
         ),
     ],
     layout: Annotated[
         Layout,
-        typer.Option(help="Of sft: prompt (prompt and completion, for TRL) or chat (messages, for TRL and OpenAI)."),
+        typer.Option(help="For sft: prompt (prompt and completion, for TRL) or chat (messages, for TRL and OpenAI)."),
     ] = Layout.CHAT,
-    achieved: Annotated[bool, typer.Option("--achieved", help="Only runs that reached their goal.")] = False,
+    achieved: Annotated[bool, typer.Option("--achieved", help="Export only runs that reached their goal.")] = False,
 ) -> None:
-    """Write what is in records in another form."""
+    """Convert records to another format."""
     from reactree_ros.record.reader import read_record, records_in
     from reactree_ros.record.verdict import verdict_of
 
     if out.exists():
-        raise UserError(f"--out {out}: is there already; name a new one")
+        raise UserError(f"--out {out}: exists already; name a new one")
     records = [read_record(path) for path in records_in(runs)]
     if achieved:
         records = [one for one in records if one.end is not None and verdict_of(one.end["result"]).achieved]
@@ -74,11 +74,11 @@ def export(
         count, what = _written(records, kind, out, layout)
     except OSError as error:
         raise UserError(f"--out {out}: {error.strerror or error}; make room there, or name another place") from error
-    Console().print(f"{count} {what} of {len(records)} runs in {out}", markup=False, highlight=False, soft_wrap=True)
+    Console().print(f"{count} {what} from {len(records)} runs in {out}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _written(records: Sequence[Record], kind: ExportKind, out: Path, layout: Layout) -> tuple[int, str]:
-    """Write records in another form; return how many of what came of them."""
+    """Write records in another format; return the number and kind of exported items."""
     from reactree_ros.memory.recorded import export_experiences
     from reactree_ros.record import export as made
     from reactree_ros.record.moment import Moment

@@ -11,9 +11,10 @@ import typer
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs, terminal
-from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, takes
+from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, memory_option, takes
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
@@ -29,7 +30,7 @@ def fork(
         str, typer.Option(help="Another planner, which begins anew where the run was then."), Harmless(are_planners)
     ] = "",
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
-    memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
+    memory: Annotated[NamedMemory | None, memory_option("An episodic memory that examples come from.")] = None,
     policy: Annotated[
         Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
     ] = None,

@@ -20,9 +20,9 @@ from reactree_ros.plugins.settings import choices, or_nearest
 from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
-#: What is listed beside what is registered.
+#: The extra list besides those of the registries.
 WORDS = "words"
-_WORDS_HEAD = ("what it is for", "properties", "words")
+_WORDS_HEAD = ("use", "properties", "words")
 
 
 @app.command("list")
@@ -31,18 +31,19 @@ def listing(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A planner, world, language model or suite by name, or a kind: planners, worlds, models, suites, "
-            "words. By default everything, a line each.",
+            help="A planner, world, language model, memory or suite by name, or a kind: planners, worlds, models, "
+            "memories, suites, words. By default everything, one line each.",
             autocompletion=completion.listed,
         ),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print tables in Markdown, with the settings.")] = False,
-    own: Annotated[bool, typer.Option("--own", help="Without what other packages bring.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables, with the settings.")] = False,
+    own: Annotated[bool, typer.Option("--own", help="Leave out what other packages add.")] = False,
 ) -> None:
-    """Say what can be named: planners, worlds, language models and task suites; of one that is named, its settings.
+    """List planners, worlds, language models, memories and task suites, or show the settings of one.
 
-    A setting is given as --world-option, --llm-option or --suite-option NAME=VALUE, those of a planner as
-    --planner NAME:OPTION=VALUE. `words` are what a semantic map calls furniture and objects, and the expert knows.
+    Give a setting as --world-option, --llm-option or --suite-option NAME=VALUE, a planner's as --planner
+    NAME:OPTION=VALUE, and a memory's as --memory NAME:SETTING=VALUE. `words` lists the words for furniture and objects
+    that semantic maps and the expert use.
     """
     if name == WORDS:
         _list_words(markdown=markdown)
@@ -62,27 +63,27 @@ def listing(
 
 
 def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
-    """Print all that is registered by a name, with its settings.
+    """Print everything registered under a name, with its settings.
 
     Raises:
-        UserError: Nothing is.
+        UserError: Nothing is registered under it.
     """
     found = {kind: registry for kind, registry in registries.items() if _plain(name) in registry.names}
     if not found:
         known = [*registries, WORDS, *(one for registry in registries.values() for one in registry.names)]
-        hint = or_nearest(name, known) or "; `reactree list` says what there is"
-        raise UserError(f"'{name}' is none of what can be named{hint}")
+        hint = or_nearest(name, known) or "; `reactree list` shows all names"
+        raise UserError(f"'{name}' is no known name{hint}")
     for kind, registry in found.items():
         _show(kind, [registry.get(_plain(name))], Console())
 
 
 def _plain(name: str) -> str:
-    """Return a planner's name without its options and its memory."""
+    """Return a planner's name without options and memory."""
     return name.partition(":")[0].removesuffix("_wm")
 
 
 def _show_all(specs: Mapping[str, Sequence[Spec]], console: Console) -> None:
-    """Print a line of each: its name and what it is, cut where the line ends."""
+    """Print a line for each: its name and summary, cut at the end of the line."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(
         no_wrap=True, min_width=max((len(_named(spec)) for found in specs.values() for spec in found), default=1)
@@ -108,18 +109,18 @@ def _list_words(*, markdown: bool) -> None:
 
 
 def _words() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Return the words of every world's things, those of several worlds once."""
+    """Return the words of every world's things, without duplicates."""
     return list(dict.fromkeys(row for spec in WORLDS for row in spec.words()))
 
 
 def words_table() -> str:
-    """Return a table of the vocabulary in Markdown, as docs/reference has it."""
+    """Return a Markdown table of the vocabulary, as docs/reference has it."""
     rows = [(use, ", ".join(f"`{one}`" for one in properties), ", ".join(words)) for use, properties, words in _words()]
     return _markdown([_WORDS_HEAD, ("---",) * 3, *rows])
 
 
 def _specs(registry: Registry[Any], *, own: bool) -> Iterator[Any]:
-    """Yield what can be loaded; what is wrong with plug-ins is told on stderr."""
+    """Yield what can be loaded, and report problems of plug-ins on stderr."""
     if own:
         yield from map(registry.get, registry.own)
         return
@@ -135,7 +136,7 @@ def _show(title: str, specs: Sequence[Spec], console: Console) -> None:
         console.print(f"\n{_named(spec)}: {spec.summary}{needs}", style="bold", markup=False, highlight=False)
         if not spec.settings.model_fields:
             continue
-        table = Table("setting", "default", "allowed", "what it is")
+        table = Table("setting", "default", "allowed", "description")
         for name, field in spec.settings.model_fields.items():
             table.add_row(name, default_text(field), allowed_text(field), field.description)
         console.print(table, markup=False, highlight=False)
@@ -148,14 +149,14 @@ def _named(spec: Spec, quote: str = "") -> str:
 
 
 def markdown_table(kind: str, specs: Sequence[Spec]) -> str:
-    """Return a table of what can be named, with the settings of each and their defaults, as docs/reference has it."""
+    """Return a Markdown table of a kind, with settings and defaults, as docs/reference has it."""
     common = _common(specs)
     rows = [
         (_named(spec, "`"), spec.summary, spec.extra and f"`{spec.extra}`", _settings(spec, common)) for spec in specs
     ]
     if common:
         rows.append(("all of them", "", "", ", ".join(_setting(*one) for one in common.items())))
-    head = (kind, "what it is", "what to install", "settings, with their defaults")
+    head = (kind, "description", "package to install", "settings and defaults")
     return _markdown([head, ("---",) * 4, *rows])
 
 
@@ -164,7 +165,7 @@ def _markdown(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _common(specs: Sequence[Spec]) -> dict[str, FieldInfo]:
-    """Return the settings that all of them have."""
+    """Return the settings that all of them share."""
     first, *others = [spec.settings.model_fields for spec in specs]
     return {name: field for name, field in first.items() if others and all(name in other for other in others)}
 

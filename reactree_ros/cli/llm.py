@@ -22,9 +22,9 @@ def llm() -> None:
 @app.command("check")
 @takes(llm=NamedModel(default="openai"))
 def check(*, llm: Chosen) -> None:
-    """Connect, say what the language model is and can do, and measure one decision cold and warm.
+    """Connect, show what the language model is and can do, and measure one decision cold and warm.
 
-    Exit code 0 where all is well, 1 where something could be better or a decision failed, 2 where it cannot be reached.
+    Exit code 0 if all is well, 1 if something could be better or a decision failed, 2 if the model is unreachable.
     """
     from reactree_ros.llm.check import check
     from reactree_ros.llm.waiting import kept_out_of_the_log

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from reactree_ros.cli.opening import open_memory, progress
-from reactree_ros.errors import UserError
+from reactree_ros.cli.options import memory_option
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Harmless, plain
 
-if TYPE_CHECKING:
-    from reactree_ros.memory.episodic import EpisodicMemory
-
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after an episodic memory.")
-MemoryPath = Annotated[Path, typer.Option("--memory", help="The episodic memory, a file.")]
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory.")
+Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
 
 
 @app.command("import")
 def memory_import(
-    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, as recorded.")],
-    memory: MemoryPath,
+    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, in the recordings' format.")],
+    memory: Memory,
     outcomes: Annotated[
-        Path | None, typer.Option(help="Which runs reached their goal; without it every run counts.")
+        Path | None, typer.Option(help="A file that says which runs reached their goal; without it, every run counts.")
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="Whose outcomes; by default the source's file name."), Harmless(plain)
+        str | None,
+        typer.Option(help="The variant whose outcomes count; by default the source's file name."),
+        Harmless(plain),
     ] = None,
 ) -> None:
     """Add recorded runs that reached their goal."""
@@ -41,9 +39,7 @@ def memory_import(
     with open_memory(memory) as episodic, progress("Adding") as advance:
         added = 0
         for number, run_ in enumerate(imported.runs, 1):
-            if not all(experience in episodic for experience in run_):
-                episodic.add_run(run_)
-                added += 1
+            added += episodic.keep(run_) > 0
             advance(number / len(imported.runs))
         total = len(episodic)
     Console().print(
@@ -58,18 +54,22 @@ def memory_import(
 @app.command("export")
 def memory_export(
     out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
-    memory: MemoryPath,
+    memory: Memory,
 ) -> None:
-    """Write everything in a memory as the recordings are written."""
-    with _open_existing(memory) as episodic:
-        count = episodic.export(out)
+    """Export a whole memory in the recordings' format."""
+    from reactree_ros.memory.recorded import export_experiences
+
+    memory.check_exists()
+    with memory.open() as episodic:
+        count = export_experiences(episodic, out)
     Console().print(f"{count} experiences written to {out}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command("show")
-def memory_show(memory: MemoryPath) -> None:
-    """Say what a memory holds."""
-    with _open_existing(memory) as episodic:
+def memory_show(memory: Memory) -> None:
+    """Show the contents of a memory."""
+    memory.check_exists()
+    with memory.open() as episodic:
         counts = episodic.counts()
     table = Table("what", "number")
     table.add_row("runs", str(counts.runs))
@@ -85,11 +85,12 @@ def memory_show(memory: MemoryPath) -> None:
 @app.command("search")
 def memory_search(
     text: Annotated[str, typer.Argument(help="A subgoal.")],
-    memory: MemoryPath,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 5,
+    memory: Memory,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many experiences to show.")] = 5,
 ) -> None:
     """Find the experiences whose subgoals are most similar."""
-    with _open_existing(memory, embeds=True) as episodic:
+    memory.check_exists()
+    with open_memory(memory) as episodic:
         found = episodic.search(text, k)
     table = Table("similarity", "end", "task", "subgoal")
     for similarity, experience in found:
@@ -100,11 +101,3 @@ def memory_search(
             experience.subgoal,
         )
     Console().print(table)
-
-
-@contextmanager
-def _open_existing(path: Path, *, embeds: bool = False) -> Iterator[EpisodicMemory]:
-    if not path.exists():
-        raise UserError(f"{path}: there is no such memory; `reactree memory import` makes one")
-    with open_memory(path, embeds=embeds) as episodic:
-        yield episodic

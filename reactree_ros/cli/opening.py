@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.llm.spec import ModelSpec
-    from reactree_ros.memory.episodic import EpisodicMemory
+    from reactree_ros.memory.port import EpisodicMemory
+    from reactree_ros.memory.spec import NamedMemory
     from reactree_ros.planners.spec import Planner
     from reactree_ros.plugins.settings import Settings
 
@@ -65,16 +65,11 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
 
 @contextmanager
-def open_memory(path: Path, *, embeds: bool = True) -> Iterator[EpisodicMemory]:
-    """Open an episodic memory; it is made where it is not there."""
-    from reactree_ros.memory.embedding import default_embedder
-    from reactree_ros.memory.episodic import EpisodicMemory
-
-    embedder = default_embedder()
-    if embeds:
-        with Console(stderr=True).status("Loading the sentence embedder"):
-            embedder.encode(["Is the model there?"])
-    with EpisodicMemory(path, embedder) as episodic:
+def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
+    """Open an episodic memory, ready to find; it is made if it is not there."""
+    with Console(stderr=True).status("Getting the memory ready"):
+        memory.prepare()
+    with memory.open() as episodic:
         yield episodic
 
 

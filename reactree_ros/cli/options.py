@@ -26,6 +26,7 @@ from reactree_ros.cli.completion import names_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.spec import MODELS
+from reactree_ros.memory.spec import memory
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.settings import Harmless, Reaching, Settings, choices, declared_of, is_harmless, read_settings
 from reactree_ros.world.spec import WORLDS
@@ -178,6 +179,12 @@ def default_text(field: FieldInfo) -> str:
     if isinstance(default, bool):
         return str(default).lower()
     return "" if default is None or default in ((), {}) else str(default)
+
+
+def memory_option(help: str, *names: str) -> Any:
+    """Return typer's option that names an episodic memory, as :func:`~reactree_ros.memory.spec.memory` reads it."""
+    others = "a file, or STORE:SETTING=VALUE:…, see `reactree list memories`"
+    return typer.Option(*names, help=f"{help} It is {others}.", parser=memory, metavar="MEMORY")
 
 
 class FromSettings(Options, Generic[S]):

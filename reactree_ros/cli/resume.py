@@ -13,9 +13,10 @@ from reactree_ros.agent.budget import LIMITS
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs
 from reactree_ros.cli.commands import over_ros
-from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, takes
+from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, memory_option, takes
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Reaching
 from reactree_ros.tree.options import RunOptions
 
@@ -49,7 +50,7 @@ PATIENCE = 30.0
 def resume(
     run: Annotated[Path, typer.Argument(help="The record of a run that was killed, canceled or out of its budget.")],
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
-    memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
+    memory: Annotated[NamedMemory | None, memory_option("An episodic memory that examples come from.")] = None,
     policy: Annotated[
         Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
     ] = None,

@@ -11,8 +11,9 @@ from rich.console import Console
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.carry_out import carry_out, terminal
 from reactree_ros.cli.opening import chosen_planner
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
 from reactree_ros.errors import UserError
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions, TreeOptions
@@ -39,8 +40,8 @@ def run(
     instruction: Annotated[str | None, typer.Argument(help="What to do; by default what the chosen task asks.")] = None,
     planner: Planner = "",
     memory: Annotated[
-        Path | None,
-        typer.Option(help="An episodic memory: examples come from it, and a run that reaches its goal is added."),
+        NamedMemory | None,
+        memory_option("An episodic memory: examples come from it, and a run that reaches its goal is added."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,

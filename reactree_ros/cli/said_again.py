@@ -16,6 +16,7 @@ from reactree_ros.cli.defaults import policy_of_user, said_by_user
 from reactree_ros.cli.options import Chosen
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.world.skill_policy import load_policy
 
 #: How much of a value is shown, in characters.
@@ -28,7 +29,7 @@ def said_again(
     world: Mapping[str, Any],
     llm: Chosen | Mapping[str, Any],
     policy: Path | None = None,
-    memory: Path | None = None,
+    memory: NamedMemory | None = None,
     planner: str = "",
 ) -> RunSpec:
     """Return the specification of a recorded run as the user wants it now.

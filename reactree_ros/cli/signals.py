@@ -1,4 +1,4 @@
-"""Signals that ask a command to end: all of them take the way out that Ctrl-C takes."""
+"""Signals that ask a command to end: all are handled like Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: What asks for an end: Ctrl-C; ``kill``, containers, systemd and Slurm; a closed terminal, which Windows cannot tell.
+#: Signals that ask for an end: Ctrl-C; ``kill``, containers, systemd and Slurm; a closed terminal (not on Windows).
 SIGNALS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-#: How long a command may take to end, in seconds. Only after that another signal breaks off what still ends.
+#: Seconds that a command may take to end; after that, another signal interrupts its ending.
 GRACE = 10.0
 
 
 class Asked:
-    """Which signal has asked this process to end.
+    """The signal that has asked this process to end.
 
     Attributes:
-        number: The signal; 0: none has.
+        number: The signal; 0 if there was none.
     """
 
     def __init__(self) -> None:
@@ -31,8 +31,7 @@ class Asked:
     def taken(self) -> Iterator[None]:
         """Raise :class:`KeyboardInterrupt` in the main thread for each of :data:`SIGNALS`, until this context ends.
 
-        A signal that was ignored from the start stays so: SIGHUP under nohup, SIGINT of what a shell script starts in
-        the background.
+        A signal ignored from the start stays ignored: SIGHUP under nohup, SIGINT in a background job of a shell script.
         """
         self.number, before = 0, {}
         if threading.current_thread() is threading.main_thread():
@@ -46,7 +45,7 @@ class Asked:
 
     def _take(self, number: int, frame: Any) -> None:
         now = time.monotonic()
-        if self.number and now - self._since < GRACE:  # what ends now ends its children, and is let do so
+        if self.number and now - self._since < GRACE:  # give the ending process time to end its children
             return
         self.number, self._since = number, now
         if number != signal.SIGINT:
@@ -55,7 +54,7 @@ class Asked:
 
     @contextmanager
     def until_ctrl_c(self) -> Iterator[None]:
-        """Let Ctrl-C end what is within, and nothing else; any other signal ends the command."""
+        """Let Ctrl-C end only this context; any other signal ends the command."""
         try:
             yield
         except KeyboardInterrupt:
@@ -64,12 +63,12 @@ class Asked:
             self.number = 0
 
 
-#: Of this process.
+#: The signal of this process.
 ASKED = Asked()
 
 
 def _leave_closed_terminals() -> None:
-    """Let what is still printed go nowhere if nobody can see it: each print would raise an error on the way out."""
+    """Discard output to a closed terminal: each print would raise an error on the way out."""
     if os.name != "posix":
         return
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""Which projects' files of defaults are trusted: by path and content, as the user said once."""
+"""Remembers which projects' files of defaults the user trusts, by path and content."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _LARGEST = 1 << 20
 
 
 class Standing(enum.Enum):
-    """How a project's file stands with the user; the value is its folder beside the user's own file."""
+    """The user's trust in a project's file; the value is its folder next to the user's own file."""
 
     TRUSTED = "trusted"
-    """It was trusted as it is now."""
+    """The user trusted its current content."""
     PASSED_OVER = "passed_over"
-    """It is not used, as the user said."""
+    """The user chose to ignore its current content."""
     UNKNOWN = ""
-    """The user has said nothing of it as it is now."""
+    """The user has not decided about its current content."""
     STRANGE = "strange"
-    """A stranger could have put or changed it, so that nothing makes it count."""
+    """A stranger could have put or changed it, so it can never count."""
 
 
 def user_folder() -> Path:
-    """Return the folder of the user's own file, and of what was trusted.
+    """Return the folder of the user's own file and of the trust decisions.
 
-    A relative path in the environment counts for nothing: the folder would be of whoever made the current one.
+    A relative path in the environment is ignored: it would lead into the current folder, which may be somebody else's.
     """
     folder = Path(typer.get_app_dir("reactree"))
     if folder.is_absolute():
@@ -48,20 +48,20 @@ def user_folder() -> Path:
 
 
 def own_content(path: Path) -> bytes:
-    """Return what is in a file that only the user can have written.
+    """Return the content of a file that only the user can have written.
 
     Raises:
-        UserError: It is a link, no file, of somebody else, open to changes by others, or too large.
+        UserError: It is a link, not a file, another user's, writable by others, or too large.
         OSError: It cannot be read.
     """
     if path.is_symlink():
-        raise UserError(f"{path}: is a link; a project's file counts only where it lies itself")
+        raise UserError(f"{path}: is a link; a project's file counts only if it is the file itself")
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         is_now = os.fstat(file.fileno())
         if not stat.S_ISREG(is_now.st_mode):
-            raise UserError(f"{path}: is no file")
+            raise UserError(f"{path}: is not a file")
         if is_now.st_uid != os.getuid():
-            raise UserError(f"{path}: belongs to somebody else (user {is_now.st_uid})")
+            raise UserError(f"{path}: belongs to another user (user {is_now.st_uid})")
         if is_now.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise UserError(f"{path}: others may write to it; `chmod go-w {path}` changes that")
         content = file.read(_LARGEST + 1)
@@ -71,16 +71,16 @@ def own_content(path: Path) -> bytes:
 
 
 def standing_of(path: Path, content: bytes) -> Standing:
-    """Return how a file with this content stands."""
+    """Return the trust in a file with this content."""
     known = (Standing.TRUSTED, Standing.PASSED_OVER)
     return next((one for one in known if _note(one, path, content).is_file()), Standing.UNKNOWN)
 
 
 def remember(path: Path, content: bytes, standing: Standing) -> None:
-    """Note how a file with this content stands from now on; ``UNKNOWN`` takes back what was noted.
+    """Store the trust in a file with this content; ``UNKNOWN`` deletes it.
 
     Raises:
-        UserError: That cannot be written.
+        UserError: The decision cannot be stored.
     """
     try:
         for one in (Standing.TRUSTED, Standing.PASSED_OVER):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reactree_ros.view.steering import Steering
 
 app = typer.Typer(add_completion=False)
-Host = Annotated[str, typer.Option(help="The interface; any but the loopback is open to other machines.")]
+Host = Annotated[str, typer.Option(help="The interface; any other than the loopback is open to other machines.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: a free one.")]
 
 
@@ -31,14 +31,12 @@ def view(
         Path | None,
         typer.Argument(help="The record of a run, or a folder of records.", show_default="the current folder"),
     ] = None,
-    ros: Annotated[
-        bool, typer.Option("--ros", help="Show the runs of a planner node on ROS 2, as they are carried out.")
-    ] = False,
+    ros: Annotated[bool, typer.Option("--ros", help="Show the runs of a planner node on ROS 2, live.")] = False,
     planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
     host: Host = "127.0.0.1",
     port: Port = 0,
 ) -> None:
-    """Show runs on a page in the browser, finished ones and such as are being carried out, until Ctrl-C."""
+    """Show runs on a page in the browser, finished and live ones, until Ctrl-C."""
     check_installed()
     if ros:
         if path is not None:
@@ -56,7 +54,7 @@ def _follow(planner: str, host: str, port: int) -> NoReturn:
     """Show the runs of a planner node until the process is asked to end.
 
     Raises:
-        UserError: ROS 2 is not there.
+        UserError: ROS 2 is missing.
     """
     ASKED.number = over_ros("view").serve(planner, say=_say_where, host=host, port=port, args=[])
     raise KeyboardInterrupt
@@ -64,7 +62,7 @@ def _follow(planner: str, host: str, port: int) -> NoReturn:
 
 @contextmanager
 def kept_for_the_page(save: Path | None) -> Iterator[Path]:
-    """Yield where a run is written down: where that is wanted, or where it lasts as long as the page."""
+    """Yield the path of a run's record: the wanted one, or a temporary one for the page."""
     if save is not None:
         yield save
         return
@@ -74,11 +72,11 @@ def kept_for_the_page(save: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def watched(episode: Episode, record: Path, steering: Steering) -> Iterator[None]:
-    """Show an episode on a page while it is carried out and then until Ctrl-C.
+    """Show an episode on a page while it runs, and then until Ctrl-C.
 
     Args:
-        episode: What is carried out within.
-        record: Where it is written down.
+        episode: The episode, which runs within this context.
+        record: The file of its record.
         steering: Its language model.
     """
     from reactree_ros.view.runs import Runs
@@ -94,6 +92,6 @@ def watched(episode: Episode, record: Path, steering: Steering) -> Iterator[None
 
 
 def _say_where(url: str) -> None:
-    """Print where the page is, on stderr."""
+    """Print the page's address on stderr."""
     console = Console(stderr=True, soft_wrap=True)
     console.print(f"The page is at {url} (Ctrl-C ends)", markup=False, highlight=False)

@@ -1,7 +1,7 @@
-"""What this package finds where it runs, each thing right, absent, or wrong with how that is mended: `reactree doctor`.
+"""Checks the installation and its surroundings: `reactree doctor`. Each problem comes with a remedy.
 
-A section a file. Each looks and changes nothing, waits no longer than it says, and takes heavy libraries and ROS into a
-process of their own.
+Each section is a file. A check changes nothing, has a time limit, and imports heavy libraries and ROS only in another
+process.
 """
 
 from __future__ import annotations
@@ -11,37 +11,38 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.doctor import engines, memory_file, package, ros, servers, surroundings
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.doctor import engines, memory, package, ros, servers, surroundings
 from reactree_ros.files.secrecy import redacted
+from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 __all__ = ["Asked", "Look", "examine"]
 
-#: Yields what a section finds.
+#: Yields the diagnoses of a section.
 Look = Callable[[], Iterable[Diagnosis]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is looked at beside what is always looked at.
+    """Optional subjects of a check.
 
     Attributes:
-        base_url: A server; empty: ``$OPENAI_BASE_URL``, if that is set.
+        base_url: A server; empty takes ``$OPENAI_BASE_URL``, if set.
         models: A file of language models.
         memory: An episodic memory.
     """
 
     base_url: str = ""
     models: Path | None = None
-    memory: Path | None = None
+    memory: NamedMemory | None = None
 
 
 def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Diagnosis]]]:
-    """Look at everything; yields each section's title and what was found. No key is in it.
+    """Run all checks; yields each section's title and a finding, never with a key.
 
     Args:
-        asked: What is looked at beside.
-        callers: Sections of whoever calls, by their titles: they come last.
+        asked: Optional subjects.
+        callers: The caller's own sections, by title; they come last.
     """
     sections: dict[str, Look] = {
         "Python": package.python,
@@ -51,7 +52,7 @@ def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator
         "Language models in a process": engines.local_engines,
         "ROS 2": ros.ros,
         "Servers": lambda: servers.servers(asked.base_url, asked.models),
-        "Episodic memory": lambda: memory_file.episodic_memory(asked.memory),
+        "Episodic memory": lambda: memory.episodic_memory(asked.memory),
         "Terminal and disk": surroundings.surroundings,
         **(callers or {}),
     }
@@ -64,9 +65,9 @@ def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator
 
 
 def _guarded(title: str, look: Look) -> Iterator[Diagnosis]:
-    """Yield what a section finds; a section that fails is one more thing that is wrong."""
+    """Yield the diagnoses of a section; if the section fails, the failure is a finding."""
     try:
         yield from look()
     except Exception as error:
-        said = f"could not be looked at to its end ({type(error).__name__}: {error})"
-        yield Diagnosis(title, Level.WRONG, said, "report it: a look must not fail, whatever it finds")
+        said = f"the check stopped halfway ({type(error).__name__}: {error})"
+        yield Diagnosis(title, Level.WRONG, said, "report this bug: a check must not fail, whatever it finds")

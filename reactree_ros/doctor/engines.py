@@ -1,4 +1,4 @@
-"""What runs a language model in this process: torch, with or without CUDA, and vLLM."""
+"""Libraries that run a language model in this process: torch, with or without CUDA, and vLLM."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.plugins.installation import install_line
 
-#: Longest time for an import of torch, in seconds: from a cold disk it takes many.
+#: Longest time to import torch, in seconds; a cold disk takes many.
 PATIENCE = 60.0
-#: What the driver of a GPU shows on Linux.
+#: Exists on Linux if a GPU's driver is loaded.
 DRIVER = Path("/proc/driver/nvidia/version")
 _LOOK = """
 import json, torch
@@ -28,7 +28,7 @@ print(json.dumps({
 
 
 def local_engines() -> Iterator[Diagnosis]:
-    """Yield what there is of torch, CUDA and vLLM."""
+    """Yield diagnoses about torch, CUDA and vLLM."""
     if importlib.util.find_spec("torch") is None:
         said = "not installed; only --llm transformers, vllm, reactree train and episodic memory need it"
         yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_ros[transformers]"))
@@ -39,7 +39,7 @@ def local_engines() -> Iterator[Diagnosis]:
         yield Diagnosis("vLLM", Level.NOTE, said, install_line("reactree_ros[vllm]"))
     else:
         found = [_version(name) for name in metadata.packages_distributions().get("vllm", [])]
-        yield Diagnosis("vLLM", Level.RIGHT, ", ".join(dict.fromkeys(found)) or "there, without a version")
+        yield Diagnosis("vLLM", Level.RIGHT, ", ".join(dict.fromkeys(found)) or "installed, version unknown")
 
 
 def _version(distribution: str) -> str:
@@ -60,5 +60,5 @@ def _torch() -> Iterator[Diagnosis]:
         remedy = "install a build for CUDA: https://pytorch.org/get-started/locally" if DRIVER.exists() else ""
         yield Diagnosis("CUDA", Level.NOTE, "this build of torch is for the CPU", remedy)
     else:
-        remedy = "look at nvidia-smi: this torch may be too new for the driver" if DRIVER.exists() else ""
+        remedy = "check nvidia-smi: this torch may be too new for the driver" if DRIVER.exists() else ""
         yield Diagnosis("CUDA", Level.NOTE, f"torch is built for {found['cuda']} and sees no GPU", remedy)

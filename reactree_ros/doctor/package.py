@@ -1,4 +1,4 @@
-"""Python, this package as it is installed, and its extras."""
+"""Python, the installed package, and its extras."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import reactree_ros as here
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.plugins.installation import extras, install_requirements, lacking
 
-#: The oldest and the newest py_trees that the core is tried with: `.ci/compat`, `requirements.lock`.
+#: The oldest and the newest py_trees that the core is tested with: `.ci/compat`, `requirements.lock`.
 TESTED_PY_TREES = "2.2.1", "2.6.0"
 _PACKAGE = Path(here.__file__).resolve().parent
 
 
 def python() -> Iterator[Diagnosis]:
-    """Yield what there is of Python."""
+    """Yield diagnoses about Python."""
     yield Diagnosis("Python", Level.RIGHT, f"{platform.python_version()} ({sys.executable})")
-    where = f"virtual environment {sys.prefix}" if sys.prefix != sys.base_prefix else f"no virtual one ({sys.prefix})"
+    where = (
+        f"virtual environment {sys.prefix}"
+        if sys.prefix != sys.base_prefix
+        else f"no virtual environment ({sys.prefix})"
+    )
     yield Diagnosis("environment", Level.RIGHT, where)
     if path := os.environ.get("PYTHONPATH"):
         yield Diagnosis("PYTHONPATH", Level.RIGHT, path)
@@ -33,11 +37,11 @@ def python() -> Iterator[Diagnosis]:
 
 
 def reactree_ros() -> Iterator[Diagnosis]:
-    """Yield what there is of this package, and of what it cannot do without."""
+    """Yield diagnoses about this package and its requirements."""
     yield Diagnosis("version", Level.RIGHT, here.__version__)
     yield _installed()
     for requirement, found in lacking("reactree_ros").items() if extras() else ():
-        said = f"{found} does not do" if found else "is not there"
+        said = f"{found} does not fit" if found else "is missing"
         yield Diagnosis(requirement, Level.WRONG, said, install_requirements(requirement))
     yield _py_trees()
 
@@ -47,7 +51,7 @@ def _installed() -> Diagnosis:
     try:
         found = metadata.distribution("reactree_ros")
     except metadata.PackageNotFoundError:
-        said = f"not at all, {source} is on the path: its plug-ins, and what it needs, are not known"
+        said = f"not installed, {source} is on the path: its plug-ins and requirements are unknown"
         return Diagnosis(what, Level.NOTE, said, _install(source))
     folder = Path(str(found.locate_file(""))).resolve()
     origin = json.loads(found.read_text("direct_url.json") or "{}")
@@ -57,7 +61,7 @@ def _installed() -> Diagnosis:
     else:
         how = "as a wheel" if found.read_text("WHEEL") else "by setup.py or colcon"
     if folder != source:
-        remedy = "leave the other one off PYTHONPATH, or install the one that is meant"
+        remedy = "remove the other one from PYTHONPATH, or install the one that you want"
         return Diagnosis(what, Level.NOTE, f"{how}, from {folder}, but what runs is {source}", remedy)
     if found.version != here.__version__:
         said = f"{how}, from {folder}, when it was version {found.version}"
@@ -74,7 +78,7 @@ def _py_trees() -> Diagnosis:
     try:
         version = metadata.version("py_trees")
     except metadata.PackageNotFoundError:
-        return Diagnosis("py_trees", Level.WRONG, "is not there", install_requirements(f"py_trees<={newest}"))
+        return Diagnosis("py_trees", Level.WRONG, "is missing", install_requirements(f"py_trees<={newest}"))
     said = f"{version} (tested with {oldest} to {newest})"
     if numbers(oldest) <= numbers(version) <= numbers(newest):
         return Diagnosis("py_trees", Level.RIGHT, said)
@@ -83,7 +87,7 @@ def _py_trees() -> Diagnosis:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the parts of a version, e.g. ``2.6.0``, that can be compared."""
+    """Return the parts of a version, e.g. ``2.6.0``, as comparable numbers."""
     return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
 
 
@@ -93,27 +97,27 @@ def named(requirement: str) -> str:
 
 
 def installed_extras() -> Iterator[Diagnosis]:
-    """Yield which extras are installed."""
+    """Yield the installed extras."""
     names = extras()
     if not names:
-        said = "not known: reactree_ros is not installed"
+        said = "unknown: reactree_ros is not installed"
         yield Diagnosis("extras", Level.NOTE, said, _install(_PACKAGE.parent))
     for name in names:
         lacked = lacking(f"reactree_ros[{name}]")
         if not lacked:
             yield Diagnosis(name, Level.RIGHT, "installed")
             continue
-        unfit = all(lacked.values())  # all of it is there, but not as it should be
-        said = ", ".join(f"{one} ({found} is there)" if found else named(one) for one, found in lacked.items())
+        unfit = all(lacked.values())  # all packages exist, but not in fitting versions
+        said = ", ".join(f"{one} ({found} is installed)" if found else named(one) for one, found in lacked.items())
         level = Level.WRONG if unfit else Level.NOTE
         yield Diagnosis(name, level, f"lacks {said}", install_requirements(*lacked))
 
 
 def plug_ins() -> Iterator[Diagnosis]:
-    """Say what other packages bring, and what is wrong with it."""
+    """Yield the plug-ins of other packages, and their problems."""
     registries = list(REGISTRIES)
     found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
     problems = [problem for registry in registries for problem in registry.problems()]
     yield Diagnosis("plug-ins", Level.RIGHT if found else Level.NOTE, ", ".join(found) or "none")
     for problem in dict.fromkeys(problems):
-        yield Diagnosis("plug-in", Level.WRONG, problem, "mend, rename or uninstall it")
+        yield Diagnosis("plug-in", Level.WRONG, problem, "repair, rename or uninstall it")

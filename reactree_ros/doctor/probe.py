@@ -1,4 +1,4 @@
-"""Looks that may take long, or not end: each in a thread or a process of its own, and none longer than it may."""
+"""Runs slow or endless checks in their own thread or process, with a time limit."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ T = TypeVar("T")
 
 
 class ProbeFailed(Exception):
-    """What was looked at failed, or did not end in time; the message is one line."""
+    """A check failed or did not end in time; the message is one line."""
 
 
 def in_a_process(code: str, *, seconds: float) -> Any:
-    """Run Python code in a process of its own, without what it starts outliving it.
+    """Run Python code in its own process; no process that it starts outlives it.
 
     Args:
-        code: Prints what was found as JSON, in its last line.
-        seconds: How long it may take.
+        code: Prints its result as JSON in the last line.
+        seconds: Time limit.
 
     Raises:
-        ProbeFailed: It failed, took longer, or printed something else.
+        ProbeFailed: It failed, took too long, or printed something else.
     """
     with subprocess.Popen(
         python_command(code),
@@ -46,7 +46,7 @@ def in_a_process(code: str, *, seconds: float) -> Any:
         except subprocess.TimeoutExpired:
             raise ProbeFailed(f"did not end within {seconds:g} s") from None
         finally:
-            with contextlib.suppress(OSError):  # nothing of it is left
+            with contextlib.suppress(OSError):  # it has ended completely
                 os.killpg(process.pid, signal.SIGKILL)
     if process.returncode:
         last = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
@@ -61,11 +61,11 @@ def all_within(seconds: float, calls: Sequence[Callable[[], T]]) -> list[T | Exc
     """Make calls at the same time.
 
     Args:
-        seconds: How long they may take; what takes longer is left to itself.
+        seconds: Time limit; a longer call is abandoned.
         calls: The calls.
 
     Returns:
-        What each returned or raised, in the order of the calls; None where it took longer.
+        The result or exception of each call, in order; None if it took too long.
     """
     ended: queue.Queue[tuple[int, T | Exception]] = queue.Queue()
 

@@ -1,4 +1,4 @@
-"""ROS 2, without importing any of it here: what is sourced or found, and for which Python it is built."""
+"""ROS 2, without importing it: which distribution is sourced or found, and the Python that it is built for."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
-#: Where distributions are installed.
+#: Folder of installed distributions.
 DISTRIBUTIONS = Path("/opt/ros")
-#: Longest time for an import of rclpy, in seconds.
+#: Longest time to import rclpy, in seconds.
 PATIENCE = 20.0
-_LARGEST_DOMAIN = 232  # the ports of a larger one are none
+_LARGEST_DOMAIN = 232  # a larger one has no ports
 _FOR = re.compile(r"\.cpython-(\d)(\d+)")
 _LOOK = """
 import json, rclpy
@@ -27,10 +27,10 @@ print(json.dumps([get_rmw_implementation_identifier(), lacking()]))
 
 
 def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Diagnosis]:
-    """Yield what there is of ROS 2.
+    """Yield diagnoses about ROS 2.
 
     Args:
-        distributions: Where they are installed, each in a folder of its name.
+        distributions: Folder of installed distributions, each in a subfolder of its name.
     """
     prefixes = [Path(one) for one in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if one]
     name = os.environ.get("ROS_DISTRO", "")
@@ -46,7 +46,7 @@ def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Diagnosis]:
     elif built_for != sys.version_info[:2]:
         yield _of_another_python("rclpy", built_for)
     elif rmw.level is Level.WRONG:
-        yield Diagnosis("rclpy", Level.NOTE, "there, and not tried: without an RMW it cannot be imported")
+        yield Diagnosis("rclpy", Level.NOTE, "found, but not tested: without an RMW it cannot be imported")
     else:
         yield _rclpy(name)
     yield _domain()
@@ -57,8 +57,8 @@ def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Diagnosis]:
 def _not_sourced(distributions: Path) -> Iterator[Diagnosis]:
     found = sorted(one.parent for one in distributions.glob("*/setup.bash"))
     if not found:
-        said = f"none is sourced, and none is in {distributions}; only the nodes need it"
-        yield Diagnosis("distribution", Level.NOTE, said, "https://docs.ros.org says how to install one")
+        said = f"none is sourced, and {distributions} has none; only the nodes need it"
+        yield Diagnosis("distribution", Level.NOTE, said, "install one: https://docs.ros.org")
         return
     *_, newest = found
     said = f"{', '.join(one.name for one in found)} in {distributions}, not sourced; only the nodes need it"
@@ -71,7 +71,7 @@ def _not_sourced(distributions: Path) -> Iterator[Diagnosis]:
 
 
 def _built_for(prefixes: Sequence[Path], package: str) -> tuple[int, int] | None:
-    """Return for which Python the first package of that name under the prefixes is built; None where there is none."""
+    """Return the Python of the first package of that name under the prefixes; None if there is none."""
     for prefix in prefixes:
         for folder in sorted(prefix.glob(f"l*/python3*/*-packages/{package}")):
             names = [one.name for one in folder.glob("*.so")]
@@ -89,14 +89,14 @@ def _of_another_python(what: str, built_for: tuple[int, int]) -> Diagnosis:
 
 
 def _take(version: tuple[int, int]) -> str:
-    return f"for the nodes run and install with python{_dotted(version)}"
+    return f"for the nodes, run and install with python{_dotted(version)}"
 
 
 def _rclpy(name: str) -> Diagnosis:
     try:
         loaded, slow = in_a_process(_LOOK, seconds=PATIENCE)
     except ProbeFailed as error:
-        remedy = f"source {DISTRIBUTIONS / name / 'setup.bash'} anew, in a shell where nothing else is sourced"
+        remedy = f"source {DISTRIBUTIONS / name / 'setup.bash'} in a new shell, before anything else"
         return Diagnosis("rclpy", Level.WRONG, f"cannot be imported: {error}", remedy)
     said = f"imports in Python {_dotted(sys.version_info[:2])}, over {loaded}"
     if slow:
@@ -108,9 +108,9 @@ def _rclpy(name: str) -> Diagnosis:
 def _chosen_rmw(name: str, prefixes: Sequence[Path]) -> Diagnosis:
     index = "share/ament_index/resource_index/rmw_typesupport"
     names = {one.name for prefix in prefixes for one in (prefix / index).glob("rmw_*")}
-    there = sorted(names - {"rmw_implementation"})  # which only chooses among the others
+    there = sorted(names - {"rmw_implementation"})  # rmw_implementation only chooses among the others
     chosen = os.environ.get("RMW_IMPLEMENTATION", "")
-    said = f"there are {', '.join(there) or 'none'}"
+    said = f"installed: {', '.join(there) or 'none'}"
     if chosen and chosen not in there:
         remedy = f"apt install ros-{name}-{chosen.replace('_', '-')}, or unset RMW_IMPLEMENTATION"
         return Diagnosis("RMW", Level.WRONG, f"RMW_IMPLEMENTATION is {chosen}; {said}", remedy)

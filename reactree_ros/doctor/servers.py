@@ -1,4 +1,4 @@
-"""The servers that were named: whether they answer, and take the key."""
+"""The named servers: whether they answer and accept the key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.doctor.probe import all_within
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Wait
 from reactree_ros.llm.waiting import SOON, log
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 if TYPE_CHECKING:
     from reactree_ros.llm.openai.connection import Connection
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 #: Longest time for all servers together, in seconds.
 PATIENCE = 5.0
-_NAME_IT = "where it has no list of models, name the model (--model NAME) when you use it"
-_NAMED = 3  # models that are named
+_NAME_IT = "if it has no list of models, name the model (--model NAME) when you use it"
+_NAMED = 3  # models to list
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that was named.
+    """A named server.
 
     Attributes:
-        named_by: What names it, e.g. ``--base-url``.
-        base_url: Its URL as it was given.
-        api_key_file: The file with its key; empty: ``$OPENAI_API_KEY``, or none.
-        model: The model that is to be used there; empty: its first one.
+        named_by: The option or file that names it, e.g. ``--base-url``.
+        base_url: Its URL as given.
+        api_key_file: The file with its key; empty takes ``$OPENAI_API_KEY``, or no key.
+        model: The model to use there; empty takes its first one.
     """
 
     named_by: str
@@ -46,11 +46,11 @@ class Server:
 
 
 def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
-    """Yield whether the servers answer, and what of a file of language models is wrong.
+    """Yield whether the servers answer, and errors in a file of language models.
 
     Args:
-        base_url: Of a server; empty: ``$OPENAI_BASE_URL``, if that is set.
-        models: A file of language models; None: there is none.
+        base_url: URL of a server; empty takes ``$OPENAI_BASE_URL``, if set.
+        models: A file of language models; None if there is none.
     """
     found = []
     if base_url:
@@ -58,9 +58,7 @@ def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
     elif os.environ.get("OPENAI_BASE_URL"):
         found.append(Server("OPENAI_BASE_URL", os.environ["OPENAI_BASE_URL"]))
     elif models is None:
-        yield Diagnosis(
-            "server", Level.NOTE, "none is named", "--base-url URL or --models FILE looks whether it answers"
-        )
+        yield Diagnosis("server", Level.NOTE, "none is named", "--base-url URL or --models FILE checks one")
     if models is not None:
         from reactree_ros.llm.settings import load_models_file
 
@@ -86,7 +84,7 @@ def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
     for (server, _), answer in zip(asked, answers, strict=True):
         if isinstance(answer, Diagnosis):
             yield answer
-        elif isinstance(answer, UserError):  # of the proxy
+        elif isinstance(answer, UserError):  # an error of the proxy
             yield Diagnosis(server.named_by, Level.WRONG, str(answer), "correct it")
         elif isinstance(answer, Exception):
             raise answer
@@ -96,7 +94,7 @@ def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
 
 @contextmanager
 def _told_soon(servers: list[Server]) -> Iterator[None]:
-    """Tell what is waited for, unless it comes soon."""
+    """Announce a wait, unless it ends soon."""
     waits = Wait(", ".join(server.base_url for server in servers), SOON)
     timer = threading.Timer(SOON, log.warning, ("%s", waits))
     timer.daemon = True
@@ -108,7 +106,7 @@ def _told_soon(servers: list[Server]) -> Iterator[None]:
 
 
 def _chosen(spec: Any, settings: Any) -> list[tuple[Any, Any]]:
-    """Return the language models that a file names, with their settings: of a fallback, those that stand in it."""
+    """Return the language models in a file, with their settings; a fallback gives its members."""
     from reactree_ros.llm.settings import model_from_dict
 
     if spec.name != "fallback":
@@ -126,10 +124,10 @@ def _installed(where: str, spec: Any) -> Diagnosis:
 
 
 def _connected(server: Server) -> Connection:
-    """Return the connection by which a run would reach a server; loading its client is not part of any time limit.
+    """Return the connection that a run would use; loading its client does not count against a time limit.
 
     Raises:
-        UserError: Its URL or the file of its key is wrong, or its client is not installed.
+        UserError: The URL or the key's file is wrong, or the client is not installed.
     """
     from reactree_ros.llm.openai.address import read_key, read_url
     from reactree_ros.llm.openai.connection import Connection
@@ -143,7 +141,7 @@ def _connected(server: Server) -> Connection:
 
 
 def _look(server: Server, connection: Connection) -> Diagnosis:
-    """Ask a server which models it has.
+    """Ask a server for its models.
 
     Raises:
         UserError: The proxy on the way to it cannot be used.
@@ -162,10 +160,10 @@ async def _asked(server: Server, connection: Connection) -> Diagnosis:
             found = _refused(server, connection, refused)
         else:
             found = _answered(server, connection, listed)
-        if server.model and found.level is not Level.RIGHT:  # the model is named, and so it need not be listed
+        if server.model and found.level is not Level.RIGHT:  # a named model need not be listed
             found = await _chats(server, connection, found)
     except ServerUnavailable as error:
-        return Diagnosis(server.named_by, Level.WRONG, str(error), "start it, or name the URL where it is")
+        return Diagnosis(server.named_by, Level.WRONG, str(error), "start it, or name the right URL")
     except asyncio.TimeoutError:
         return _silent(server)
     finally:
@@ -174,7 +172,7 @@ async def _asked(server: Server, connection: Connection) -> Diagnosis:
 
 
 async def _chats(server: Server, connection: Connection, unlisted: Diagnosis) -> Diagnosis:
-    """Ask the model that is named for a word; return what was found before where it does not take that."""
+    """Ask the named model for a word; return the earlier finding if it does not accept that."""
     from reactree_ros.llm.openai.refusal import Refused
 
     asked: dict[str, dict[str, Any]] = {
@@ -185,9 +183,9 @@ async def _chats(server: Server, connection: Connection, unlisted: Diagnosis) ->
         try:
             await asyncio.wait_for(connection.post(path, {"model": server.model, "max_tokens": 1, **body}), PATIENCE)
         except Refused as refused:
-            if not refused.is_of_the_request:  # what it does not take of this one, a run leaves out
+            if not refused.is_of_the_request:  # a run leaves out what the server does not accept here
                 continue
-        said = f"{connection.called} answers; it takes requests for the model {server.model}, which it does not list"
+        said = f"{connection.called} answers; it accepts requests for the model {server.model}, which it does not list"
         return Diagnosis(server.named_by, Level.RIGHT, said)
     return unlisted
 
@@ -195,14 +193,14 @@ async def _chats(server: Server, connection: Connection, unlisted: Diagnosis) ->
 def _refused(server: Server, connection: Connection, refused: Refused) -> Diagnosis:
     status, called = refused.status, connection.called
     if status in (401, 403):
-        said = f"{called} answers, and {'does not accept the key' if connection.has_key else 'wants a key'}"
-        return Diagnosis(server.named_by, Level.WRONG, said, f"give it by OPENAI_API_KEY or api_key_file; {_NAME_IT}")
-    if not status:  # it is no JSON
+        said = f"{called} answers, and {'does not accept the key' if connection.has_key else 'requires a key'}"
+        return Diagnosis(server.named_by, Level.WRONG, said, f"set OPENAI_API_KEY or api_key_file; {_NAME_IT}")
+    if not status:  # not JSON
         return _no_list(server, called)
     said = f"{called} answers HTTP {status} when asked for its models"
-    if status in (404, 405):  # some have no such list
-        return Diagnosis(server.named_by, Level.NOTE, said, f"{_NAME_IT}; look at its path, too: most end in /v1")
-    return Diagnosis(server.named_by, Level.WRONG, said, f"look into its log; {_NAME_IT}")
+    if status in (404, 405):  # some servers have no list
+        return Diagnosis(server.named_by, Level.NOTE, said, f"{_NAME_IT}; check its path, too: most end in /v1")
+    return Diagnosis(server.named_by, Level.WRONG, said, f"read its log; {_NAME_IT}")
 
 
 def _no_list(server: Server, called: str) -> Diagnosis:
@@ -219,10 +217,10 @@ def _answered(server: Server, connection: Connection, listed: Any) -> Diagnosis:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     said = connection.redacted(f"{connection.called} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}")
     if server.model and server.model not in names:
-        return Diagnosis(server.named_by, Level.WRONG, f"{said}; {server.model} is none of them", "name one of them")
+        return Diagnosis(server.named_by, Level.WRONG, f"{said}; {server.model} is not among them", "name one of them")
     return Diagnosis(server.named_by, Level.RIGHT, said)
 
 
 def _silent(server: Server) -> Diagnosis:
     said = f"{server.base_url}: no answer within {PATIENCE:g} s"
-    return Diagnosis(server.named_by, Level.WRONG, said, "look whether it is up, and this machine may reach it")
+    return Diagnosis(server.named_by, Level.WRONG, said, "check that it is running, and that this machine can reach it")

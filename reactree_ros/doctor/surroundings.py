@@ -1,4 +1,4 @@
-"""The terminal, and the room on disk where things are kept."""
+"""The terminal, and free space on the disks that this package uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 #: Columns below which tables and trees are folded.
 WIDE_ENOUGH = 80
@@ -21,7 +21,7 @@ ROOM = 1 << 30
 
 
 def surroundings() -> Iterator[Diagnosis]:
-    """Yield what there is of the terminal and of the disk."""
+    """Yield diagnoses about terminal and disk."""
     console = Console()
     colours = console.color_system or "none"
     if colours != "none" and console.no_color:
@@ -40,7 +40,7 @@ def surroundings() -> Iterator[Diagnosis]:
 
 
 def _caches() -> dict[Path, tuple[str, str]]:
-    """Return the folders that are filled by what is installed: each with what it is for, and what moves it."""
+    """Return the folders that dependencies fill, each with its contents and the variable that moves it."""
     home = Path.home()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
     found = {Path(tempfile.gettempdir()): ("temporary files", "TMPDIR")}
@@ -48,7 +48,7 @@ def _caches() -> dict[Path, tuple[str, str]]:
         hub = Path(os.environ.get("HF_HOME") or cache / "huggingface")
         found[Path(os.environ.get("HF_HUB_CACHE") or hub / "hub")] = ("models of Hugging Face", "HF_HOME")
     if _there("vllm"):
-        found[Path(os.environ.get("VLLM_CACHE_ROOT") or cache / "vllm")] = ("what vLLM compiles", "VLLM_CACHE_ROOT")
+        found[Path(os.environ.get("VLLM_CACHE_ROOT") or cache / "vllm")] = ("vLLM's compiled code", "VLLM_CACHE_ROOT")
     if _there("ai2thor"):
         found[home / ".ai2thor"] = ("AI2-THOR's simulator", "HOME")
     return found
@@ -63,7 +63,7 @@ def _room(folder: Path, what: str, variable: str) -> Diagnosis:
     name, free = f"room for {what}", shutil.disk_usage(there).free
     said = f"{folder}: {free / (1 << 30):.1f} GiB free"
     if not os.access(there, os.W_OK | os.X_OK):
-        return Diagnosis(name, Level.WRONG, f"{said}, but {there} cannot be written to", f"name another by {variable}")
+        return Diagnosis(name, Level.WRONG, f"{said}, but {there} is not writable", f"set {variable} to another folder")
     if free < ROOM:
-        return Diagnosis(name, Level.WRONG, said, f"free some, or name a folder on another disk by {variable}")
+        return Diagnosis(name, Level.WRONG, said, f"free some space, or set {variable} to a folder on another disk")
     return Diagnosis(name, Level.RIGHT, said)

@@ -7,21 +7,21 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
 from reactree_ros.agent.budget import Budget, Limit, Prices
+from reactree_ros.agent.tokens import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.person.port import Person, is_stop
 from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
@@ -121,6 +121,10 @@ class EpisodeResult:
         return EpisodeEnd(self.end) in BROKEN
 
 
+#: Finds in-context examples for a subgoal.
+Examples: TypeAlias = Callable[[str], Pending[tuple[Experience, ...]]]
+
+
 class Builder(Protocol):
     """What an episode has to know of a planner; :class:`reactree_ros.planners.spec.Planner` is one."""
 
@@ -153,7 +157,7 @@ class Episode:
         tree: Where the episode grows: as the first child of this tree's root, which ``growth`` follows already. By
             default a tree of its own.
         growth: Of ``tree``.
-        examples: Finds examples in the memory; whoever gives it closes it. By default one of the episode's own.
+        examples: Finds examples; by default the memory does.
         clock: Seconds, never going back.
 
     Raises:
@@ -177,7 +181,7 @@ class Episode:
         task_name: str = "instruction",
         tree: BehaviourTree | None = None,
         growth: Growth | None = None,
-        examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+        examples: Examples | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.instruction = instruction
@@ -205,7 +209,7 @@ class Episode:
             options=options,
             working_memory=WorkingMemory() if remembers else None,
             person=person,
-            examples=examples,
+            examples=examples or examples_from(memory, model, options),
             listener=_listener(listener, record),
             wake=self._awake.set,
             clock=clock,
@@ -261,19 +265,6 @@ class Episode:
 
     def run(self) -> EpisodeResult:
         """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight."""
-        context, memory = self.context, self._memory
-        if memory is None or context.examples is not None:
-            return self._run()
-        # Its own thread counts; what is counted there is no part of the run's record.
-        count = RunContext(context.model, context.world).count_tokens
-        options = context.options
-        with closing(
-            EpisodicExamples(memory, count_tokens=count, seed=options.seed, most=options.max_examples)
-        ) as found:
-            context.examples = found
-            return self._run()
-
-    def _run(self) -> EpisodeResult:
         try:
             while not self.finished:
                 if self._canceled:
@@ -439,13 +430,16 @@ class Episode:
         Returns:
             How many were added.
         """
-        if self._memory is None or not result.achieved:
-            return 0
-        memory = self._memory
-        new = [experience for experience in self.experiences() if experience not in memory]
-        if new:
-            memory.add_run(new)
-        return len(new)
+        return self._memory.keep(self.experiences()) if self._memory is not None and result.achieved else 0
+
+
+def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> Examples | None:
+    """Return what finds in-context examples in a memory, as many as a model's prompt has room for by the options."""
+    if memory is None:
+        return None
+    # The memory's own thread counts; what is counted there is no part of the run's record.
+    count = counting(model.count_tokens)
+    return partial(memory.find, count_tokens=count, seed=options.seed, most=options.max_examples)
 
 
 def _listener(listener: Listener | None, record: Recorder | None) -> Listener:

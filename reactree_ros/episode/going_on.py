@@ -9,7 +9,7 @@ from typing import Any
 from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import Episode
+from reactree_ros.episode import Episode, examples_from
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.player import (
     Departure,
@@ -23,8 +23,7 @@ from reactree_ros.episode.player import (
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
-from reactree_ros.memory.examples import EpisodicExamples
+from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.person.port import is_stop
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.moment import Moment
@@ -221,7 +220,7 @@ class WayBack:
                 world=ScriptedWorld(self._script, record, _no_score, beside),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
                 memory=memory,
-                examples=_examples(memory, model, spec.options),
+                examples=examples_from(memory, model, spec.options),
                 **given,
             )
         except Departure:
@@ -318,16 +317,6 @@ def go_on(
         for what, recorded, now in way.differences:
             differs(what, recorded, now)
     return way.episode
-
-
-def _examples(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> EpisodicExamples | None:
-    if memory is None:
-        return None
-
-    def count(text: str) -> int:
-        return approximate_tokens(text) if (found := model.count_tokens(text)) is None else found
-
-    return EpisodicExamples(memory, count_tokens=count, seed=options.seed, most=options.max_examples)
 
 
 def _nowhere(event: Event) -> None:

@@ -39,7 +39,8 @@ from reactree_ros.record.schema import (
 )
 from reactree_ros.record.writer import encoded
 from reactree_ros.tree.context import RunContext
-from reactree_ros.world.port import Observation, Score, Use, World
+from reactree_ros.world.port import Observation, Score, World
+from reactree_ros.world.team import SharedWorld, Use, team_of
 
 T = TypeVar("T")
 #: Longest wait for what a run works out by itself (code in a sandbox, an embedding), in seconds.
@@ -372,7 +373,7 @@ class ScriptedPerson(Person):
         return self._live.ask(question)
 
 
-class ScriptedWorld(World):
+class ScriptedWorld(SharedWorld):
     """Shows what is recorded; in a live world, if there is one, it carries the recorded skills out and goes on.
 
     Args:
@@ -399,10 +400,10 @@ class ScriptedWorld(World):
             raise RecordError(f"{record.name}: its household cannot be used: {what}") from error
         self._script, self._record, self._score, self._live, self._robot = script, record, score, live, robot
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         """Return the robots that are recorded."""
         names = self._record.run.get("robots", ())
-        live = {} if self._live is None else self._live.team()
+        live = {} if self._live is None else team_of(self._live)
         if self._live is not None and set(names) != set(live):
             has = f"the robots {', '.join(live)}" if live else "one robot"
             raise UserError(
@@ -412,7 +413,7 @@ class ScriptedWorld(World):
 
     def use(self, skill: str) -> Use:
         """Say what a skill needs: along the record nothing, since that says what came when."""
-        return self._live.use(skill) if self._live is not None and self._script.live else Use()
+        return self._live.use(skill) if isinstance(self._live, SharedWorld) and self._script.live else Use()
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Nothing is reset."""

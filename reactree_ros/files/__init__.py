@@ -1,1 +1,1 @@
-"""Files read back within bounds, and written whole and without keys."""
+"""Files: read with limits and checks, written completely and without keys."""

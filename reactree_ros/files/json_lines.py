@@ -1,4 +1,4 @@
-"""Files of JSON lines that a kill at any moment leaves usable: what was written before it is there, whole."""
+"""Files of JSON lines that stay usable after a kill at any moment: earlier lines are complete."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 def append_line(file: BinaryIO, line: str) -> None:
-    """Write a line to a file that is open for appending; once this returns, it is on the disk."""
+    """Append a line to an open file; when this returns, it is on disk."""
     file.write(f"{line}\n".encode())
     file.flush()
     os.fsync(file.fileno())
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off what a kill left of the last line of a file, if there is such a file."""
+    """Remove an incomplete last line that a kill left in a file, if the file exists."""
     if not path.exists():
         return
     content = path.read_bytes()
@@ -30,11 +30,11 @@ def cut_torn_line(path: Path) -> None:
 
 
 def read_lines(path: Path, kind: type[T]) -> list[T]:
-    """Read a file line by line; a last line without its end, which may still be written, is left out.
+    """Read a file line by line; skip a last line without its end, which may still be written.
 
     Args:
         path: The file.
-        kind: What a line is, a dataclass; the types of its fields are looked at.
+        kind: The dataclass of a line; its field types are checked.
 
     Raises:
         UserError: The file cannot be read, or a line is broken.

@@ -1,6 +1,6 @@
-"""Reads files back that somebody else, or a crash, may have written: all of it is bounded and checked.
+"""Reads files that somebody else, or a crash, may have written: everything is limited and checked.
 
-Whatever is in such a file, reading it ends with a value or with one line that says what is wrong.
+Whatever the file contains, reading it ends with a value or a one-line error.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ T = TypeVar("T")
 
 #: Most bytes of a file that is read as a whole, and of one of its lines.
 LARGEST_FILE, LONGEST_LINE = 160 << 20, 16 << 20
-#: How deep lists and mappings may lie in one another.
+#: Most levels of nested lists and mappings.
 DEEPEST = 100
-#: Most characters of YAML, and most values that they may stand for.
+#: Most characters of YAML, and most values after expansion.
 LARGEST_YAML, MOST_YAML = 8 << 20, 500_000
-#: Most digits of a whole number that is written out; Python takes no more than 4,300.
+#: Most digits of a written whole number; Python allows 4,300.
 MOST_DIGITS = 300
 
 
 def well_formed(text: str) -> str:
-    """Return a text that every file and every message takes: a server may cut an emoji in half.
+    """Return a text that any file and message accepts: lone surrogates become question marks.
 
-    Half a character (a lone surrogate) becomes a question mark.
+    A server may cut an emoji in half, for example.
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
@@ -42,7 +42,7 @@ def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
     """Read a file.
 
     Raises:
-        UserError: It cannot be read, or is larger than that.
+        UserError: It cannot be read, or is too large.
     """
     try:
         with path.open("rb") as file:
@@ -55,10 +55,10 @@ def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
 
 
 def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
-    """Read a text file, which is UTF-8.
+    """Read a text file in UTF-8.
 
     Raises:
-        UserError: It cannot be read, is larger than that, or is no text.
+        UserError: It cannot be read, is too large, or is not text.
     """
     try:
         return bytes_of(path, most=most).decode("utf-8-sig")
@@ -71,10 +71,10 @@ def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
 
     Args:
         text: The JSON; bytes are UTF-8.
-        halves: Whether a text may hold half a character, as what a model or a world said may.
+        halves: Whether texts may contain lone surrogates, as those of a model or a world may.
 
     Raises:
-        ValueError: It is none, lies too deep in itself, or a number of it is too long or none; says what is wrong.
+        ValueError: It is not JSON, is nested too deeply, or has an invalid or too long number; the message says which.
     """
     try:
         return from_json(text, allow_inf_nan=False)
@@ -86,7 +86,7 @@ def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
         found = json.loads(text, parse_constant=_refuse)
         check_values(found)
     except RecursionError:
-        raise ValueError(f"lists and mappings lie more than {DEEPEST} deep in one another") from None
+        raise ValueError(f"lists and mappings are nested more than {DEEPEST} levels deep") from None
     except ValueError as error:
         raise (problem if isinstance(error, json.JSONDecodeError) else error) from None
     return found
@@ -97,16 +97,16 @@ def _refuse(name: str) -> Any:
 
 
 def check_values(values: Any) -> None:
-    """Look whether what was read is bounded: its depth, and its numbers.
+    """Check that values are limited in depth and in the size of numbers.
 
     Raises:
-        ValueError: It is not; says what.
+        ValueError: They are not; the message says why.
     """
     waiting = [(values, 0)]
     while waiting:
         value, depth = waiting.pop()
         if depth > DEEPEST:
-            raise ValueError(f"lists and mappings lie more than {DEEPEST} deep in one another")
+            raise ValueError(f"lists and mappings are nested more than {DEEPEST} levels deep")
         if isinstance(value, dict):
             waiting += [(one, depth + 1) for one in value.values()]
         elif isinstance(value, list):
@@ -118,10 +118,10 @@ def check_values(values: Any) -> None:
 
 
 def checked(kind: type[T], values: Any) -> T:
-    """Make a value of what was read from JSON, such as a dataclass, and check the type of each of its fields.
+    """Make a value, such as a dataclass, from JSON values, and check the type of each field.
 
     Raises:
-        ValueError: A field lacks or is wrong; says which, and what was there.
+        ValueError: A field is missing or wrong; the message names it and its value.
     """
     if dataclasses.is_dataclass(kind) and isinstance(values, dict):
         named = {field.name for field in dataclasses.fields(kind)}
@@ -141,7 +141,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Say in one line what pydantic found first: the field, what is wrong with it, and what was there."""
+    """Describe pydantic's first error in one line: the field, the problem, and the value."""
     first = error.errors(include_url=False, include_context=False)[0]
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
     what = ".".join(map(str, first["loc"])) or "the value"
@@ -151,7 +151,7 @@ def problem_of(error: ValidationError) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the begin of a value as a message shows it."""
+    """Return the beginning of a value for a message."""
     try:
         return ascii(value)[:60]
     except ValueError:  # more digits than Python writes
@@ -163,11 +163,11 @@ def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: v
 
     Args:
         path: The file.
-        what: What it should be, for errors, such as ``goal of a run``.
-        make: Makes of its values what is wanted; raises ValueError, TypeError, KeyError, … where it cannot.
+        what: The expected content, for errors, such as ``goal of a run``.
+        make: Converts the values; raises ValueError, TypeError, KeyError, … if it cannot.
 
     Raises:
-        UserError: The file cannot be read, is no JSON, or is not what it should be.
+        UserError: The file cannot be read, is not JSON, or has other content.
     """
     content = bytes_of(path)
     try:
@@ -181,16 +181,16 @@ def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: v
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return what an error says, in one line of bounded length."""
+    """Return an error's message in one line of limited length."""
     said = " ".join(str(error).split())[:200]
     return f"{said} lacks" if isinstance(error, KeyError) else said or type(error).__name__
 
 
 class NoYaml(ValueError):
-    """A text is no YAML that is read here.
+    """A text is not acceptable YAML.
 
     Attributes:
-        line: Where, from 1; None where that is not known.
+        line: The line, from 1; None if unknown.
     """
 
     def __init__(self, problem: str, line: int | None = None) -> None:
@@ -199,16 +199,16 @@ class NoYaml(ValueError):
 
 
 def parse_yaml(text: str, loader: Any = None) -> tuple[Any, Any]:
-    """Read YAML; return its values, and the nodes that say where in the text each stands.
+    """Read YAML; return its values, and the nodes with their positions in the text.
 
-    Values that stand in several places by their name (``*name``) count as often as they stand there.
+    An alias (``*name``) counts like a copy of its value.
 
     Args:
         text: The text.
-        loader: One of PyYAML's loaders that makes nothing but plain values; None: its ``SafeLoader``.
+        loader: A PyYAML loader that makes only plain values; None takes its ``SafeLoader``.
 
     Raises:
-        NoYaml: It is none, has a key twice, or is not bounded; repeats no value, because there may be a key in it.
+        NoYaml: It is not YAML, has a key twice, or exceeds a limit. The message repeats no value, which may be a key.
     """
     import yaml
 
@@ -227,21 +227,21 @@ def parse_yaml(text: str, loader: Any = None) -> tuple[Any, Any]:
         said = ": ".join(part for name in ("context", "problem") if (part := getattr(error, name, None)))
         raise NoYaml(said or "it cannot be read", None if mark is None else mark.line + 1) from None
     except RecursionError:
-        raise NoYaml(f"lists and mappings lie more than {DEEPEST} deep in one another") from None
+        raise NoYaml(f"lists and mappings are nested more than {DEEPEST} levels deep") from None
     except NoYaml:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:  # of a value with a tag
-        raise NoYaml(f"a value is not what its tag says ({type(error).__name__})") from None
+        raise NoYaml(f"a value does not match its tag ({type(error).__name__})") from None
     finally:
         if reading is not None:
             reading.dispose()
 
 
 def _bound(root: Any) -> None:
-    """Refuse YAML that stands for too much: too deep, too many values, numbers too long; or a key that stands twice."""
+    """Refuse YAML that is too deep, has too many values, too long numbers, or a duplicate key."""
     import yaml
 
-    sizes: dict[int, int] = {}  # of each node with all below it, once that is known
+    sizes: dict[int, int] = {}  # size of each node with everything below it, once known
     waiting = [(root, 0, False)]
     inside: set[int] = set()
     while waiting:
@@ -254,9 +254,9 @@ def _bound(root: Any) -> None:
                 raise NoYaml(f"stands for more than {MOST_YAML:,} values", line)
             continue
         if id(node) in inside:
-            raise NoYaml("a value holds itself", line)
+            raise NoYaml("a value contains itself", line)
         if depth > DEEPEST:
-            raise NoYaml(f"lists and mappings lie more than {DEEPEST} deep in one another", line)
+            raise NoYaml(f"lists and mappings are nested more than {DEEPEST} levels deep", line)
         if isinstance(node.value, str) and not node.value.isascii() and well_formed(node.value) != node.value:
             raise NoYaml("a text holds half a character", line)
         if node.tag.endswith((":int", ":float")) and len(node.value) > MOST_DIGITS:
@@ -276,21 +276,21 @@ def _below(node: Any) -> list[Any]:
 
 
 def _refuse_twice(mapping: Any) -> None:
-    """Refuse a key that a mapping has twice: YAML would take the last one without a word."""
+    """Refuse duplicate keys of a mapping: YAML would silently take the last one."""
     lines: dict[str, list[int]] = {}
     for key, _ in mapping.value:
         if isinstance(key.value, str):
             lines.setdefault(key.value, []).append(key.start_mark.line + 1)
     for name, found in lines.items():
         if len(found) > 1:
-            raise NoYaml(f"'{name[:60]}' is said {len(found)} times; leave one", found[-1])
+            raise NoYaml(f"'{name[:60]}' is there {len(found)} times; leave one", found[-1])
 
 
 def read_yaml(path: Path, loader: Any = None) -> tuple[Any, Any]:
     """Read a file of YAML; see :func:`parse_yaml`.
 
     Raises:
-        UserError: It cannot be read, or is no YAML that is read here; names the file, and the line where that is known.
+        UserError: It cannot be read, or is not acceptable YAML; the message names the file, and the line if known.
     """
     return yaml_of(text_of(path, most=LARGEST_YAML), where=str(path), loader=loader)
 
@@ -299,11 +299,11 @@ def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
     """Read YAML; see :func:`parse_yaml`.
 
     Raises:
-        UserError: It is none that is read here; the message begins with `where`, and the line where that is known.
+        UserError: It is not acceptable; the message begins with `where`, and the line if known.
     """
     try:
         return parse_yaml(text, loader)
     except NoYaml as error:
         line = "" if error.line is None else f":{error.line}"
         said = str(error)
-        raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is no YAML: {said}'}") from None
+        raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is not YAML: {said}'}") from None

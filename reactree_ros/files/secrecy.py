@@ -1,7 +1,7 @@
-"""Keeps keys out of what is written and shown: out of records, exports, errors, tables and the page.
+"""Keeps keys out of everything written or shown: records, exports, errors, tables and the page.
 
-What a server or an engine is told besides known parameters may hold a key under any name. So it is written only where
-its name is in :data:`HARMLESS`, and its value is a number, a switch or a word.
+An argument of a server or an engine may hold a key under any name. So an argument is written only if its name is in
+:data:`HARMLESS`, and its value is a number, a switch or a word.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _NAMES = """
     options.top_p provider.allow_fallbacks provider.quantizations provider.require_parameters provider.sort
     reasoning.effort reasoning.enabled reasoning.exclude reasoning.max_tokens thinking.budget_tokens thinking.type
 """
-#: Arguments of servers, engines and chat templates that hold no key; those within a mapping have a dot before.
+#: Arguments of servers, engines and chat templates that never hold a key; nested names have dots.
 HARMLESS = frozenset(_NAMES.split())
-#: Names that a setting never has but for a key.
+#: Names that only a key can have.
 _REFUSED = frozenset(
     {"accesstoken", "apikey", "authorization", "hftoken", "password", "secret", "token", "useauthtoken", "xapikey"}
 )
-#: What a name holds that is of a key, in small letters and without what joins words.
+#: Parts of a key's name, in lower case and without separators.
 _OF_A_KEY = re.compile(r"key|token|secret|passw|passphrase|passwd|pwd|auth|credential|bearer|cookie|jwt|^pat$")
-#: What has such a word in it and is of no key.
+#: Words that contain such a part but are not about keys.
 _OF_NONE = re.compile(r"tokeniz\w*|tokens|keyword|keyboard|author(?!iz)|monkey|hotkey")
 _BEHIND_SLASHES = re.compile(r"(?<=//)\S+")
-#: A name that sounds like a key, with its value: in settings, headers, JSON, queries and options. ``$HF_TOKEN`` is a
-#: variable that is only named.
+#: A name that sounds like a key, with its value: in settings, headers, JSON, queries and options. ``$HF_TOKEN`` only
+#: names a variable.
 _NAMED = re.compile(
     r"""(?<![\w$.-])(?P<name>[\w.-]{0,60}(?:key|token|secret|pass|pwd|auth|credential|cookie|jwt)[\w.-]{0,60})"""
     r"""(?P<is>['"]?\s*[:=]\s*|(?<=-key)\s+)(?:"[^"]*"|'[^']*'|['"]?(?:(?:bearer|basic|digest|token)\s+)?"""
@@ -53,29 +53,29 @@ _NAMED = re.compile(
 _KEYS = re.compile(
     r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}(?:\.[\w-]+)*"
     r"|(?i:\b(?:bearer|basic)\s+)(?=\S*\d)[\w.+/=-]{8,}"
-    # letters of both sizes and digits in a row, longer than any name is: with what is before and behind it
+    # letters of both cases and digits in a row, longer than any name, with the parts around them
     r"|(?<![A-Za-z0-9])(?:[a-z0-9]{1,12}[._-]){0,3}"
     r"(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{18,}"
 )
-#: An address that cannot be taken apart, as far as it holds no key: its scheme, its host, a port in digits.
+#: The harmless part of an address that cannot be parsed: its scheme, its host, a port in digits.
 _ODD_ADDRESS = re.compile(
     r"(?P<begin>[a-zA-Z][a-zA-Z0-9+.-]{0,30}://(?![^/]*@)(?:\[[0-9a-f:]{1,40}|[a-z][a-z.-]{0,60}(?::\d{1,8}(?!\w))?))"
 )
 _ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s'\"<>|\\^`{}]+")
-#: A part of a path that is words, versions or a model's name, and no key.
+#: A part of a path that consists of words, versions or a model's name, and is no key.
 _PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
 _PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
-#: Parts that name a key without being one, as ``/account/api-keys`` does.
+#: Parts that only name keys, as in ``/account/api-keys``.
 _NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
-#: Names that are of keys of mappings, too.
+#: Names that are also keys of mappings.
 _OF_MAPPINGS = frozenset({"key", "keys"})
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[A-Za-z](?:[\w:+-]|\.(?!\.)){0,40}")
-#: What stands in place of a key.
+#: Replaces a key.
 HIDDEN = "***"
-#: What in a record's header, or in the settings of a bench, holds settings of its own.
+#: Parts of a record's header, or of a bench's settings, that hold settings themselves.
 _OF_SETTINGS = frozenset({"world", "llm", "settings", "models", "policy"})
-#: Shorter values of variables of the environment are switches, and may stand in any text.
+#: Shorter values of environment variables are switches, and may occur in any text.
 _LEAST = 6
 
 
@@ -84,13 +84,13 @@ def _flat(name: object) -> str:
 
 
 def is_key_name(name: object) -> bool:
-    """Return whether something is a key by its name, such as ``x-goog-api-key``, ``auth`` or ``apitoken``."""
+    """Return whether a name is that of a key, such as ``x-goog-api-key``, ``auth`` or ``apitoken``."""
     flat = _flat(name)
     return not flat.endswith("file") and _OF_A_KEY.search(_OF_NONE.sub("", flat)) is not None
 
 
 def keys_in(values: Any) -> list[str]:
-    """Return the names of what can only be a key, however far in; such settings are refused."""
+    """Return the names of everything that can only be a key, at any depth; such settings are refused."""
     if isinstance(values, Mapping):
         own = [str(name) for name, value in values.items() if isinstance(value, str) and _flat(name) in _REFUSED]
         return own + [name for value in values.values() for name in keys_in(value)]
@@ -98,11 +98,11 @@ def keys_in(values: Any) -> list[str]:
 
 
 def harmless_arguments(arguments: Mapping[Any, Any], within: str = "") -> dict[str, Any]:
-    """Return those arguments that hold no key: by :data:`HARMLESS`, with numbers, switches and words as values.
+    """Return the arguments without a key: names from :data:`HARMLESS`, with numbers, switches and words as values.
 
     Args:
-        arguments: What a server, an engine or a chat template is told.
-        within: The name before those of these arguments, with a dot after it.
+        arguments: Arguments of a server, an engine or a chat template.
+        within: Prefix of their names, with a dot at its end.
     """
     kept: dict[str, Any] = {}
     for name, value in arguments.items():
@@ -124,9 +124,9 @@ def _is_word(value: Any) -> bool:
 
 
 def without_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they may be written down, those of a world and a language model within them, too.
+    """Return settings for writing, including those of a world and a language model within them.
 
-    What is a key by its name is left out, as is all of a mapping that is not in :data:`HARMLESS`; texts are redacted.
+    Keys by name are left out, and so are arguments outside of :data:`HARMLESS`; texts are redacted.
     """
     return {
         str(name): _written(str(name), value)
@@ -146,11 +146,11 @@ def _written(name: str, value: Any) -> Any:
 
 
 def shown(name: str, value: Any) -> str:
-    """Return the value of a setting as a message or a table may show it."""
+    """Return the value of a setting for a message or a table."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(shown(name, one) for one in value)}]"
     try:
-        own, equals, rest = str(value).partition("=")  # of --llm-option and the like
+        own, equals, rest = str(value).partition("=")  # of --llm-option and its like
     except ValueError:  # more digits than Python writes
         return "a very long number"
     if is_key_name(name) or isinstance(value, Mapping):
@@ -161,7 +161,7 @@ def shown(name: str, value: Any) -> str:
 
 
 def are_harmless(arguments: Any) -> bool:
-    """Return whether a mapping holds nothing but harmless arguments."""
+    """Return whether a mapping holds only harmless arguments."""
     return isinstance(arguments, Mapping) and harmless_arguments(arguments) == dict(arguments)
 
 
@@ -170,7 +170,7 @@ def shown_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
-    except ValueError:  # of such a one only the kind and the host are told
+    except ValueError:  # only kind and host can be shown
         odd = _ODD_ADDRESS.match(address)
         return f"{odd['begin']}{HIDDEN}" if odd else HIDDEN
     if parts.scheme == "file":
@@ -184,14 +184,14 @@ def shown_address(address: str) -> str:
 
 
 def _is_plain(part: str) -> bool:
-    """Return whether a part of a path is words and versions: a key is longer, or mixes letters and digits."""
+    """Return whether a part of a path consists of words and versions: a key is longer, or mixes letters and digits."""
     if is_key_name(part):
         return _NAMING.fullmatch(part) is not None
     return len(part) <= 48 and _PART.fullmatch(part) is not None and _KEYS.search(part) is None
 
 
 def redacted(text: str) -> str:
-    """Return a text without keys, and its URLs as :func:`shown_address` has them."""
+    """Return a text without keys, with URLs as :func:`shown_address` returns them."""
     for value in sorted(_in_the_environment(), key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = _BEHIND_SLASHES.sub(_without_user, text)
@@ -200,12 +200,12 @@ def redacted(text: str) -> str:
 
 
 def _without_user(found: re.Match[str]) -> str:
-    _, at, rest = found[0].rpartition("@")  # the last one: a password may hold an @ or a slash
+    _, at, rest = found[0].rpartition("@")  # the last one: a password may contain @ or a slash
     return f"{HIDDEN}@{rest}" if at else rest
 
 
 def _without_value(found: re.Match[str]) -> str:
-    """Return a name without its value if it is one of a key; a bare ``key`` may be that of a mapping."""
+    """Return a name without its value if it is a key's; a bare ``key`` may belong to a mapping."""
     name, value = found["name"], found[0][found.end("is") - found.start() :]
     is_key = is_key_name(name) and (_flat(name) not in _OF_MAPPINGS or (len(value) >= _LEAST and _DIGIT.search(value)))
     return f"{name}{found['is']}{HIDDEN}" if is_key and value.rstrip(".") != HIDDEN else found[0]

@@ -1,4 +1,4 @@
-"""Files that a kill or a full disk never leaves half written: the one before stays until the new one is whole."""
+"""Files that are never half-written after a kill or on a full disk: the old one stays until the new one is complete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file in one go, a text as UTF-8; once this returns, it is on the disk.
+    """Write a file in one go, a text as UTF-8; when this returns, it is on disk.
 
     Raises:
-        OSError: It cannot be written, and names it; what was there before is there still.
+        OSError: It cannot be written; the error names it, and the old file is still there.
     """
     with _finished(path) as new, new.open("wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
@@ -23,10 +23,10 @@ def write_whole(path: Path, content: bytes | str) -> None:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Give a new folder to write into, which gets its name at the end of ``with``; where that fails, it is removed.
+    """Yield a new folder to write into, which gets its name at the end of ``with``, or is removed after an error.
 
     Raises:
-        OSError: It cannot be written, and names it.
+        OSError: It cannot be written; the error names it.
     """
     with _finished(path) as new:
         shutil.rmtree(new, ignore_errors=True)
@@ -36,7 +36,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _finished(path: Path) -> Iterator[Path]:
-    """Give the path beside another one that takes its place at the end of ``with``, or is removed."""
+    """Yield a temporary path next to another, which replaces it at the end of ``with``, or is removed."""
     new = path.with_name(f"{path.name}.unfinished")
     try:
         yield new

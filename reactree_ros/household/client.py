@@ -1,4 +1,4 @@
-"""The ``virtualhome`` package's Unity client, within bounds: what fails is a WorldError that says where and why."""
+"""The ``virtualhome`` package's Unity client with time limits; each failure is a WorldError that says where and why."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from reactree_ros.world.port import WorldError
 
 _MODULE = "unity_simulator"
 _PNG = b"\x89PNG\r\n\x1a\n"
-#: Camera of the character whose picture is taken, counted from its first; that of the recordings.
+#: Index of the agent's camera for pictures, as in the recordings.
 _CAMERA = 3
 
 
 class VirtualHomeClient:
-    """Talks to a VirtualHome simulator, and starts it where it is told which executable it is.
+    """Talks to a VirtualHome simulator, and starts it if an executable is given.
 
     Args:
-        host: Where the simulator listens.
+        host: Host of the simulator.
         port: Its HTTP port.
-        executable: The simulator's executable, to be started by :meth:`connect`; None: it runs already.
-        display: X display of the executable, e.g. ``0``; None: no graphics.
+        executable: The executable that :meth:`connect` starts; None if the simulator is running already.
+        display: X display of the executable, e.g. ``0``; None for no graphics.
         time_limit: Longest wait for one answer, in seconds.
-        start_limit: Longest wait for the executable to answer after its start, in seconds.
+        start_limit: Longest wait for a started executable to answer, in seconds.
 
     Raises:
         UserError: The client is not installed, or there is no such executable.
@@ -55,21 +55,21 @@ class VirtualHomeClient:
         start_limit: float,
     ) -> None:
         if executable is not None and not os.access(executable, os.X_OK):
-            raise UserError(f"executable {executable}: is no file that can be executed; name VirtualHome's")
+            raise UserError(f"executable {executable}: is no executable file; name VirtualHome's")
         self._module = _load_client()
         self.address = f"{host}:{port}"
         self._executable, self._display, self._port = executable, display, port
         self._time_limit, self._start_limit = time_limit, start_limit
         self._process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()  # of the process: nothing is started once the client is closed
+        self._lock = threading.Lock()  # for the process: a closed client starts nothing
         self._closed = threading.Event()
         self._comm = self._module.UnityCommunication(url=host, port=str(port), timeout_wait=time_limit)
 
     def connect(self) -> None:
-        """Start the simulator where that is the client's part, and wait until it answers.
+        """Start the simulator if there is an executable, and wait until it answers.
 
         Raises:
-            WorldError: It does not.
+            WorldError: It does not answer.
         """
         if self._executable is None:
             self._ask("post_command", {"id": str(time.time()), "action": "idle"})
@@ -92,21 +92,21 @@ class VirtualHomeClient:
         while True:
             code = process.poll()
             if code is not None:
-                raise WorldError(f"VirtualHome ({self._executable}) ended with exit code {code} when it was started")
+                raise WorldError(f"VirtualHome ({self._executable}) ended with exit code {code} during its start")
             try:
                 self._ask("post_command", {"id": str(time.time()), "action": "idle"})
                 return
             except WorldError as error:
                 if time.monotonic() > deadline or self._closed.wait(0.2):
                     raise WorldError(
-                        f"VirtualHome ({self._executable}) does not answer {self._start_limit:g} s after its start: "
-                        f"{error}"
+                        f"VirtualHome ({self._executable}) did not answer within {self._start_limit:g} s after its "
+                        f"start: {error}"
                     ) from None
 
     def load(self, apartment: int, graph: dict[str, Any]) -> None:
-        """Load an apartment and bring it to a graph, without characters.
+        """Load an apartment and set it to a graph, without characters.
 
-        Ids that the apartment does not have itself are moved out of the way of its own, in their order.
+        Ids that the apartment does not know are renumbered in order, so that they do not clash with its own.
         """
         if not self._ask("reset", apartment):
             raise WorldError(f"VirtualHome at {self.address} has no apartment {apartment}")
@@ -126,7 +126,7 @@ class VirtualHomeClient:
 
         Args:
             room: Class of the room.
-            number: Which of its class, from 1; the simulator chooses one itself where it says not where they are.
+            number: Which room of its class, from 1. The simulator chooses one itself if it does not tell positions.
         """
         self._cameras = self._answer("camera_count")[1]
         rooms = [node for node in self._document()["nodes"] if node.get("class_name") == room]
@@ -138,27 +138,25 @@ class VirtualHomeClient:
             raise WorldError(f"VirtualHome at {self.address} cannot put the agent into {room} {number}")
 
     def graph(self) -> Graph:
-        """Return the graph of the apartment as it is now."""
+        """Return the apartment's current graph."""
         document = self._document()
         try:
             return Graph.model_validate(document)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise WorldError(
-                f"VirtualHome at {self.address} sent a graph that cannot be used: {place}: {first['msg']}"
-            ) from None
+            raise WorldError(f"VirtualHome at {self.address} sent an unusable graph: {place}: {first['msg']}") from None
 
     def carry_out(self, line: str) -> str:
-        """Carry out a line of a script; returns why it could not be done, or nothing where it was."""
+        """Execute a line of a script; return why it failed, or an empty text."""
         done, message = self._answer(
             "render_script", [line], find_solution=False, recording=False, skip_animation=True, image_synthesis=[]
         )
         return "" if done else _said(message) or "no reason given"
 
     def picture(self) -> bytes | None:
-        """Return what the agent's camera sees, a PNG; None where the simulator has none."""
-        # The client's own way, camera_image, fails on Python 3.10 and newer, where there is no collections.Iterable.
+        """Return the view of the agent's camera as PNG; None if the simulator has none."""
+        # The client's own camera_image needs collections.Iterable, which Python 3.10 and newer lack.
         size = '{"mode": "normal", "image_width": 640, "image_height": 480}'
         camera = self._cameras + _CAMERA
         request = {"id": str(time.time()), "action": "camera_image", "intParams": [camera], "stringParams": [size]}
@@ -170,7 +168,7 @@ class VirtualHomeClient:
         return picture if picture.startswith(_PNG) else None
 
     def close(self) -> None:
-        """Stop the simulator, where the client started it; from any thread."""
+        """Stop the simulator if the client started it; from any thread."""
         self._closed.set()
         self._stop()
 
@@ -193,7 +191,7 @@ class VirtualHomeClient:
         return bool(answer[0]), answer[1]
 
     def _ask(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of the client; whatever goes wrong is a WorldError."""
+        """Call a method of the client; every failure is a WorldError."""
         try:
             return getattr(self._comm, name)(*arguments, **options)
         except Exception as error:
@@ -208,8 +206,8 @@ class VirtualHomeClient:
         if isinstance(error, self._module.UnityEngineException):
             return f"refused the request: {_said(error.message)}"
         if isinstance(error, requests.ConnectionError | OSError) and not isinstance(error, requests.JSONDecodeError):
-            return "cannot be reached: it is not running there, or it broke the connection off"
-        return f"sent an answer that is none of VirtualHome's ({type(error).__name__}: {_said(error)})"
+            return "cannot be reached: it is not running there, or it closed the connection"
+        return f"sent an answer that VirtualHome never sends ({type(error).__name__}: {_said(error)})"
 
 
 def _said(message: object) -> str:
@@ -222,7 +220,7 @@ def _said(message: object) -> str:
 
 
 def _load_client() -> ModuleType:
-    """Load the Unity client alone: importing ``virtualhome`` itself fails where it guesses ``sys.path`` wrong."""
+    """Load the Unity client alone: importing ``virtualhome`` itself fails if it guesses ``sys.path`` wrong."""
     if _MODULE in sys.modules:
         return sys.modules[f"{_MODULE}.comm_unity"]
     spec = importlib.util.find_spec("virtualhome")

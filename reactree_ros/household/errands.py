@@ -1,4 +1,4 @@
-"""Errands beyond the five task types of WAH-NL: what may be asked for in an apartment, drawn by seed."""
+"""Errands beyond the five task types of WAH-NL, drawn by seed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-_AND = "_and_"  # between the types of a task to several places
+_AND = "_and_"  # between the task types of several places
 
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
-    """What is brought to a class of furniture.
+    """The things that may go to a class of furniture.
 
     Attributes:
-        name: Of the type of task.
+        name: Name of the task type.
         inside: Whether things go in it; otherwise on it.
-        kinds: Of things that are brought there, as in :data:`KINDS`.
+        kinds: Kinds of things that go there, as in :data:`KINDS`.
         switch: Whether it may be turned on afterwards.
     """
 
@@ -28,12 +28,12 @@ class Destination:
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a task asks for.
+    """The contents of a task.
 
     Attributes:
         name: Type of the task.
-        wanted: How many of each class of things go to each class of furniture: (thing, furniture) to count.
-        switches: Classes that are to be turned on, after that.
+        wanted: Number of things by class of thing and class of furniture: (thing, furniture) to count.
+        switches: Classes to turn on after that.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Errand:
 
     @property
     def subjects(self) -> frozenset[str]:
-        """What the task is about: classes that its goal names, and its type; of several types, each of them, too."""
+        """Subjects of the task: the classes that its goal names, its type and, if it is composed, each type in it."""
         classes = (name for pair in self.wanted for name in pair)
         return frozenset((*classes, *self.switches, self.name, *self.name.split(_AND)))
 
@@ -67,7 +67,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     }.items()
 }
 
-#: Where things are brought, by class of furniture.
+#: Destinations, by class of furniture.
 DESTINATIONS: Mapping[str, Destination] = {
     "kitchentable": Destination(name="set_kitchen_table", inside=False, kinds=("food", "dish", "spice", "snack")),
     "coffeetable": Destination(name="set_coffee_table", inside=False, kinds=("snack", "dish", "paper", "gadget")),
@@ -89,17 +89,17 @@ DESTINATIONS: Mapping[str, Destination] = {
     "sink": Destination(name="fill_sink", inside=True, kinds=("dish", "cleaning")),
 }
 
-#: Classes that may be turned on without anything being brought there.
+#: Classes that may be turned on without bringing anything there.
 SWITCHES = ("tv", "computer", "dishwasher", "microwave", "stove", "toaster")
-_ODDLY = 0.1  # share of the places to which things of any kind are brought
+_ODDLY = 0.1  # share of places that get things of any kind
 
 
 def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5) -> Errand:
-    """Draw what a task asks for: one to five things in one to three places, some appliances turned on.
+    """Draw an errand: one to five things in one to three places, some appliances turned on.
 
     Args:
-        rng: Draws.
-        furniture: The classes of furniture that there are.
+        rng: Random generator.
+        furniture: The classes of furniture in the house.
         most: Most things.
     """
     switches = [name for name in SWITCHES if name in furniture]

@@ -1,8 +1,8 @@
 """Made-up apartments with household tasks, in the schema of the WAH-NL task files.
 
-An apartment is a set of rooms; a room is a few lines of furniture, e.g. along a wall, and what stands within reach on
-the same line is close. Its tasks share rooms, furniture and clutter; the things that tasks are about are placed anew
-for each one. Everything follows from the arguments: the same ones give the same documents on every machine.
+An apartment is a set of rooms. A room is a few lines of furniture, e.g. along a wall; furniture within reach on one
+line is close. The tasks of an apartment share rooms, furniture and clutter, but each places its own things anew. The
+same arguments give the same documents on every machine.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Task = dict[str, Any]
 """One task document: task_id, task_name, nl_instructions, task_goal, env_id, init_room and init_graph."""
 
 
-_REACH = 1.3  # metres between the middles of two things on a line, up to which they are close
-_WIDTHS = {  # metres that a class takes on its line; what is not named takes 0.6
+_REACH = 1.3  # metres between the middles of two things on a line that still count as close
+_WIDTHS = {  # metres of a line that a class takes; others take 0.6
     "bathroomcounter": 1.2,
     "bed": 1.8,
     "bookshelf": 0.9,
@@ -47,7 +47,7 @@ _FOOD = ("apple", "cupcake", "juice", "pancake", "poundcake", "pudding", "wine")
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """One of the five WAH task types: what it moves, where to, and how many things at least and at most."""
+    """One of the five WAH task types: which things it moves, where to, and how many at least and at most."""
 
     relation: str
     receptacle: str
@@ -73,7 +73,7 @@ _KINDS = {
     ),
 }
 
-#: What tasks can be about: classes that their goals may name, then types of task, those of varied houses, too.
+#: Subjects of tasks: classes that goals may name, then types of task, including those of varied houses.
 SUBJECTS: Sequence[str] = (
     *sorted(
         {*_DISHES, *_FOOD, "coffeepot", *itertools.chain(*KINDS.values())}
@@ -83,9 +83,9 @@ SUBJECTS: Sequence[str] = (
     *(place.name for place in DESTINATIONS.values()),
     "turn_on",
 )
-_MOST_DRAWN = 5000  # tasks in a row that are not about what is asked for, after which a house is given up
+_MOST_DRAWN = 5000  # unfitting tasks in a row, after which a house is given up
 
-# Where a thing may be: "on" or "in" a class, with a weight. What an apartment does not have is left out.
+# Places of a thing: "on" or "in" a class, with a weight. Places that an apartment lacks are left out.
 _FOOD_PLACES = (
     "in fridge 5, in kitchencabinet 4, on kitchentable 3, on kitchencounter 3, in cabinet 1, in microwave 1, "
     "on coffeetable 2"
@@ -100,9 +100,9 @@ _ODD_PLACES = (
     "on nightstand 2, on bookshelf 2, on bench 2, on desk 2, on sofa 1, on bed 1, in cabinet 1, "
     "on bathroomcounter 1, in bathroomcabinet 1, in stove 1"
 )
-_ODD = 0.15  # share of the things of a task that lie in an odd place
+_ODD = 0.15  # share of a task's things that are in an odd place
 
-# What else lies about: classes, how many of each at most, where.
+# Clutter: classes, most of each, places.
 _CLUTTER = (
     ("bananas bellpepper carrot lime pear plum", 2, "on kitchencounter 4, on kitchentable 3, in fridge 3"),
     ("chicken cutlets mincedmeat milk salad salmon whippedcream", 1, "in fridge 5, on kitchencounter 2"),
@@ -123,11 +123,11 @@ _CLUTTER = (
     ("clock sportsball", 1, "on bookshelf 1, on cabinet 1"),
 )
 _CLUTTER_PLACES = {name: places for classes, _, places in _CLUTTER for name in classes.split()}
-# Where a thing lies whose own places are where the goal wants it, or are not in the apartment.
+# Places of a thing if its usual places are the goal's, or are not in the apartment.
 _OTHER_PLACES = "on kitchencounter 3, on kitchentable 3, in kitchencabinet 2, on coffeetable 2, on sofa 1, on bed 1"
-_OUT_OF_SIGHT = "in closet 3, in bookshelf 3, in nightstand 2, in washingmachine 1"  # they never open
-_USUAL = 0.5  # share of the varied tasks that are of WAH's types
-_TOLD_WHERE = 0.2  # share of the things of which the instruction says where they are
+_OUT_OF_SIGHT = "in closet 3, in bookshelf 3, in nightstand 2, in washingmachine 1"  # a search never opens these
+_USUAL = 0.5  # share of varied tasks with WAH's types
+_TOLD_WHERE = 0.2  # share of things whose place the instruction tells
 _MOST_OUT_OF_SIGHT = 16  # of one class
 
 
@@ -152,7 +152,7 @@ class _Thing:
 
 @dataclass(frozen=True, kw_only=True)
 class _Apartment:
-    """What the tasks of one apartment share: room classes by id, furniture in the order of ids, clutter."""
+    """The shared part of an apartment's tasks: room classes by id, furniture in the order of ids, clutter."""
 
     rooms: dict[int, str]
     furniture: tuple[_Item, ...]
@@ -160,10 +160,10 @@ class _Apartment:
 
 
 def check_subjects(given: str) -> str:
-    """Look whether tasks can be about each of some words, with commas between them; none is right, too.
+    """Check that each of the words, separated by commas, can be a subject of tasks; no words are fine.
 
     Raises:
-        ValueError: They cannot; the message lists what they can be about.
+        ValueError: One cannot; the message lists the subjects.
     """
     return check_names("object class or type of task", given, SUBJECTS) if given else ""
 
@@ -179,26 +179,27 @@ def generate_house(
 ) -> list[Task]:
     """Make an apartment and its tasks.
 
-    The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: what its
-    goal needs lies on or in something within reach, and never where the goal wants it; see :func:`solution`. The goal's
-    conditions are in the order in which the instruction asks for them.
+    The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: its things
+    are on or in something within reach, and never where the goal wants them; see :func:`solution`. The goal's
+    conditions are in the order of the instruction.
 
     Args:
         seed: Names the apartment; it becomes the ``env_id``.
-        rooms: How many rooms, 3 to 8: a kitchen, a living room, and bathrooms and bedrooms.
-        tasks: How many tasks, at least 1. More tasks leave the first ones as they are.
-        varied: Half of the tasks are of other types, to several places, too; the instructions are in the many words of
-            ``reactree_ros.household.wording``; things have numbers as high as in houses full of things.
-        without: What no task may be about: some of :data:`SUBJECTS`, with commas between. A task is about its type and
-            the classes that its goal names; such things still lie about. The tasks are the first ones that fit.
-        about: What each task must be about, at least one of these; empty: anything.
+        rooms: Number of rooms, 3 to 8: a kitchen, a living room, and bathrooms and bedrooms.
+        tasks: Number of tasks, at least 1. More tasks do not change the first ones.
+        varied: Half of the tasks have other types and may have several places. Instructions use the many words of
+            ``reactree_ros.household.wording``. Things have numbers as high as in full houses.
+        without: Subjects that no task may have, from :data:`SUBJECTS`, separated by commas. The subjects of a task are
+            its type and the classes that its goal names; such things may still be clutter. The first fitting tasks are
+            taken.
+        about: Subjects of which each task must have at least one; empty allows any.
 
     Returns:
-        The tasks as documents, as a task file has them; :func:`~reactree_ros.household.tasks.parse_tasks` makes
-        tasks of them, and ``json.dump`` a file.
+        The tasks as documents of a task file. :func:`~reactree_ros.household.tasks.parse_tasks` makes tasks of them,
+        and ``json.dump`` a file.
 
     Raises:
-        ValueError: There cannot be that many rooms or tasks, or no task can be about a word.
+        ValueError: The number of rooms or tasks is impossible, or a word is no subject.
         UserError: The house has no such tasks.
     """
     if rooms not in range(3, 9):
@@ -239,7 +240,7 @@ def generate_house(
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
-    """Which of the errands of a house become its tasks."""
+    """Selects the errands of a house that become its tasks."""
 
     house: str
     without: frozenset[str]
@@ -248,10 +249,10 @@ class _Choice:
     def first(
         self, tasks: int, drawn: Iterable[tuple[random.Random, Errand]]
     ) -> Iterator[tuple[int, random.Random, Errand]]:
-        """Yield the first that fit, so many, numbered from 1, each with what else of it is drawn by.
+        """Yield the first fitting errands, numbered from 1, each with its random generator.
 
         Raises:
-            UserError: None fits for too long.
+            UserError: Too many in a row do not fit.
         """
         number = others = 0
         for rng, errand in drawn:
@@ -329,7 +330,7 @@ def _out_of_reach(thing: _Thing) -> bool:
 
 
 def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
-    """Return what the instruction says of what is wanted; now and then where it is."""
+    """Return the wishes that the instruction expresses, now and then with the place of a thing."""
     wishes = []
     for (name, place), count in errand.wanted.items():
         one = rng.choice([thing for thing in things if thing.class_name == name and not _out_of_reach(thing)])
@@ -361,7 +362,7 @@ def _make_apartment(rng: random.Random, count: int, plenty: int = 1) -> _Apartme
 
 def _furnish(rng: random.Random, rooms: Mapping[int, str]) -> tuple[_Item, ...]:
     order = list(rooms)
-    rng.shuffle(order)  # whether sink 1 is in the kitchen or in a bathroom
+    rng.shuffle(order)  # decides whether sink 1 is in the kitchen or in a bathroom
     spots: list[tuple[str, int, int, float]] = []  # class name, room, line, metres along the line
     for room in order:
         lines = _lines(rng, rooms[room])
@@ -389,7 +390,7 @@ def _furnish(rng: random.Random, rooms: Mapping[int, str]) -> tuple[_Item, ...]:
 
 
 def _lines(rng: random.Random, room: str) -> list[list[tuple[str, ...]]]:
-    """Draw the furniture of a room: lines of groups; what is in one group stands at the same place."""
+    """Draw the furniture of a room: lines of groups; furniture in one group shares its position."""
 
     def some(chance: float, *group: str) -> list[tuple[str, ...]]:
         return [group] if rng.random() < chance else []
@@ -430,7 +431,7 @@ def _lines(rng: random.Random, room: str) -> list[list[tuple[str, ...]]]:
 
 
 def _options(places: str, furniture: Iterable[_Item]) -> dict[tuple[bool, str], tuple[float, list[_Item]]]:
-    """Read a line of places: (inside, class) -> its weight and the pieces of that class, if there are any."""
+    """Parse a line of places: (inside, class) -> its weight and the pieces of that class, if there are any."""
     pieces = defaultdict(list)
     for item in furniture:
         pieces[item.class_name].append(item)
@@ -450,7 +451,7 @@ def _put(rng: random.Random, class_name: str, options: Mapping[tuple[bool, str],
 def _place_things(
     rng: random.Random, apartment: _Apartment, kind: _Kind, needed: Mapping[str, int]
 ) -> tuple[_Thing, ...]:
-    """Place what tasks are about: at least what the goal needs, none of its classes where the goal wants it."""
+    """Place a task's things: at least the needed ones, and none of their classes where the goal wants it."""
     things = []
     for name, places in _PLACES.items():
         count = max(needed.get(name, 0), 1) + rng.randint(0, 1) if name in needed else rng.randint(0, 2)
@@ -464,7 +465,7 @@ def _place_things(
 
 
 def _place_varied(rng: random.Random, apartment: _Apartment, errand: Errand) -> tuple[_Thing, ...]:
-    """Place all that moves: at least what is wanted, none where it is wanted, and some out of reach."""
+    """Place all movable things: at least the wanted ones, none where it is wanted, and some out of reach."""
     places: dict[str, set[str]] = defaultdict(set)
     counts: Counter[str] = Counter()
     for (name, place), count in errand.wanted.items():
@@ -536,7 +537,7 @@ def _graph(apartment: _Apartment, things: Sequence[_Thing], start: int) -> dict[
     nodes += [_node(node, thing.class_name) for node, thing in movable.items()]
     edges = [_edge(1, "INSIDE", start)]
     edges += [_edge(item.id, "INSIDE", item.room) for item in apartment.furniture]
-    at = defaultdict(list)  # what is on or in each piece of furniture
+    at = defaultdict(list)  # things on or in each piece of furniture
     for node, thing in movable.items():
         at[thing.place.id].append(node)
         if thing.inside:
@@ -671,12 +672,12 @@ def _joined(rng: random.Random, phrases: Sequence[str]) -> str:
 
 
 def solution(task: Task) -> list[str]:
-    """List the skills that reach a generated task's goal from its start, read off its graph.
+    """List the skills that reach a generated task's goal from its start, read from its graph.
 
-    Two things are carried at a time. What the goal wants filled is opened first and closed last.
+    Two things are carried at a time. Destinations with a door are opened first and closed last.
 
     Args:
-        task: As :func:`generate_house` makes it.
+        task: A task of :func:`generate_house`.
 
     Raises:
         ValueError: The goal needs more things of a class than can be picked up.
@@ -712,7 +713,7 @@ def solution(task: Task) -> list[str]:
 
 
 class _Errand:
-    """Skills so far, and where they leave the agent and the doors."""
+    """Skills so far, and the resulting state of the agent and the doors."""
 
     def __init__(self, graph: Mapping[str, Any]) -> None:
         self.skills: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reactree_ros.agent.household import Household
 
-#: VirtualHome's skills, and the prompts and fixed examples that go with them.
+#: VirtualHome's skills, with their prompts and fixed examples.
 WAH_NL = Household(
     name="wah_nl",
     actions=("go to", "pick up", "put down", "open", "close", "turn on"),
@@ -13,5 +13,5 @@ WAH_NL = Household(
     prompts="reactree_ros.household:prompts",
 )
 
-#: What a robot is told that holds one thing at a time, beside its skills.
+#: Extra text about the skills for a robot that holds one thing at a time.
 ONE_HAND = "You have one hand: it must be empty when you pick up, open or close something."

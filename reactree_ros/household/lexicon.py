@@ -1,7 +1,7 @@
-"""The words that people use for what is in a house, as phrases that lead to words of the VirtualHome vocabulary.
+"""People's words for things in a house, as phrases that lead to words of the VirtualHome vocabulary.
 
-A phrase is looked up without its spaces, so that "dish washer", "dishwasher" and "cup cake" need no line of their own;
-a plural is brought to its singular, and a word that is not known to one that differs by a single slip.
+A phrase is looked up without spaces, so that "dish washer", "dishwasher" and "cup cake" need no own line. A plural is
+looked up as its singular, and an unknown word as a known one that differs by a single slip.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from reactree_ros.household.vocabulary import CLASSES
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
 class Topic(enum.Enum):
-    """What a phrase is about."""
+    """Kinds of phrases."""
 
     THING = "thing"
     PLACE = "place"
@@ -30,12 +30,12 @@ class Topic(enum.Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """What a phrase means.
+    """The meaning of a phrase.
 
     Attributes:
-        kind: What it is about.
+        kind: Its kind.
         words: Words of the vocabulary; several for a group ("drinks").
-        plural: Whether the phrase was in the plural, which its meaning is not.
+        plural: Whether the phrase was in the plural; the meaning is in the singular.
     """
 
     kind: Topic
@@ -44,15 +44,15 @@ class Entry:
 
 
 TABLE = "table"
-"""A table of which it is not said which."""
+"""A table without saying which."""
 WASHER = "washer"
-"""A washing machine, or a dishwasher where dishes go in."""
+"""A washing machine, or a dishwasher if dishes go in."""
 GLASS_OF_WINE = "glass of wine"
-"""The wine, or the glass where a table is laid."""
+"""The wine, or the glass on a laid table."""
 GLASSES = "glasses"
-"""A pair of spectacles, or a wine glass and a water glass; also the word of the vocabulary for the former."""
+"""Spectacles, or a wine glass and a water glass; also the vocabulary's word for spectacles."""
 
-# What a thing is also called. "X bottle", "a piece of X" and the like are understood without a line here.
+# Other names of things. "X bottle", "a piece of X" and the like need no line here.
 _THINGS = {
     "alcohol": "liquor, whisky, whiskey, spirits",
     "bananas": "banana",
@@ -114,7 +114,7 @@ _THINGS = {
     "wine glass": "goblet, wine goblet, glass for wine, wine cup, stem glass",
 }
 
-# Where things are put or looked for.
+# Places to put or look for things.
 _PLACES = {
     "bathroom cabinet": "medicine cabinet",
     "bathroom counter": "vanity, bathroom sink counter",
@@ -158,7 +158,7 @@ _ROOMS = {
     "living room": "livingroom, lounge, sitting room, family room, front room",
 }
 
-# What is said for several kinds at once; things of the kinds that household tasks are about.
+# Names of several kinds at once, limited to the kinds in household tasks.
 _GROUPS = {
     ("wine glass", "water glass"): (
         "wine and water glass, water and wine glass, wine glass and water glass, glassware, drinking glassware"
@@ -172,7 +172,7 @@ _GROUPS = {
 }
 
 TABLEWARE = frozenset({"bowl", "cutlery fork", "cutlery knife", "mug", "plate", "water glass", "wine glass"})
-"""What a table is laid with and a dishwasher is filled with."""
+"""Things on a laid table and in a dishwasher."""
 
 SURFACE_OF_ROOM = {
     "bathroom": "bathroom counter",
@@ -180,15 +180,15 @@ SURFACE_OF_ROOM = {
     "kitchen": "kitchen table",
     "living room": "coffee table",
 }
-"""Where a thing is put that is to be in a room, no more being said."""
+"""The place of a thing that should be in a room, if no place is named."""
 
 CONTAINERS = word_set(
     "bag bar bottle bowl box bunch can carton container cup dish drink glass jar jug loaf mug pack packet piece "
     "portion pot roll scoop serving slice tin tub"
 )
-"""What a thing comes in: a bottle of wine, a juice container."""
+"""Containers of a thing: a bottle of wine, a juice container."""
 
-# Words of everyday English that are no slip of a word above, though a single letter makes the difference.
+# Common English words that are no slips of a word above, although they differ by a single letter.
 _COMMON = word_set(
     "apply bake basic beside besides better black break broad cares chart click close closed closer closes clothe "
     "cooked cooled dine fair freeze garage longer make makes mine noted paint pattern place places plane plans plant "
@@ -196,7 +196,7 @@ _COMMON = word_set(
     "store tasty tell washed while whisk"
 )
 
-_SLIP_LENGTH = 4  # shorter words are left as they are written
+_SLIP_LENGTH = 4  # shorter words are not corrected
 
 
 def _phrases(table: dict[str, str], kind: Topic) -> Iterator[tuple[str, Entry]]:
@@ -232,7 +232,7 @@ def _without_one(word: str) -> set[str]:
 
 
 def _slips() -> dict[str, str]:
-    """Every part of a phrase with one letter missing, or whole, to that part; the shorter part where two meet."""
+    """Map each part of a phrase, whole or with one letter missing, to that part; the shorter part wins."""
     slips: dict[str, str] = {}
     for part in sorted(_PARTS, key=lambda part: (len(part), part)):
         if len(part) > _SLIP_LENGTH:
@@ -245,9 +245,9 @@ _SLIPS = _slips()
 
 
 def correct(word: str) -> str:
-    """The word that is meant: itself, or the one of the lexicon that one missing, added, other or swapped letter made.
+    """Return the meant word: itself, or the lexicon's word that differs by a missing, added, changed or swapped letter.
 
-    The first letter is taken to be right, and common words of English are no slips.
+    The first letter is assumed to be right, and common English words are no slips.
     """
     if len(word) < _SLIP_LENGTH or word in _PARTS or word in _COMMON or not word.isalpha() or _singular(word) in _PARTS:
         return word
@@ -258,7 +258,7 @@ def correct(word: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """A plural's singular, as the lexicon writes it; the word itself where it is none."""
+    """Return a plural's singular in the lexicon's spelling; the word itself if it is no plural."""
     for ending, singular in (("ies", "y"), ("ves", "fe"), ("ves", "f"), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) > len(ending) + 1:
             candidate = word.removesuffix(ending) + singular
@@ -268,14 +268,14 @@ def _singular(word: str) -> str:
 
 
 def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
-    """The longest phrase that starts at a word.
+    """Return the longest phrase that starts at a word.
 
     Args:
         words: Corrected words in lower case.
-        start: Where the phrase starts.
+        start: Start of the phrase.
 
     Returns:
-        What it means and how many words it takes, or None.
+        Its meaning and its number of words, or None.
     """
     for length in range(min(_LONGEST, len(words) - start), 0, -1):
         phrase = words[start : start + length]
@@ -291,7 +291,7 @@ def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
 
 
 def named(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield what a text names: for each phrase of the lexicon in it the words of the vocabulary that it may mean."""
+    """Yield the names in a text: for each phrase of the lexicon, the vocabulary words that it may mean."""
     words = [correct(word) for word in re.findall("[a-z]+", text.lower())]
     start = 0
     while start < len(words):

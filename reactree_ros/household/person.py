@@ -25,7 +25,7 @@ from reactree_ros.household.wording import PLACES, THINGS, plural
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
 from reactree_ros.plugins.settings import Settings, read_settings
 
-#: By what way answers come.
+#: The origin of answers.
 BY = "simulated"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 _UNCLEAR = ("What?", "Sorry, what do you mean?", "I do not understand the question.", "Pardon?", "Hm?")
@@ -34,7 +34,7 @@ _NOTHING = ("None.", "I did not ask for that.", "That is not what I asked for.")
 _ANY = ("It does not matter which.", "Any of them.", "Whichever you find first.")
 _ALL = ("No, that is all.", "No.", "No, nothing else.", "That is everything, thank you.")
 _POLITE = (", please", ", please", ", thank you", ", if you would")
-#: What :meth:`str.format` makes of what is told; most of what people say is short.
+#: Phrases around an answer, for :meth:`str.format`; people mostly answer briefly.
 _SAID = {
     GoalPart.THINGS: (
         "{}",
@@ -53,18 +53,18 @@ _SAID = {
 
 
 class SimulatedPersonSettings(Settings):
-    """What can be set of a simulated person; a share of 0 is never, 1 is always."""
+    """Settings of a simulated person; a share of 0 is never, 1 is always."""
 
-    seed: int = Field(default=0, ge=0, description="what its words, and what follows, are drawn with")
-    patience: int = Field(default=20, ge=0, description="how many questions it answers in a run, and no more")
+    seed: int = Field(default=0, ge=0, description="seed of its words and its behaviour")
+    patience: int = Field(default=20, ge=0, description="most questions that it answers in a run")
     half: float = Field(default=0.0, ge=0, le=1, description="share of answers of several parts that tell only half")
-    unclear: float = Field(default=0.0, ge=0, le=1, description="share of questions at which it only says 'What?'")
+    unclear: float = Field(default=0.0, ge=0, le=1, description="share of questions that it answers with 'What?'")
     silent: float = Field(default=0.0, ge=0, le=1, description="share of questions that it does not answer in time")
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A part of one goal condition, which a person may tell."""
+    """A part of one goal condition that a person may tell."""
 
     part: GoalPart
     condition: GoalCondition
@@ -72,12 +72,12 @@ class Fact:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a person told in one answer.
+    """The contents of one answer.
 
     Attributes:
-        question: What it was asked.
-        facts: The parts of the goal that it told.
-        denied: Whether it said no to what was named in the question, which tells something, too.
+        question: The question.
+        facts: The parts of the goal that the answer told.
+        denied: Whether the answer was no to something in the question, which is information, too.
     """
 
     question: str
@@ -85,20 +85,20 @@ class Answered:
     denied: bool = False
 
     def is_needless(self, instruction: str) -> bool:
-        """Whether nothing was told that the instruction does not name already."""
+        """Return whether the answer told nothing beyond the instruction."""
         return not self.denied and all(_is_named(fact, instruction) for fact in self.facts)
 
 
 class SimulatedPerson(Person):
-    """Answers at once, by its settings; that it does not answer in time is said at once, too.
+    """Answers at once, by its settings; even a missing answer is reported at once.
 
     Args:
         goal: The goal conditions of the task.
         settings: How it answers.
-        of: Names the run, so that each has draws of its own.
+        of: Name of the run, which selects its random draws.
 
     Attributes:
-        told: What it told, by question, in order.
+        told: The contents of its answers, by question, in order.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class SimulatedPerson(Person):
                 f"no answer within {question.seconds:g} s" if late else "the person does not want to be asked any more"
             )
             return Pending.failed(NobodyAnswers(why))
-        if question.skill:  # whether something may be done is no part of the goal
+        if question.skill:  # permission for a skill is no part of the goal
             words, told = rng.choice(_BEYOND), Answered(question.text)
         elif rng.random() < settings.unclear:
             words, told = rng.choice(_UNCLEAR), Answered(question.text)
@@ -131,15 +131,15 @@ class SimulatedPerson(Person):
         return Pending.of(Answer(words, BY))
 
     def needless(self, instruction: str) -> int:
-        """Return how many questions need not have been asked: their answers told nothing beyond the instruction."""
+        """Return how many questions were needless: their answers told nothing beyond the instruction."""
         return sum(one.is_needless(instruction) for one in self.told)
 
 
 def read_person(text: str) -> dict[str, str]:
-    """Read who is asked as it is given on a command line, such as ``simulated:seed=1``; empty: nobody.
+    """Read a person from a command line, such as ``simulated:seed=1``; empty for nobody.
 
     Raises:
-        UserError: There is no such person, or an option is not written as one.
+        UserError: There is no such person, or an option is malformed.
     """
     if not text:
         return {}
@@ -154,7 +154,7 @@ def read_person(text: str) -> dict[str, str]:
 
 
 def person_from_dict(values: Mapping[str, Any]) -> SimulatedPersonSettings:
-    """Read the settings of a person, whose name stands under ``person``.
+    """Read the settings of a person, whose name is under ``person``.
 
     Raises:
         UserError: There is no such person, or a setting is wrong; the message names it.
@@ -167,7 +167,7 @@ def person_from_dict(values: Mapping[str, Any]) -> SimulatedPersonSettings:
 
 
 def person_to_dict(settings: SimulatedPersonSettings) -> dict[str, Any]:
-    """Write the settings of a person as :func:`person_from_dict` reads them."""
+    """Write the settings of a person for :func:`person_from_dict`."""
     return {"person": BY, **settings.model_dump(mode="json")}
 
 
@@ -176,9 +176,9 @@ class _Answerer:
     """Makes one answer.
 
     Attributes:
-        goal: What the person knows.
+        goal: The person's knowledge.
         rng: Draws its words.
-        half: Share of answers of which only half is told.
+        half: Share of answers that tell only half.
     """
 
     goal: Sequence[GoalCondition]
@@ -187,7 +187,7 @@ class _Answerer:
     _question: str = field(default="", init=False)
 
     def answer(self, question: Question) -> tuple[str, Answered]:
-        """Return the answer and what it tells."""
+        """Return the answer and its contents."""
         asked = read_question(question.text)
         self._question = question.text
         answers: dict[Form, Callable[[Asked], tuple[str, Answered]]] = {
@@ -273,12 +273,12 @@ class _Answerer:
         return meant
 
     def _names_just(self, asked: Asked, facts: Sequence[Fact]) -> bool:
-        """Whether what is asked which of is named in full: one apple is as good as another."""
+        """Return whether a "which" question names its subject in full already: one apple is as good as another."""
         items = {CLASSES[fact.condition.item].word for fact in facts}
         return bool(asked.things) and items == {words[0] for words in asked.things if len(words) == 1}
 
     def _is_in_doubt(self, asked: Asked, facts: Sequence[Fact]) -> bool:
-        """Whether "how many" has several answers, and nothing else tells them apart."""
+        """Return whether "how many" has several answers that nothing else distinguishes."""
         counts = {fact.condition.count for fact in facts if fact.part is GoalPart.COUNT}
         return asked.parts == (GoalPart.COUNT,) and len(counts) > 1
 
@@ -343,7 +343,7 @@ class _Answerer:
         return name if bare or self.rng.random() < 0.3 else f"the {name}"
 
     def _asks_which(self, head: str) -> bool:
-        """Whether the question is for which of what a noun names, as in "which glasses?"."""
+        """Return whether the question asks which kind of a noun, as in "which glasses?"."""
         return bool(re.search(rf"\b(?:which|what) (?:of the )?{head}(?:e?s)?\b", self._question.casefold()))
 
     def _where(self, condition: GoalCondition) -> str:
@@ -362,7 +362,7 @@ class _Answerer:
 
 @lru_cache(maxsize=256)
 def _names(class_name: str) -> tuple[str, ...]:
-    """Return what a thing or a piece of furniture is called, in words that nobody takes for another."""
+    """Return unambiguous names of a thing or a piece of furniture."""
     word = CLASSES[class_name].word
     names = THINGS.get(class_name) or PLACES.get(class_name) or (word,)
     return tuple(name for name in names if name == word or {*named(name), *named(plural(name))} == {(word,)})
@@ -374,12 +374,12 @@ def _joined(phrases: Sequence[str]) -> str:
 
 
 def _covers(named_words: Sequence[Sequence[str]], word: str) -> bool:
-    """Whether one of some phrases may mean a word; the table, of which nobody said which, may be any."""
+    """Return whether one of some phrases may mean a word; "the table" may be any."""
     return any(word in words or (TABLE in words and word.endswith(TABLE)) for words in named_words)
 
 
 def _is_named(fact: Fact, instruction: str) -> bool:
-    """Whether an instruction names a part of the goal, by a word that can mean nothing else."""
+    """Return whether an instruction names a part of the goal unambiguously."""
     one = fact.condition
     clear = {words[0] for words in named(instruction) if len(words) == 1}
     if fact.part is GoalPart.THINGS:
@@ -396,6 +396,6 @@ def _is_named(fact: Fact, instruction: str) -> bool:
 
 
 def _is_singular(word: str, words: list[str]) -> bool:
-    """Whether a thing is named in the singular, which says how many."""
+    """Return whether a thing is named in the singular, which tells the count."""
     found = (look_up(words, at) for at in range(len(words)))
     return any(one[0].words == (word,) and one[0].kind is Topic.THING and not one[0].plural for one in found if one)

@@ -1,4 +1,4 @@
-"""What a question in everyday English is about: a part of a household goal, something else, or nobody knows what."""
+"""Reads a question in everyday English: which part of a household goal it asks for, if any."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reactree_ros.household.errands import KINDS
 from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Topic, correct, look_up, word_set
 from reactree_ros.household.vocabulary import CLASSES, class_of_word
 
-#: How much of a question is read, in characters; what a person is asked is shorter.
+#: Most characters of a question that are read; real questions are shorter.
 LONGEST_READ = 1000
 
 _WORDS = re.compile(r"[a-z]+|\d+|[.?!\n]")
@@ -65,31 +65,31 @@ class GoalPart(enum.Enum):
 
 
 class Form(enum.Enum):
-    """How something is asked."""
+    """Forms of a question."""
 
     OPEN = "which?"
-    """For what is not known."""
+    """Asks for something unknown."""
     CLOSED = "is it?"
-    """Whether something that is named is so, or which of several."""
+    """Asks whether something named is so, or which of several."""
     MORE = "anything else?"
-    """For what is wanted beside what is named."""
+    """Asks for further wishes."""
     BEYOND = "something else"
-    """For what is no part of the goal."""
+    """Asks for something outside of the goal."""
     UNCLEAR = "what?"
-    """It is no question, or none that can be understood."""
+    """No question, or one that cannot be understood."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a question asks for.
+    """The contents of a question.
 
     Attributes:
-        form: How.
-        parts: The parts of the goal that it asks for, in the order of the question; of an open question only.
-        things: Words of the vocabulary for the things that it names, a tuple for each phrase.
-        places: Words of the vocabulary for the furniture and appliances that it names, likewise.
+        form: Its form.
+        parts: Parts of the goal that an open question asks for, in its order.
+        things: Vocabulary words for the things that it names, one tuple per phrase.
+        places: Vocabulary words for the furniture and appliances that it names, likewise.
         numbers: The numbers in it.
-        any_kind: Whether a phrase for things leaves open which ("snacks", "things").
+        any_kind: Whether a phrase for things is general ("snacks", "things").
     """
 
     form: Form
@@ -101,7 +101,7 @@ class Asked:
 
 
 _NUMBERS = {"one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-#: Words that stand under a head noun: "glass" for "wine glass" and "water glass".
+#: Words with the same head noun: "glass" for "wine glass" and "water glass".
 _BY_HEAD: dict[str, tuple[str, ...]] = {}
 for _class in CLASSES.values():
     if len(_class.word.split()) > 1 and _class.category not in ("Rooms", "Characters"):
@@ -113,7 +113,7 @@ def _of_kinds(*kinds: str) -> tuple[str, ...]:
     return tuple(CLASSES[name].word for kind in kinds for name in KINDS[kind])
 
 
-#: What people may mean by some words, beyond what the lexicon takes them for.
+#: Further meanings of words, beyond the lexicon.
 _WIDER = {
     "dish": _of_kinds("dish"),
     "tableware": _of_kinds("dish"),
@@ -125,7 +125,7 @@ _WIDER = {
 
 @dataclass(frozen=True)
 class _Mention:
-    """A phrase of the lexicon in a sentence: where it stands, and what it may mean."""
+    """A phrase of the lexicon in a sentence: its position and its possible meanings."""
 
     start: int
     end: int
@@ -138,7 +138,7 @@ class _Mention:
 
 
 def read_question(text: str) -> Asked:
-    """Read a question; the last sentence that asks something counts, and what the others name is its context."""
+    """Read a question: the last sentence that asks, in the context of what the others name."""
     plain = _SKIPPED.sub("", unicodedata.normalize("NFKC", text[:LONGEST_READ]).casefold())
     sentences = [(words, tuple(_mentions(words))) for words in _sentences(plain)]
     for number in range(len(sentences) - 1, -1, -1):
@@ -179,7 +179,7 @@ def _mentions(words: list[str]) -> Iterator[_Mention]:
 
 
 def _of_noun(table: Mapping[str, tuple[str, ...]], noun: str) -> tuple[str, ...]:
-    """Return what a table has for a noun, in the singular or in the plural."""
+    """Look up a noun, in the singular or in the plural."""
     return next((table[one] for one in (noun, noun[:-1], noun[:-2]) if one in table), ())
 
 
@@ -211,7 +211,7 @@ def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_
 
 
 def _is_about_the_house(words: Sequence[str]) -> bool:
-    """Whether a question asks how things are ("is the fridge open?") and not how they are to be."""
+    """Return whether a question asks how things are ("is the fridge open?") and not how they should be."""
     if words[0] in ("is", "are", "was", "were") and words[1:2] in (["it"], ["that"], ["this"], ["those"], ["these"]):
         return False
     return words[0] in _BEING | {"do", "does", "did"} and _WISHING.isdisjoint(words)
@@ -228,7 +228,7 @@ def _is_about_switches(words: Sequence[str]) -> bool:
 def _parts(
     words: Sequence[str], mentions: Sequence[_Mention], named: Sequence[_Mention]
 ) -> tuple[tuple[GoalPart, ...], bool]:
-    """Return the parts that are asked for by a word such as "which", and whether another such word asks for more."""
+    """Return the parts that a word such as "which" asks for, and whether another such word asks for more."""
     found: list[GoalPart] = []
     beyond = False
     for at, word in enumerate(words):
@@ -253,7 +253,7 @@ def _parts(
 
 
 def _where(after: Sequence[str]) -> GoalPart | None:
-    """Return what "where" asks for: where a thing is to go, or, which nobody is told, where it is."""
+    """Return the part that "where" asks for: where a thing should go; None if it asks where the thing is."""
     if _SEARCHING.intersection(after):
         return None
     first = next(iter(after), "?")
@@ -284,7 +284,7 @@ def _which(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: S
 
 
 def _head(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Sequence[_Mention]) -> GoalPart | None:
-    """Return what the noun asks for that comes next: "which table", "which of the snacks", "the number of apples"."""
+    """Return what the next noun asks for: "which table", "which of the snacks", "the number of apples"."""
     while at < len(words) and words[at] in _BETWEEN and not (words[at] == "food" and words[at + 1 : at + 2] == ["?"]):
         at += 1
     if at >= len(words):
@@ -311,7 +311,7 @@ def _can_be_held(word: str) -> bool:
     return word == GLASS_OF_WINE or "GRABBABLE" in class_of_word(word).properties
 
 
-#: Words that are read here, which are never slips of others.
+#: Words with a meaning here, which are never corrected as slips.
 _KNOWN = (
     (_HEADS_OF_PLACES | _HEADS_OF_COUNTS | _BETWEEN | _WANTING | _SWITCHING | _SEARCHING | _GOING | _ASKING | _TELLING)
     - {"dish", "dishes", "glass", "glasses"}

@@ -1,4 +1,4 @@
-"""The household rules: skills, their pre-conditions, and the wording of every observation and refusal.
+"""The household rules: skills, their preconditions, and the wording of every observation and refusal.
 
 One implementation for every source of a scene (paper, appendix B.2; wording as in the recordings).
 """
@@ -14,20 +14,20 @@ from reactree_ros.household.scene import HANDS, Scene, Thing
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.world.port import Observation, Outcome, Score, Seen
 
-# A desk can be opened, but an arrival does not say whether it is.
+# A desk can be opened, but an arrival does not report whether it is.
 _OPENNESS_UNSAID = frozenset({"desk"})
 
 
 @dataclass(frozen=True)
 class Skill:
-    """A skill that names a thing of the house."""
+    """A skill on a thing of the house."""
 
     verb: str
     thing: Thing
 
 
 def parse_skill(text: str, scene: Scene) -> Skill | str:
-    """Read a skill, or say what is wrong with it."""
+    """Read a skill, or return what is wrong with it."""
     verb, name = WAH_NL.split_skill(text)
     if not verb:
         *first, last = WAH_NL.actions
@@ -41,7 +41,7 @@ def parse_skill(text: str, scene: Scene) -> Skill | str:
 
 
 def available_skills(scene: Scene) -> list[str]:
-    """List the skills that the agent may try: every room, and what it sees with what its properties allow."""
+    """List the skills that the agent may try: every room, and visible things with the actions that they allow."""
     skills = [f"go to {room.name}" for room in scene.rooms]
     for thing in scene.visible():
         skills.append(f"go to {thing.name}")
@@ -55,12 +55,12 @@ def available_skills(scene: Scene) -> list[str]:
 
 
 def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
-    """Check a skill's pre-conditions in the recorded order and word what comes of it.
+    """Check a skill's preconditions in the recorded order, and word the result.
 
     Args:
-        skill: What to do.
-        scene: Where things are.
-        receptacle: Where a put down goes: the receptacle walked to last.
+        skill: The skill.
+        scene: The current scene.
+        receptacle: Target of a put down: the receptacle walked to last.
 
     Returns:
         ``DONE`` or ``PRECONDITION``, and the first sentence of the observation.
@@ -112,12 +112,12 @@ def _check_put_down(thing: Thing, scene: Scene, receptacle: Thing | None) -> tup
 
 
 def unmet(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> str:
-    """Say what does not hold of what a skill was for, once it is carried out; empty where all of it holds.
+    """Return which effect of an executed skill is missing; empty if it had its effect.
 
     Args:
-        skill: What was done.
-        scene: Where things are now.
-        receptacle: Where a put down went.
+        skill: The executed skill.
+        scene: The current scene.
+        receptacle: Target of a put down.
     """
     thing = skill.thing
     if skill.verb == "go to":
@@ -132,12 +132,12 @@ def unmet(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> str:
 
 
 def can_take_things(thing: Thing) -> bool:
-    """Whether things can be put in or on it."""
+    """Return whether a thing can take others in or on it."""
     return bool(thing.properties & {"CONTAINERS", "SURFACES"})
 
 
 def arrival_text(thing: Thing) -> str:
-    """Word that the agent is there."""
+    """Word the arrival at a thing."""
     if thing.is_room:
         return f"You move to the {thing.word} ({thing.number})."
     text = f"You arrive at the {thing.word} ({thing.number})."
@@ -149,14 +149,14 @@ def arrival_text(thing: Thing) -> str:
 
 
 def look_around(scene: Scene) -> Observation:
-    """Make the full observation an agent node starts with."""
+    """Return the full observation that an agent node starts with."""
     items = room_items(scene)
     rooms = tuple(room.name for room in scene.rooms)
     return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
 
 
 def survey(scene: Scene) -> Observation:
-    """Make the description of the whole house that planners without observations start from (paper, listing 3)."""
+    """Return the description of the whole house for planners without observations (paper, listing 3)."""
     listed = [f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}."]
     known: list[tuple[Thing, Thing]] = []
     for room in scene.rooms:
@@ -180,15 +180,15 @@ def _of_house(scene: Scene) -> Iterator[Thing]:
 def after_skill(
     skill: Skill, outcome: Outcome, text: str, *, scene: Scene, next_to_agent: Sequence[Thing], receptacle: Thing | None
 ) -> Observation:
-    """Make the observation that comes back from a skill.
+    """Return the observation after a skill.
 
     Args:
-        skill: What was done.
-        outcome: How it ended.
-        text: The first sentence, of :func:`check`.
-        scene: Where things are now.
-        next_to_agent: What is visible next to the agent now, without what it holds.
-        receptacle: Where a put down goes.
+        skill: The skill.
+        outcome: Its outcome.
+        text: The first sentence, from :func:`check`.
+        scene: The current scene.
+        next_to_agent: Visible things next to the agent, without the held ones.
+        receptacle: Target of a put down.
     """
     thing = skill.thing
     seen: Sequence[Thing] = ()
@@ -207,17 +207,17 @@ def after_skill(
 
 
 def room_items(scene: Scene) -> list[Thing]:
-    """List what the quick look around the agent's room shows."""
+    """List the things in the quick look around the agent's room."""
     return [thing for thing in scene.visible() if thing.room_item]
 
 
 def held(scene: Scene) -> Iterator[Thing]:
-    """Yield what the agent holds."""
+    """Yield the held things."""
     return (scene.things[id] for id in scene.held)
 
 
 def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
-    """Yield what working memory takes in of things that are seen at a place, and of what is held."""
+    """Yield what working memory stores of things seen at a place, and of held things."""
     room, where = scene.agent_room.name, place.name if place is not None else None
     for thing in things:
         yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
@@ -226,7 +226,7 @@ def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Ite
 
 
 def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
-    """Word the full observation an agent node starts with."""
+    """Word the full observation that an agent node starts with."""
     room = scene.agent_room
     return (
         f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
@@ -240,12 +240,12 @@ def look_text(room_items: Iterable[Thing]) -> str:
 
 
 def see_text(things: Iterable[Thing]) -> str:
-    """Word what is next to the agent; without a period, as recorded."""
+    """Word the things next to the agent; without a period, as recorded."""
     return f"You see {merged(things)}"
 
 
 def holding_text(scene: Scene) -> str:
-    """Word what the agent holds, with a space before it; empty where it holds nothing."""
+    """Word the held things, with a space before; empty if there are none."""
     return f" You hold {merged(held(scene))}." if scene.held else ""
 
 
@@ -260,7 +260,7 @@ def merged(things: Iterable[Thing]) -> str:
 def score(goal: Sequence[GoalCondition], scene: Scene) -> Score:
     """Score a goal as the benchmark does.
 
-    All conditions of one target class are looked at on one instance of it, the one that fulfils most.
+    All conditions of one target class must hold at one instance; the instance that fulfils most counts.
     """
     by_target: dict[str, list[GoalCondition]] = defaultdict(list)
     for condition in goal:
@@ -271,7 +271,7 @@ def score(goal: Sequence[GoalCondition], scene: Scene) -> Score:
 
 
 def _best(target: str, conditions: Sequence[GoalCondition], scene: Scene) -> int:
-    """Return how much of some conditions one instance of their target fulfils at most."""
+    """Return how many conditions one instance of their target fulfils at most."""
     instances = [thing for thing in scene.things.values() if thing.class_name == target]
     fulfilled = (
         sum(min(_fulfilled(condition, one, scene), condition.count) for condition in conditions) for one in instances

@@ -1,4 +1,4 @@
-"""The scene: what is in a house and where it is, as the household rules see it."""
+"""The scene: things in a house and their places, for the household rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
 class Thing:
-    """A room, a piece of furniture, an object.
+    """A room, a piece of furniture, or an object.
 
     Attributes:
         id: Node id in the scene graph.
@@ -23,7 +23,7 @@ class Thing:
         word: Class in words, e.g. ``kitchen cabinet``.
         number: Instance number: rank of the id within its class, from 1.
         name: Word and number, e.g. ``kitchen cabinet 1``.
-        properties: What can be done with it.
+        properties: Actions that it allows.
         states: OPEN or CLOSED, ON or OFF.
         is_room: Whether it is a room.
         contains: Whether things can be inside it.
@@ -64,15 +64,15 @@ class Thing:
 
 
 class Scene:
-    """What is where in a house, and what the agent holds.
+    """The places of all things in a house, and the things that the agent holds.
 
     Attributes:
-        things: Everything but the agent, by node id, in order of id.
-        by_name: Everything that can be named in a skill, e.g. ``fridge 1``.
+        things: Everything except the agent, by node id, in order of id.
+        by_name: Everything that a skill can name, e.g. ``fridge 1``.
         rooms: The rooms in order of id.
-        agent_room: The room the agent is in.
-        held: Ids of what the agent holds, at most :data:`HANDS`.
-        close: Ids of what is next to the agent, in the order in which it was seen.
+        agent_room: The agent's room.
+        held: Ids of held things, at most :data:`HANDS`.
+        close: Ids of things next to the agent, in the order in which they were seen.
     """
 
     def __init__(self, graph: Graph, *, init_room: str) -> None:
@@ -80,7 +80,7 @@ class Scene:
 
         Args:
             graph: The scene graph; the agent's node may be missing, as in the original files.
-            init_room: Class of the room in which an agent without a node starts.
+            init_room: Class of the first room of an agent without a node.
         """
         self.things: dict[int, Thing] = {}
         numbers: dict[str, int] = defaultdict(int)
@@ -123,27 +123,27 @@ class Scene:
                 self._surface[edge.from_id] = edge.to_id
 
     def for_another(self: AnyScene) -> AnyScene:
-        """Return the same house as another agent has it, who is in the same room and holds nothing."""
+        """Return the same house for another agent in the same room with empty hands."""
         other = copy.copy(self)
         other.held, other.close = [], []
         return other
 
     def container_of(self, thing: Thing) -> Thing | None:
-        """Return what the thing is inside of, other than a room."""
+        """Return the thing that contains a thing, other than a room."""
         inside = self._container.get(thing.id)
         return None if inside is None else self.things[inside]
 
     def surface_of(self, thing: Thing) -> Thing | None:
-        """Return what the thing is on."""
+        """Return the surface of a thing."""
         under = self._surface.get(thing.id)
         return None if under is None else self.things[under]
 
     def on(self, surface: Thing) -> Iterator[Thing]:
-        """Yield what is on a surface."""
+        """Yield the things on a surface."""
         return (self.things[id] for id, under in self._surface.items() if under == surface.id)
 
     def room_of(self, thing: Thing) -> Thing | None:
-        """Return the room the thing is in; the agent's for what it holds; None where nobody knows."""
+        """Return a thing's room; the agent's room for a held thing; None if unknown."""
         while (container := self.container_of(thing)) is not None:
             thing = container
         if thing.is_room:
@@ -154,7 +154,7 @@ class Scene:
         return None if room is None else self.things[room]
 
     def hidden(self, thing: Thing) -> bool:
-        """Whether the thing is inside something closed."""
+        """Return whether the thing is inside something closed."""
         while (container := self.container_of(thing)) is not None:
             if "CLOSED" in container.states:
                 return True
@@ -162,7 +162,7 @@ class Scene:
         return False
 
     def visible(self) -> Iterator[Thing]:
-        """Yield what can be seen in the agent's room, in order of id: neither hidden nor left out of observations."""
+        """Yield visible things in the agent's room, in order of id: not hidden, and part of observations."""
         room = self.agent_room
         for thing in self.things.values():
             if thing.observed and not thing.is_room and self.room_of(thing) is room and not self.hidden(thing):

@@ -1,4 +1,4 @@
-"""The symbolic VirtualHome world: WAH-NL tasks carried out on their scene graphs, without a simulator."""
+"""The symbolic VirtualHome world: WAH-NL tasks on their scene graphs, without a simulator."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ from reactree_ros.household.tasks import Quirks, Task, load_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.multi_robot import teammate_here
-from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.team import SharedWorld
 
 
-class SymbolicWorld(World):
+class SymbolicWorld(SharedWorld):
     """A household task on its scene graph.
 
-    What is next to the agent is read from the graph's directed CLOSE edges: an agent that stands at ``x`` has ``x``
-    and its CLOSE targets next to it, as far as they are visible. A thing that was put down is next to the agent
-    where its container is, or, on a surface, where what lies on that surface is: where the two places are close in
-    both directions, or at least half of what lay there from the start is close.
+    The graph's directed CLOSE edges determine what is next to the agent: at ``x``, it has ``x`` and the visible CLOSE
+    targets of ``x`` next to it. A thing that was put down in a container is next to the agent if the container is. On a
+    surface, it is if the two places are close in both directions, or at least half of the things that lay there from
+    the start are close.
 
-    Like the simulator, the world walks to whatever exists; an agent node only says skills that are available.
+    Like the simulator, the world walks to any existing thing; an agent node only says available skills.
 
     Args:
         task: The task, checked by :func:`reactree_ros.household.tasks.load_tasks`.
-        scored: Whether the task's goal is what is asked for; otherwise there is no score.
-        honour_quirks: Do as the simulator did where the task records that it reported a skill as done but nothing
-            changed; for replays of recordings.
-        robots: How many agents there are. All start in the same room; each has its own hands and eyes.
+        scored: Whether to score the task's goal; otherwise there is no score.
+        honour_quirks: Repeat the simulator's recorded failures: it reported a skill as done but nothing changed. For
+            replays of recordings.
+        robots: Number of agents. All start in the same room; each has its own hands and eyes.
     """
 
     household = WAH_NL
@@ -67,9 +68,9 @@ class SymbolicWorld(World):
 
     def _start(self) -> None:
         scene = Scene(self._task.init_graph, init_room=self._task.init_room)
-        scene.close = []  # nothing is taken to be close before the first walk, as recorded
-        moved: dict[int, Thing] = {}  # what was put down, by id, with its receptacle
-        taken: set[int] = set()  # ids of what was picked up: it has left its first place
+        scene.close = []  # nothing counts as close before the first walk, as recorded
+        moved: dict[int, Thing] = {}  # things put down, by id, with their receptacles
+        taken: set[int] = set()  # ids of things picked up: they have left their first place
         self._enter(scene, moved, taken)
         for other in self._team.values():
             if other is not self:
@@ -77,36 +78,36 @@ class SymbolicWorld(World):
 
     def _enter(self, scene: Scene, moved: dict[int, Thing], taken: set[int]) -> None:
         self.scene, self._moved, self._taken = scene, moved, taken
-        self._anchor: Thing | None = None  # where the agent stands; None: in the middle of a room
-        self._receptacle: Thing | None = None  # where a put down goes
+        self._anchor: Thing | None = None  # the agent's place; None for the middle of a room
+        self._receptacle: Thing | None = None  # target of a put down
 
-    def team(self) -> Mapping[str, World]:
-        """Return the agents, where there are several."""
+    def team(self) -> Mapping[str, SharedWorld]:
+        """Return the agents, if there are several."""
         return self._team
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Bring the house back to where its task starts; nothing in it is random."""
+        """Reset the house to the task's start; nothing in it is random."""
         self._start()
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        """Look around the room the agent is in."""
+        """Look around the agent's room."""
         return Pending.of(self._with_others(rules.look_around(self.scene)))
 
     def survey(self) -> Pending[Observation]:
-        """Tell all rooms, receptacles and objects of the house."""
+        """Describe all rooms, receptacles and objects of the house."""
         return Pending.of(rules.survey(self.scene))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        """List the skills for every room and for what is visible in this one."""
+        """List the skills for every room and for visible things in this one."""
         return Pending.of(rules.available_skills(self.scene))
 
     def score(self) -> Pending[Score | None]:
-        """Score the task's goal on the house as it is now."""
+        """Score the task's goal in the current house."""
         return Pending.of(rules.score(self._task.goal, self.scene) if self._scored else None)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill; what it says and refuses is worded as recorded."""
+        """Carry out a skill; observations and refusals are worded as recorded."""
         parsed = rules.parse_skill(skill, self.scene)
         if isinstance(parsed, str):
             return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
@@ -117,7 +118,7 @@ class SymbolicWorld(World):
         return Pending.of(self._with_others(observation) if parsed.thing.is_room else observation)
 
     def _with_others(self, observation: Observation) -> Observation:
-        """Tell of the other agents in the room."""
+        """Add the other agents in the room to an observation."""
         told = [
             teammate_here(name, tuple(thing.name for thing in rules.held(other.scene)))
             for name, other in self._team.items()
@@ -173,7 +174,7 @@ class SymbolicWorld(World):
         )
 
     def _next_to_agent(self) -> Iterator[Thing]:
-        """Yield what is visible next to where the agent stands, without what it holds."""
+        """Yield visible things at the agent's place, without the held ones."""
         anchor = self._anchor
         if anchor is None:
             return
@@ -190,7 +191,7 @@ class SymbolicWorld(World):
                 yield thing
 
     def _reaches(self, thing: Thing, place: Thing, anchor: Thing) -> bool:
-        """Whether a thing that was put down at a place is close to whoever stands at the anchor."""
+        """Return whether a put down thing is close to an agent at the anchor."""
         near = self._neighbours[anchor.id]
         if place.id not in near:
             return False
@@ -204,7 +205,7 @@ class SymbolicWorld(World):
 
 
 class VirtualHomeSettings(WorldSettings):
-    """Which household task of VirtualHome."""
+    """The household task of VirtualHome."""
 
     house: Annotated[str, Harmless(HOUSES.__contains__)] = Field(
         default="",
@@ -225,13 +226,13 @@ class VirtualHomeSettings(WorldSettings):
 
 
 class SymbolicSettings(VirtualHomeSettings):
-    """Which household task, and how many there are to carry it out."""
+    """The household task, and the number of robots."""
 
-    robots: int = Field(default=1, ge=1, le=8, description="how many robots there are, for a planner that shares out")
+    robots: int = Field(default=1, ge=1, le=8, description="number of robots, for a planner that shares out")
 
 
 def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
-    """Read what may be done, by task id.
+    """Read the tasks, by task id.
 
     Raises:
         UserError: The file cannot be used; the message says where and why.

@@ -22,11 +22,11 @@ ROOMS = "Rooms"
 
 
 class TaskError(UserError, ValueError):
-    """A task file that cannot be used; the message says where in the document and why."""
+    """A task file cannot be used; the message says where in the document and why."""
 
 
 class _Document(BaseModel):
-    # Files of users carry more than is used here (bounding boxes, prefab names, …): it is left alone.
+    # Files of users contain more than is used here (bounding boxes, prefab names, …).
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
@@ -41,7 +41,7 @@ class Node(_Document):
 
     @property
     def contains(self) -> bool:
-        """Whether things can be inside it; the simulator's INSIDE also says that a curtain is inside a curtain."""
+        """Whether things can be inside it; the simulator's INSIDE also puts a curtain inside a curtain."""
         return "CONTAINERS" in self.properties
 
 
@@ -54,19 +54,19 @@ class Edge(_Document):
 
 
 class Graph(_Document):
-    """A scene graph: a house with what is in it."""
+    """A scene graph: a house with its contents."""
 
     nodes: Annotated[list[Node], Field(min_length=1)]
     edges: list[Edge]
 
 
 class Quirks(_Document):
-    """Where a recorded simulator reported a skill as done but nothing changed.
+    """Skills that a recorded simulator reported as done although nothing changed.
 
     Attributes:
-        grab_no_effect: Ids of what could not be picked up.
-        put_no_effect: Id of a thing with the class of a receptacle in or on which it could not be put.
-        open_no_effect: Ids of what could not be opened.
+        grab_no_effect: Ids of things that could not be picked up.
+        put_no_effect: Id of a thing with the class of a receptacle that did not take it.
+        open_no_effect: Ids of things that could not be opened.
     """
 
     grab_no_effect: list[int] = []
@@ -80,9 +80,9 @@ class GoalCondition:
 
     Attributes:
         relation: ``on``, ``inside`` or ``turnOn``.
-        item: Class of what is moved; empty for ``turnOn``.
-        target: Class of the receptacle, or of what is turned on.
-        count: How many instances are asked for.
+        item: Class of the thing to move; empty for ``turnOn``.
+        target: Class of the receptacle, or of the thing to turn on.
+        count: Number of instances wanted.
     """
 
     relation: str
@@ -105,7 +105,7 @@ class Task(_Document):
 
     @property
     def instruction(self) -> str:
-        """The instruction that is used: the first."""
+        """The first instruction, which is used."""
         return self.nl_instructions[0]
 
     @property
@@ -114,12 +114,12 @@ class Task(_Document):
         return f"env {self.env_id}"
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is one of the task's own; case, spaces and full stops at its ends do not matter."""
+        """Return whether an instruction is one of the task's own; case, spaces and final full stops do not matter."""
         return any(_words(instruction) == _words(own) for own in self.nl_instructions)
 
     @cached_property
     def goal(self) -> tuple[GoalCondition, ...]:
-        """The goal conditions in the order of the file; those that ask for none of a thing are left out."""
+        """The goal conditions in the order of the file; conditions with a count of 0 are left out."""
         return tuple(_condition(key, count) for key, count in self.task_goal.items() if count)
 
 
@@ -127,7 +127,7 @@ def load_tasks(path: str | Path) -> list[Task]:
     """Read a task file: a list of tasks, or one task.
 
     Raises:
-        TaskError: The file cannot be read, is no JSON, or a task in it is not usable; the message says where.
+        TaskError: The file cannot be read, is not JSON, or a task in it is not usable; the message says where.
     """
     try:
         content = bytes_of(Path(path))
@@ -136,7 +136,7 @@ def load_tasks(path: str | Path) -> list[Task]:
     try:
         document = parse_json(content.removeprefix(codecs.BOM_UTF8))
     except ValueError as error:
-        raise TaskError(f"{path}: is no JSON: {error}") from None
+        raise TaskError(f"{path}: is not JSON: {error}") from None
     try:
         return parse_tasks(document)
     except TaskError as error:
@@ -147,7 +147,7 @@ def parse_tasks(document: Any) -> list[Task]:
     """Check a decoded task document: a list of tasks, or one task.
 
     Args:
-        document: What ``json.load`` returns of a task file, or
+        document: The result of ``json.load`` for a task file, or of
             :func:`~reactree_ros.household.generator.generate_house`.
 
     Returns:

@@ -25,7 +25,7 @@ from reactree_ros.world.spec import WorldSpec
 
 T = TypeVar("T")
 
-#: Where VirtualHome listens where nothing else is said.
+#: VirtualHome's default port.
 PORT = 8080
 _CLOSE_LIMIT = 5.0
 _ACTIONS = {"go to": "walk", "pick up": "grab", "open": "open", "close": "close", "turn on": "switchon"}
@@ -34,21 +34,20 @@ _ACTIONS = {"go to": "walk", "pick up": "grab", "open": "open", "close": "close"
 class VirtualHomeUnityWorld(World):
     """A household task in VirtualHome's Unity simulator.
 
-    The apartment ``env_id`` of the task is loaded and brought to the task's graph. After every skill the graph is
-    read again; what it says to be close to the agent is what it sees next to it. Classes that the vocabulary does not
-    know are not seen.
+    The apartment ``env_id`` of the task is loaded and set to the task's graph. After every skill the graph is read
+    again; the agent sees the things that it says are close. Classes outside of the vocabulary are not seen.
 
-    A simulator that refuses, hangs or dies makes what is asked of it fail with a WorldError within the time limit.
-    Whatever is asked next starts it again (where the world had started it), brings the task back to its start and
-    carries out again what had been done, so that the task can go on.
+    If a simulator refuses, hangs or dies, the current call fails with a WorldError within the time limit. The next call
+    starts the simulator again (if the world had started it), resets the task and repeats the skills so far, so that the
+    task can continue.
 
     Args:
         task: The task.
-        scored: Whether the task's goal is what is asked for; otherwise there is no score.
-        host: Where the simulator listens.
+        scored: Whether to score the task's goal; otherwise there is no score.
+        host: Host of the simulator.
         port: Its HTTP port.
-        executable: The simulator's executable; None: it runs already.
-        display: X display for the executable, e.g. ``0``; None: no graphics.
+        executable: The simulator's executable; None if it is running already.
+        display: X display for the executable, e.g. ``0``; None for no graphics.
         time_limit: Longest wait for one answer of the simulator, in seconds.
         start_limit: Longest wait for the executable to answer after its start, in seconds.
         pictures: Take a picture after each skill.
@@ -84,44 +83,44 @@ class VirtualHomeUnityWorld(World):
             start_limit=start_limit,
         )
         self._worker = Worker("virtualhome", WorldError)
-        self._scene: Scene | None = None  # None: the simulator is not where the task is
+        self._scene: Scene | None = None  # None: the simulator is not in the task's state
         self._connected = False
-        self._done: list[str] = []  # lines of the script that were carried out
+        self._done: list[str] = []  # executed lines of the script
         self._lost = ""  # why the task cannot be resumed
         self._receptacle: int | None = None
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Bring the apartment back to where the task starts; nothing in it is random."""
+        """Reset the apartment to the task's start; nothing in it is random."""
         return self._ask(lambda scene: self._with_picture(rules.look_around(scene)), anew=True)
 
     def observe(self) -> Pending[Observation]:
-        """Look around the room the agent is in."""
+        """Look around the agent's room."""
         return self._ask(lambda scene: self._with_picture(rules.look_around(self._read())))
 
     def survey(self) -> Pending[Observation]:
-        """Tell all rooms, receptacles and objects of the apartment."""
+        """Describe all rooms, receptacles and objects of the apartment."""
         return self._ask(lambda scene: rules.survey(self._read()))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        """List the skills for every room and for what is visible in this one."""
+        """List the skills for every room and for visible things in this one."""
         return self._ask(rules.available_skills)
 
     def score(self) -> Pending[Score | None]:
-        """Score the task's goal on the apartment as it is now."""
+        """Score the task's goal in the current apartment."""
         if not self._scored:
             return Pending.of(None)
         return self._ask(lambda scene: rules.score(self._task.goal, self._read()))
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill. Pre-conditions are checked before the simulator is asked."""
+        """Carry out a skill. Preconditions are checked before the simulator is asked."""
         return self._ask(lambda scene: self._execute(skill, scene))
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the simulator has ended what it does."""
+        """Settle when the simulator has finished its work."""
         return self._worker.at_rest()
 
     def close(self) -> None:
-        """Let go of the simulator; where the world had started it, it is stopped, or killed where it hangs."""
+        """Release the simulator; if the world started it, stop it, or kill it if it hangs."""
         try:
             self._worker.close(self._client.close).result(timeout=_CLOSE_LIMIT)
         except Exception:
@@ -147,7 +146,7 @@ class VirtualHomeUnityWorld(World):
         return self._worker.do(asked)
 
     def _restored(self) -> Scene:
-        """Return the scene, after bringing the task back to where it was, if need be."""
+        """Return the scene; restore the task's state first if the simulator lost it."""
         if self._scene is not None:
             return self._scene
         if self._lost:
@@ -222,17 +221,17 @@ def _script_line(skill: Skill, receptacle: Thing | None) -> str:
 
 
 def _next_to_agent(scene: Scene) -> list[Thing]:
-    """List what is visible next to the agent, without what it holds."""
+    """List visible things next to the agent, without the held ones."""
     near = (scene.things[id] for id in scene.close if id not in scene.held)
     return [thing for thing in near if thing.observed and not scene.hidden(thing)]
 
 
 class UnitySettings(VirtualHomeSettings):
-    """Which household task, and where VirtualHome's simulator is."""
+    """The household task, and the address of VirtualHome's simulator."""
 
-    host: str = Field(default="127.0.0.1", description="where the simulator listens")
+    host: str = Field(default="127.0.0.1", description="host of the simulator")
     port: int = Field(default=PORT, ge=0, le=65535, description=f"the simulator's HTTP port; 0: {PORT}")
-    executable: str = Field(default="", description="the simulator's executable; empty: it runs already")
+    executable: str = Field(default="", description="the simulator's executable; empty: it is running already")
     display: str = Field(default="", description="X display of the executable, e.g. :0; empty: no graphics")
     time_limit: float = Field(
         default=60.0, gt=0, le=3600, description="longest wait for one action of the simulator, in seconds"

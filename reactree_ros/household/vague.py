@@ -1,6 +1,6 @@
-"""Instructions that leave something open: which things, how many, or where to; drawn by seed from a task's goal.
+"""Instructions with an open part: which things, how many, or where to; drawn by seed from a task's goal.
 
-The goal stays what it is. Whoever has nothing but the instruction can guess; whoever can ask a person need not.
+The goal is not changed. With only the instruction, one can guess; with a person, one can ask.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.household.wording import plural
 
-#: What things may be called together, one and several, by their classes; the last is for any.
+#: Common names of classes, for one thing and for several; the last line is for any classes.
 _KINDS: Sequence[tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]] = tuple(
     (frozenset(classes.split()), tuple(one.split(", ")), tuple(several.split(", ")))
     for classes, one, several in (
@@ -31,11 +31,11 @@ _BEFORE = ("", "", "", "please ", "could you ", "robot, please ", "I want you to
 
 
 def say_vaguely(rng: random.Random, goal: Sequence[GoalCondition]) -> str:
-    """Draw an instruction for a goal with one place, which leaves at least one part of the goal open.
+    """Draw an instruction for a goal with one place; it leaves at least one part of the goal open.
 
     Args:
-        rng: Draws.
-        goal: What is to be somewhere, all at the same kind of furniture, and perhaps turned on after that.
+        rng: Random generator.
+        goal: Things wanted at one kind of furniture, which perhaps is to be turned on after that.
     """
     moved = [one for one in goal if one.item]
     switched = [one for one in goal if not one.item]
@@ -63,7 +63,7 @@ def _things(rng: random.Random, moved: Sequence[GoalCondition], left_out: set[st
 
 
 def _kind(rng: random.Random, moved: Sequence[GoalCondition]) -> str:
-    """Draw what some things are called together."""
+    """Draw a common name of some things."""
     classes = {one.item for one in moved}
     fitting = [kind for kind in _KINDS if classes <= kind[0] or not kind[0]]
     _, one, several = rng.choice(fitting)

@@ -1,8 +1,8 @@
-"""The classes of VirtualHome: how each is called in text, what can be done with it, where it may be listed.
+"""The classes of VirtualHome: their words, the actions that they allow, and where they may be listed.
 
-The table has one line per group of classes that share a category, properties and how they appear in observations.
-A class is written as its word ("kitchen cabinet"); its name is the word without spaces in lower case unless another
-name follows ("bowl=dishbowl").
+The table has one line per group of classes that share a category, properties and how they appear in observations. A
+class is written as its word ("kitchen cabinet"). Its name is the word without spaces in lower case, unless another name
+follows ("bowl=dishbowl").
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class ObjectClass:
 
     Attributes:
         name: The class name in a scene graph, e.g. ``dishbowl``.
-        word: What it is called in text, e.g. ``bowl``. No two classes share a word.
+        word: Its word in text, e.g. ``bowl``. No two classes share a word.
         category: The category of its nodes, e.g. ``Placable`` (the simulator's spelling).
         properties: A subset of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE.
         observed: Whether an observation may list it. The authors' observations leave out walls, lamps, decor and more.
-        room_item: Whether it belongs to the furniture and appliances listed in the quick look around a room. Some of
-            these are never observed, so what a room view shows is both.
+        room_item: Whether it counts as furniture or an appliance in the quick look around a room. Some of these are
+            never observed, so a room view shows only classes that are both.
     """
 
     name: str
@@ -45,7 +45,7 @@ _PROPERTIES = {
     "T": "SITTABLE",
 }
 
-# (observed, room item). "skipped" is in the list of room items without being observed.
+# (observed, room item). "skipped" counts as a room item but is never observed.
 _APPEARANCES = {"room": (True, True), "near": (True, False), "skipped": (False, True), "never": (False, False)}
 
 _TABLE = """
@@ -143,7 +143,7 @@ CLASSES: Mapping[str, ObjectClass] = MappingProxyType(
 """Every class by its name, in alphabetical order."""
 
 WORDS: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values())
-"""What every class is called in text, in alphabetical order of the class names."""
+"""The word of every class, in alphabetical order of the class names."""
 
 RECALLABLE: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values() if "GRABBABLE" in entry.properties)
 """The words that ``recall location of X`` takes, in alphabetical order of their class names."""
@@ -153,20 +153,20 @@ OPERATED: tuple[str, ...] = tuple(
     for entry in CLASSES.values()
     if "GRABBABLE" not in entry.properties and not entry.properties.isdisjoint({"CAN_OPEN", "HAS_SWITCH"})
 )
-"""The words of what is opened or switched where it stands, in alphabetical order of their class names."""
+"""The words of things that are opened or switched in place, in alphabetical order of their class names."""
 
 NEVER_OPEN = frozenset({"book", "bookshelf", "closet", "folder", "milk", "nightstand", "washingmachine"})
-"""Classes of which the simulator says that they are opened, but which stay closed."""
+"""Classes that the simulator reports as opened, but that stay closed."""
 
 _BY_WORD = {entry.word: entry for entry in CLASSES.values()}
 _HOLD = frozenset({"SURFACES", "CONTAINERS"})
 
 
 class Use(enum.Enum):
-    """What the word of a class is for where somebody describes a house; in the order in which people ask for them."""
+    """What a class's word is for in a description of a house, in the order in which people ask."""
 
     RECEPTACLE = "a receptacle"
-    APPLIANCE = "what is opened or switched where it stands"
+    APPLIANCE = "an appliance, opened or switched in place"
     OBJECT = "an object"
     NOTHING = "nothing can be done with it"
     ROOM = "a room"
@@ -174,11 +174,11 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class WordGroup:
-    """Words of classes with which the same can be done.
+    """Words of classes that allow the same actions.
 
     Attributes:
-        use: What they are for.
-        properties: What can be done, in the table's order, without SITTABLE, which no skill asks for.
+        use: Their use.
+        properties: Their properties, in the table's order, without SITTABLE, which no skill uses.
         words: The words, in alphabetical order.
     """
 
@@ -188,7 +188,7 @@ class WordGroup:
 
 
 def word_groups() -> list[WordGroup]:
-    """Return every word of the vocabulary, but for that of a person, by what can be done with such a thing."""
+    """Return every word of the vocabulary except the person's, grouped by the actions that they allow."""
     groups: dict[tuple[Use, tuple[str, ...]], list[str]] = {}
     for entry in CLASSES.values():
         if entry.category != "Characters":
@@ -210,26 +210,26 @@ def _use(entry: ObjectClass) -> Use:
 
 
 def properties_of_word(word: str) -> frozenset[str]:
-    """Return what can be done with what is called `word` in text; nothing is known of other words than the table's."""
+    """Return the properties of the class with this word; none for words outside of the table."""
     known = _BY_WORD.get(word)
     return frozenset() if known is None else known.properties
 
 
 def is_known(word: str) -> bool:
-    """Whether a class is called `word` in text."""
+    """Return whether a class has this word."""
     return word in _BY_WORD
 
 
 def class_of_word(word: str) -> ObjectClass:
-    """Look up the class that is called `word` in text.
+    """Return the class with this word.
 
     Args:
         word: As in an observation, e.g. ``bowl`` or ``kitchen cabinet``.
 
     Raises:
-        ValueError: No class is called that.
+        ValueError: No class has this word.
     """
     try:
         return _BY_WORD[word]
     except KeyError:
-        raise ValueError(f"no class is called {word!r}; `reactree list words` says what there is") from None
+        raise ValueError(f"no class is called {word!r}; `reactree list words` lists all words") from None

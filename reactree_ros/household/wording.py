@@ -1,7 +1,7 @@
-"""The words of instructions: what people may call things and places, and how they may ask for errands.
+"""The words of instructions: people's names for things and places, and ways to ask for errands.
 
-Everything is drawn with a seeded generator, so that the same draws give the same words. No name stands for two classes
-of things, or for two classes of places: what an instruction asks for is always in its words.
+A seeded generator draws everything, so that the same draws give the same words. No name stands for two classes of
+things or of places: an instruction's words are always unambiguous.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from reactree_ros.household.vocabulary import CLASSES
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Some things of a class that are to be somewhere.
+    """Some things of a class, wanted somewhere.
 
     Attributes:
         thing: Their class.
-        count: How many.
-        place: Class of what they are to be on or in.
-        inside: Whether in it; otherwise on it.
-        source: Where one of them is now: ``in`` or ``on``, the class of a piece of furniture, and that of a room; None:
-            that is not told.
+        count: Number of things.
+        place: Class of their destination.
+        inside: Whether they go in it; otherwise on it.
+        source: The current place of one of them: ``in`` or ``on``, the class of a piece of furniture, and that of a
+            room; None if not told.
     """
 
     thing: str
@@ -44,18 +44,18 @@ def _named(table: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     return {class_name: (CLASSES[class_name].word, *names) for class_name, names in table.items()}
 
 
-#: What things are called, in the singular, by class: first the class's own word, which is the likeliest.
+#: Names of things, in the singular, by class: first the class's own word, which is the likeliest.
 THINGS: Mapping[str, tuple[str, ...]] = _named(_WORDS["things"])
-#: What pieces of furniture and appliances are called, likewise.
+#: Names of pieces of furniture and appliances, likewise.
 PLACES: Mapping[str, tuple[str, ...]] = _named(_WORDS["places"])
 
 _IMPERATIVES = frozenset(text.split()[0] for kind in ("put", "get", "fill", "lay", "switch") for text in _WORDS[kind])
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-_TYPING = 0.22  # share of instructions with errors of typing
+_TYPING = 0.22  # share of instructions with typing errors
 
 
 def say_errands(rng: random.Random, wishes: Sequence[Wish], switches: Sequence[str]) -> str:
-    """Draw an instruction that asks for some things to be somewhere, and for some appliances to be turned on last."""
+    """Draw an instruction that asks for some things somewhere, and last for some appliances to be turned on."""
     groups: dict[tuple[str, bool], list[Wish]] = {}
     for wish in wishes:
         groups.setdefault((wish.place, wish.inside), []).append(wish)
@@ -79,7 +79,7 @@ def say_nonsense(rng: random.Random) -> str:
 
 
 def _clause(rng: random.Random, group: Sequence[Wish]) -> str:
-    """Ask for some things to be at one place."""
+    """Ask for some things at one place."""
     first, several = group[0], sum(wish.count for wish in group) > 1
     place = f"the {_draw_name(rng, PLACES[first.place])}"
     style = rng.choice(("number", "word", "article", "the", "mixed"))
@@ -167,7 +167,7 @@ def _joined(rng: random.Random, phrases: Sequence[str]) -> str:
 
 
 def _polite(rng: random.Random, text: str) -> str:
-    """Say it with an opener, a closer and a reason, each or none."""
+    """Add an opener, a closer and a reason, each or none."""
     body, end = text, "."
     imperative = text.split(" ", maxsplit=1)[0] in _IMPERATIVES
     if imperative and rng.random() < 0.45:
@@ -185,7 +185,7 @@ def _polite(rng: random.Random, text: str) -> str:
 
 
 def _finish(rng: random.Random, text: str) -> str:
-    """Write it as people type: with or without capitals and full stops, and with slips."""
+    """Write a text as people type: with or without capitals and full stops, and with slips."""
     text = re.sub(r"([.?!] |\n)([a-z])", lambda match: match[1] + match[2].upper(), text)
     drawn = rng.random()
     if drawn < 0.12:
@@ -199,7 +199,7 @@ def _finish(rng: random.Random, text: str) -> str:
 
 
 def _slip(rng: random.Random, text: str) -> str:
-    """Make an error of typing within a longer word."""
+    """Make a typing error within a longer word."""
     words = list(re.finditer("[A-Za-z]{4,}", text))
     if not words:
         return text
@@ -217,7 +217,7 @@ def _slip(rng: random.Random, text: str) -> str:
 
 
 def _beside(letter: str) -> Iterator[str]:
-    """Yield the letters beside one on the keyboard."""
+    """Yield a letter's neighbours on the keyboard."""
     for row in _KEYS:
         at = row.find(letter.lower())
         if at >= 0:

@@ -1,1 +1,1 @@
-"""What one compares with and learns from: other worlds and planners, the bench, datasets, training."""
+"""Comparison and learning: other worlds and planners, the bench, datasets, training."""

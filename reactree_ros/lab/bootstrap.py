@@ -1,4 +1,4 @@
-"""Episodic memory from nothing: runs over training tasks, of which those that reach their goal become examples.
+"""Episodic memory from nothing: successful runs of training tasks become examples.
 
 The paper begins with a few trajectories made by hand and lets a language model add to them (section 5.1).
 """
@@ -6,7 +6,7 @@ The paper begins with a few trajectories made by hand and lets a language model 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from reactree_ros.episode.assembly import assemble
@@ -14,8 +14,7 @@ from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.verdict import BROKEN, EpisodeEnd
@@ -25,7 +24,7 @@ from reactree_ros.world.spec import Task
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of a training task: a line of the record beside the memory.
+    """The result of a training task: a line of the record next to the memory.
 
     Attributes:
         task_id: The task.
@@ -43,12 +42,12 @@ class Attempt:
 
     @property
     def broken(self) -> bool:
-        """Whether something failed that is not the planner's; such a run is carried out again."""
+        """Whether the run failed for another reason than the planner; such a run is repeated."""
         return EpisodeEnd(self.end) in BROKEN
 
 
 class Bootstrap:
-    """Fills an episodic memory, task by task; what is done is on disk, so that it can be gone on with at any time.
+    """Fills an episodic memory, task by task; each result is on disk, so that you can resume at any time.
 
     Args:
         memory: Filled; examples come from it, so that later tasks profit from earlier ones.
@@ -72,24 +71,18 @@ class Bootstrap:
         self._record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
 
     def begin_with(self, other: EpisodicMemory) -> int:
-        """Take over the experiences of another memory that are not there yet; return how many."""
-        return self._keep(other)
-
-    def _keep(self, experiences: Iterable[Experience]) -> int:
-        """Add those that the memory does not have; return how many."""
-        new = [experience for experience in experiences if experience not in self._memory]
-        if new:
-            self._memory.add_run(new)
-        return len(new)
+        """Copy missing experiences from another memory; return their number."""
+        return self._memory.keep(other)
 
     def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
-        """Carry every task out; yield what came of each, first of those that were carried out before.
+        """Carry out every task; yield the results, earlier ones first.
 
-        A run that broke off (the language model or the world was gone, a bug) is yielded, but not recorded: it is
-        carried out again when the bootstrap is gone on with.
+        A run that broke off (the language model or the world was gone, a bug) is yielded but not recorded: a resumed
+        bootstrap repeats it.
 
         Raises:
-            UserError: The record beside the memory cannot be read, or the language model is gone in two tasks in a row.
+            UserError: The record next to the memory cannot be read, or the language model is gone in two tasks in a
+                row.
         """
         done = {one.task_id: one for one in self._recorded() if one.planner == self._spec.planner}
         yield from (done[task_id] for task_id in tasks if task_id in done)
@@ -100,7 +93,9 @@ class Bootstrap:
             attempt, message = self._attempt(task_id, task)
             before, gone = gone, attempt.end == EpisodeEnd.MODEL_GONE.value
             if before and gone:
-                raise UserError(f"task {task_id}: the language model is gone: {message}; the same command goes on here")
+                raise UserError(
+                    f"task {task_id}: the language model is gone: {message}; repeat the command to continue here"
+                )
             yield attempt
 
     def _attempt(self, task_id: int, task: Task) -> tuple[Attempt, str]:
@@ -109,7 +104,7 @@ class Bootstrap:
         with self._make_world(task) as world:
             episode = assemble(spec, world=world, model=self._model, memory=self._memory, write=moment.apply)
             result = episode.run()
-        added = self._keep(experiences_of(moment)) if result.achieved and not result.broken else 0
+        added = self._memory.keep(experiences_of(moment)) if result.achieved and not result.broken else 0
         attempt = Attempt(task_id, self._spec.planner, result.achieved, added, result.end)
         if result.broken:
             return attempt, result.message
@@ -123,4 +118,4 @@ class Bootstrap:
             return []
         attempts = read_lines(self._record, Attempt)
         known = {end.value for end in EpisodeEnd}
-        return [one for one in attempts if one.end in known]  # "error" of earlier versions was none of the planner's
+        return [one for one in attempts if one.end in known]  # "error" of earlier versions was not the planner's fault

@@ -1,4 +1,4 @@
-"""Reads recorded runs of the authors' system: JSON lines, one agent node a line."""
+"""Reads recorded runs of the authors' system: JSON lines, one agent node per line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from reactree_ros.files.read_back import read_json
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 
-#: What may have been recorded: without and with expansion, each without and with working memory.
+#: Recorded variants: without and with expansion, each without and with working memory.
 VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")
-#: Limits on decisions and steps that were in force when the runs were recorded; in the ALFRED runs nothing but
-#: decisions was limited.
+#: Limits on decisions and steps during the recording; the ALFRED runs only had a limit on decisions.
 _LIMITS = {WAH_NL.name: (199, 99), ALFRED.name: (100, 100)}
 
 
 class ReplayError(UserError, ValueError):
-    """A recording that cannot be replayed; the message says which and why."""
+    """A recording cannot be replayed; the message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class RecordedNode:
         decision: Decision count at its start.
         depth: Depth in the tree.
         text: Its text.
-        transcript: Its text, taken apart.
+        transcript: Its text, parsed.
     """
 
     file: str
@@ -50,7 +49,7 @@ class RecordedRun:
     """One recorded run.
 
     Attributes:
-        run: What it was recorded on: a WAH-NL task id, or the name of an ALFRED trial.
+        run: Its task: a WAH-NL task id, or the name of an ALFRED trial.
         nodes: Its agent nodes in the order in which they started.
     """
 
@@ -59,22 +58,22 @@ class RecordedRun:
 
     @property
     def household(self) -> Household:
-        """What it was recorded in."""
+        """The household of the recording."""
         return ALFRED if isinstance(self.run, str) else WAH_NL
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Decisions and steps that were allowed."""
+        """Limits on decisions and steps."""
         return _LIMITS[self.household.name]
 
     @property
     def name(self) -> str:
-        """What it was recorded on, in words."""
+        """The task in words."""
         return f"{'trial' if isinstance(self.run, str) else 'task'} {self.run}"
 
     @property
     def instruction(self) -> str:
-        """What was asked for: the task of its first agent node."""
+        """The instruction: the task of its first agent node."""
         return self.nodes[0].transcript.subgoal
 
 
@@ -103,7 +102,7 @@ def load_recording(path: str | Path) -> list[RecordedRun]:
     """Read recorded trajectories: JSON lines with ``file, task_id`` (or ``trial``)``, decision, depth, text``.
 
     Raises:
-        ReplayError: The file cannot be read, or a line is none of a recording.
+        ReplayError: The file cannot be read, or a line is not from a recording.
     """
     nodes: dict[int | str, list[RecordedNode]] = defaultdict(list)
     adapter = TypeAdapter(_Line)
@@ -131,7 +130,7 @@ def load_recording(path: str | Path) -> list[RecordedRun]:
 
 
 def _as_wah_nl(run: RecordedRun) -> RecordedRun:
-    """Bring a run to how WAH-NL files are written.
+    """Convert a run to the form of WAH-NL files.
 
     The ALFRED files do not count expansions as decisions, and end the line after ``done`` and ``failure``.
     """
@@ -146,7 +145,7 @@ def _as_wah_nl(run: RecordedRun) -> RecordedRun:
 
 
 def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
-    # After a limit every remaining agent node starts at the same decision count: the deepest come first.
+    # After a limit, the remaining agent nodes start at the same decision count, the deepest first.
     only_header = not node.transcript.said
     return node.decision, only_header, -node.depth if only_header else 0, node.file
 
@@ -155,7 +154,7 @@ def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
     """Read which runs of a variant were kept as successes: ``{task id: {variant: bool}}``.
 
     Raises:
-        ReplayError: The file cannot be read or is none of outcomes.
+        ReplayError: The file cannot be read or is no file of outcomes.
     """
     try:
         return read_json(

@@ -1,4 +1,4 @@
-"""Replays recorded runs: the real tree driven with recorded decisions, compared with what was recorded."""
+"""Replays recorded runs: drives the real tree with recorded decisions, and compares the result with the recording."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from reactree_ros.world.recorded import RecordedWorld
 
 
 class WorldKind(str, enum.Enum):
-    """Where a replay's observations come from."""
+    """Sources of a replay's observations."""
 
     RECORDED = "recorded"
     SYMBOLIC = "symbolic"
@@ -40,7 +40,7 @@ def episode_of(
     world: World | None = None,
     **recording: Any,
 ) -> Episode:
-    """Make the episode of a recorded run, which says what was said then.
+    """Make the episode of a recorded run, which repeats the recorded decisions.
 
     Args:
         recorded: The run.
@@ -68,20 +68,20 @@ def episode_of(
 
 @dataclass
 class Report:
-    """What a replay found.
+    """The result of a replay.
 
     Attributes:
         runs: Runs replayed.
-        runs_identical: Runs all of whose agent nodes are as recorded, but for overwritten files.
-        runs_overwritten: Of those, runs in which files of the recording were overwritten by later ones.
+        runs_identical: Runs with all agent nodes as recorded, except for overwritten files.
+        runs_overwritten: Runs among those in which later files of the recording overwrote earlier ones.
         nodes: Agent nodes recorded.
-        nodes_identical: Those whose header, starting decision count, depth, order and end are as recorded.
+        nodes_identical: Agent nodes with header, starting decision count, depth, order and end as recorded.
         lines: Observation lines compared.
-        lines_identical: Those that are as recorded.
+        lines_identical: Observation lines as recorded.
         by_kind: The same by kind of line: ``[lines, identical]``.
-        successes_recorded: Runs recorded as successes; None where that is not known or not asked.
-        successes_reproduced: Those of them that reach the goal in the replay.
-        differences: What is not as recorded, one line each.
+        successes_recorded: Runs recorded as successes; None if unknown or not asked for.
+        successes_reproduced: Runs among those that reach the goal in the replay.
+        differences: Differences to the recording, one line each.
         overwritten: Runs with overwritten files, one line each.
     """
 
@@ -103,11 +103,11 @@ class Replay:
     """Replays runs one by one and keeps the report.
 
     Args:
-        tasks: The tasks that the runs belong to, by task id; only needed in the symbolic world.
-        variant: Name of what was recorded: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
-        world: Where observations come from.
-        outcomes: Task ids of the runs that were kept as successes; None where that is not known.
-        honour_quirks: Let the symbolic world do what the task files record as the simulator's quirks.
+        tasks: The tasks of the runs, by task id; only needed in the symbolic world.
+        variant: Name of the variant: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
+        world: Source of the observations.
+        outcomes: Task ids of the runs that were kept as successes; None if unknown.
+        honour_quirks: Let the symbolic world repeat the simulator's quirks in the task files.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class Replay:
         self._variant = variant
 
     def replay(self, recorded: RecordedRun) -> None:
-        """Replay one run and add what came of it to the report.
+        """Replay one run and add its result to the report.
 
         Raises:
-            ReplayError: It is to be replayed in the symbolic world, and its task is not among the tasks.
+            ReplayError: Its task is not among the tasks of the symbolic world.
         """
         symbolic = self._world is WorldKind.SYMBOLIC
         world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if symbolic else None
@@ -236,7 +236,7 @@ def _observation_lines(theirs: Sequence[Turn], ours: Sequence[Turn]) -> Iterator
 
 
 def _observations(turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
-    """Yield every observation with its kind; what a refusal says stands for the observation of its act."""
+    """Yield every observation with its kind; the text of a refusal counts as the observation of its act."""
     for before, turn in pairwise(turns):
         if isinstance(before, Told) and isinstance(turn, Saw):
             yield "node start", turn.text
@@ -245,7 +245,7 @@ def _observations(turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
 
 
 def _kind(act: Act) -> str:
-    """Return the kind of a skill: its verb, and of what it goes to, what that is."""
+    """Return the kind of a skill: its verb and, for a walk, the kind of its target."""
     if act.recalls:
         return "recall"
     verb, name = WAH_NL.split_skill(act.skill)

@@ -1,4 +1,4 @@
-"""Lays turns out as the messages of a chat, as the chat template of a model can take them."""
+"""Lays turns out as chat messages, in a form that a model's chat template accepts."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Message = dict[str, str]
 
 _THOUGHT = "<think>Hm.</think>I look."
 
-#: What a template made of messages: text or tokens; only how many tokens; None where that cannot be known.
+#: A rendering by a template: text, tokens, only the number of tokens, or None if unknown.
 Rendering = str | list[int] | int | None
 
 
 @dataclass(frozen=True)
 class ChatLayout:
-    """How turns are laid out for a chat template, after what it can do.
+    """How to lay turns out for a chat template.
 
     Attributes:
-        system: Whether the system text is a message of its own; otherwise it stands before the first of the user's.
-        thoughts: Whether a thought in tags stays in what was said; otherwise it is left out here: a template that
-            leaves out earlier ones only would write what was said first one way and then another.
+        system: Whether the system text is its own message; otherwise it begins the user's first message.
+        thoughts: Whether thoughts in tags stay in earlier replies. A template that drops only earlier thoughts would
+            write a reply in two ways, so they are left out here.
     """
 
     system: bool = True
@@ -36,20 +36,20 @@ class ChatLayout:
 
 
 def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | None = None) -> list[Message]:
-    """Return turns as messages: what the model said is the assistant's, who it is the system's, all else the user's.
+    """Return turns as messages: replies are the assistant's, the system text is the system's, the rest is the user's.
 
-    They are as every template takes them: at most one of the system's, at the beginning, then the user's and the
-    assistant's in turns, the user's first. Neighbours of one role are one message, and there is none of nothing. Turns
-    that grow at their end give messages that do, so that a prefix cache serves them.
+    The messages suit every template. There is at most one system message, at the beginning. Then user and assistant
+    alternate, the user first. Neighbours of one role are joined, and no message is empty. If turns grow at their end,
+    the messages do too, so that a prefix cache serves them.
 
     Args:
-        turns: What was told, said and seen.
-        begun: How the reply begins; the last message, to be continued.
-        layout: What the template can take; None: everything.
+        turns: The conversation so far.
+        begun: Beginning of the reply; it becomes the last message, to be continued.
+        layout: What the template accepts; None means everything.
     """
     layout = layout or ChatLayout()
     spoken = [(_role(turn), _text(turn, layout)) for turn in turns]
-    # A message of nothing is left out, and then its neighbours may be of one role.
+    # Dropping an empty message can leave neighbours of one role.
     spoken = _joined([one for one in [*_joined(spoken), ("assistant", begun.strip("\n"))] if one[1]])
     roles = [role for role, _ in spoken]
     if layout.system and roles[:2] == ["system", "user"]:
@@ -58,7 +58,7 @@ def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | N
 
 
 def _exchange(spoken: Iterable[tuple[str, str]]) -> list[Message]:
-    """Return what user and assistant say in turns; what is the system's is told by the user."""
+    """Return an exchange of user and assistant; the user says what is the system's."""
     told = _joined([("user" if role == "system" else role, text) for role, text in spoken])
     return [_message(role, text) for role, text in told]
 
@@ -82,18 +82,18 @@ def _joined(spoken: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:
-    """Find out what a chat template can take.
+    """Find out what a chat template accepts.
 
-    The system text is a message of its own where the template takes one, keeps it, and leaves it where it is while
-    messages follow: some drop it silently, others write it into the last message of the user's. Thoughts stay where the
-    template keeps those of earlier messages. What cannot be known is taken for granted.
+    The system text becomes its own message if the template keeps it in place while messages follow. Some templates drop
+    it silently, others move it into the last user message. Thoughts stay if the template keeps them in earlier
+    messages. What cannot be determined is assumed to work.
 
     Args:
-        render: Has the template write messages; raises :class:`~reactree_ros.llm.port.RequestRejected` where it
-            refuses them. What opens the reply may be part of what it returns or not.
+        render: Has the template write messages; raises :class:`~reactree_ros.llm.port.RequestRejected` if it refuses
+            them. Its result may include the opening of the reply.
 
     Raises:
-        LanguageModelError: What ``render`` raises, other than that it refuses what some templates do.
+        LanguageModelError: ``render`` fails in another way than some templates do.
     """
     system, other = _message("system", "You are Alpha."), _message("system", "You are Omega, and you are a robot.")
     user, said, thought = _message("user", "Look."), _message("assistant", "I look."), _message("assistant", _THOUGHT)
@@ -115,21 +115,22 @@ async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -
 
 
 def _stays(short: Rendering, differing: Rendering, long: Rendering) -> bool:
-    """Whether the system text is written, and stays where it is.
+    """Return whether the system text is written, and stays in place.
 
     Args:
-        short: System and user.
+        short: System and user message.
         differing: The same with another system text.
-        long: As ``short``, with more messages behind.
+        long: ``short``, with more messages after it.
     """
     if short is None or short == differing:
         return short is None
     if isinstance(short, int) or isinstance(differing, (int, NoneType)) or isinstance(long, (int, NoneType)):
         return True
-    # Two system texts differ where the system text stands; up to there, messages that follow must change nothing.
+    # Renderings with two system texts differ from the system text on; messages that follow must not change what stands
+    # before.
     return _agreement(short, long) > _agreement(short, differing)
 
 
 def _agreement(one: str | list[int], other: str | list[int]) -> int:
-    """Return how far two renderings begin alike."""
+    """Return the length of the common beginning of two renderings."""
     return sum(1 for _ in takewhile(bool, map(eq, one, other)))

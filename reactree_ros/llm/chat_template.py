@@ -1,4 +1,4 @@
-"""The chat template of a model in this process: what it can take, and how it opens a reply."""
+"""The chat template of a model in this process: what it accepts, and how it opens a reply."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
 from reactree_ros.llm.thinking import Thinking
 
-#: Stands for a reply: what the template writes before it is what opens one.
+#: Stands for a reply: the text that a template writes before it opens the reply.
 _REPLY = "THE-REPLY-STANDS-HERE"
 _TRIAL = (Told("You are a robot.", About.SYSTEM), Told("Look."), Said("I look."), Saw("Nothing."))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChatTemplate:
-    """A chat template as it is used; made by :meth:`find`.
+    """A chat template and how to use it; :meth:`find` makes one.
 
     Attributes:
-        tokenizer: The Hugging Face tokenizer that it belongs to.
+        tokenizer: The Hugging Face tokenizer that the template belongs to.
         model: The model's name, for messages.
-        arguments: What the template is told besides the messages.
-        layout: What messages it takes.
+        arguments: Arguments of the template besides the messages.
+        layout: The layout of messages that it accepts.
         opens: Whether it opens a reply itself.
-        parts: Whether it takes contents in parts only, as those of models that see do.
-        thinking: How the model thinks before it answers; None: not in a way that is known.
-        markers: What its messages may not hold.
+        parts: Whether it accepts contents only in parts, as templates of vision models do.
+        thinking: How the model thinks before it answers; None if unknown.
+        markers: Control tokens that no message may contain.
     """
 
     tokenizer: Any
@@ -44,7 +44,7 @@ class ChatTemplate:
 
     @classmethod
     async def find(cls, tokenizer: Any, model: str, reasoning: Reasoning) -> ChatTemplate:
-        """Find out what a tokenizer's chat template can do.
+        """Find out what a tokenizer's chat template accepts.
 
         Args:
             tokenizer: A Hugging Face tokenizer.
@@ -52,7 +52,7 @@ class ChatTemplate:
             reasoning: How the model is to think.
 
         Raises:
-            RequestRejected: There is none, or it does not write what was said.
+            RequestRejected: There is no template, or it drops messages.
         """
         if not reasoning.tokens:
             reasoning = replace(reasoning, thinking=False)
@@ -78,21 +78,21 @@ class ChatTemplate:
         return replace(template, opens=opens, thinking=template._find_thinking(messages, reasoning))
 
     def prompt(self, turns: Sequence[Turn]) -> str:
-        """Write a prompt: the turns, and what opens a reply; a marker in a turn is in parts, with a seam in between.
+        """Write a prompt: the turns and the opening of a reply. A marker in a turn is split by a seam.
 
-        Where the model spoke last, the reply is the next line of that.
+        If the model spoke last, the reply is its next line.
 
         Raises:
             RequestRejected: The template refuses the turns.
         """
         written = self._written(turns, self.layout)
         system = self.markers.apart(turns[0].text.strip()) if turns and self.layout.system else ""
-        if system not in written:  # some look for words in it and take them out
+        if system not in written:  # some look for words in it and remove them
             written = self._written(turns, replace(self.layout, system=False))
         return written
 
     def _written(self, turns: Sequence[Turn], layout: ChatLayout) -> str:
-        """Write a prompt; what the template makes into a marker by changing it, is spelled letter by letter."""
+        """Write a prompt; spell letter by letter any text that the template would turn into a marker."""
         messages = self._messages(turns, layout)
         written = self._open_reply(messages)
         if all(one["content"].strip() in written for one in messages):
@@ -114,10 +114,10 @@ class ChatTemplate:
         before, found, _ = self._write(messages).rpartition(_REPLY)
         if not found:
             raise self._refusal("it leaves out what the model said")
-        return before.rstrip(" ")  # tokenizers join a space to the word after it
+        return before.rstrip(" ")  # tokenizers join a space to the next word
 
     def in_words(self) -> Mapping[str, str]:
-        """Say how prompts are laid out, and what is known of how the model thinks."""
+        """Describe how prompts are laid out, and how the model thinks as far as known."""
         system = "a message of its own" if self.layout.system else "part of the user's first message"
         opening = "" if self.opens else "; replies are opened without the template"
         return {"chat layout": f"the system text is {system}{opening}", "thinks": self._thinks_in_words()}
@@ -148,7 +148,7 @@ class ChatTemplate:
         )
 
     def _find_marks(self, *, asked: bool) -> Marks | None:
-        """Return the marks that the template mentions; where thinking is asked for, those that are tokens will do."""
+        """Return the marks that the template mentions, or marks among the tokens if thinking is asked for."""
         text = str(self.tokenizer.chat_template)
         tokens = self.tokenizer.get_vocab() if asked else {}
         mentioned = [marks for marks in MARKS if marks.begin in text or marks.end in text]
@@ -164,19 +164,19 @@ class ChatTemplate:
             given = [one | {"content": [{"type": "text", "text": one["content"]}]} for one in messages]
         try:
             return str(self.tokenizer.apply_chat_template(given, tokenize=False, **told))
-        except Exception as error:  # a template raises what it likes
+        except Exception as error:  # a template may raise anything
             raise self._refusal(" ".join(str(error).split())[:400]) from error
 
     def _check_kept(self, messages: list[Message], written: str) -> None:
-        """Look whether everything that is told is written, in order."""
+        """Check that the template writes every message, in order."""
         at = 0
         for message in messages:
             at = written.find(message["content"], at)
             if at < 0:
-                raise self._refusal(f"it leaves out what is the {message['role']}'s")
+                raise self._refusal(f"it leaves out the message of the {message['role']}")
             at += len(message["content"])
 
     def _refusal(self, problem: str) -> RequestRejected:
         return RequestRejected(
-            f"the chat template of {self.model} cannot be used: {problem}; set chat to false: then prompts go as text"
+            f"the chat template of {self.model} cannot be used: {problem}; set chat to false to send prompts as text"
         )

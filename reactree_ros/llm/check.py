@@ -1,4 +1,4 @@
-"""Tries a language model: what it is, what it can do, what a decision takes cold and warm, what is wrong."""
+"""Tries a language model: what it is and can do, how long a decision takes cold and warm, what is wrong."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _SKILLS = ("done", "failure", *(f"go to kitchen cabinet {number}" for number in 
 
 @dataclass
 class Report:
-    """What was found out: facts in words, and what is wrong or could be better, each with the way out."""
+    """The result of a check: facts, and problems with their solutions."""
 
     facts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
 def check(model: LanguageModel, household: Household, show: Callable[[str], object] = lambda words: None) -> Report:
-    """Ask a language model that is ready for the same decision twice, and read its status.
+    """Ask a ready language model for the same decision twice, and read its status.
 
     Args:
         model: The language model.
-        household: In whose words the decision is asked for.
-        show: Shows what is waited for.
+        household: The household of the decision.
+        show: Shows what the check waits for.
     """
     report = Report(dict(model.status()))
     start = Saw(
         "You are in the house, and there are 2 rooms: bedroom (1), kitchen (1). You are in the middle of a kitchen "
         "(1). Looking quickly around the room, you see kitchen cabinet (1, 2, 3, 4, 5, 6, 7), table (1)."
     )
-    # The mark makes the first one cold for whoever keeps prompts.
+    # The mark makes the first request cold for every prompt cache.
     examples = [f"Trial {uuid.uuid4()}.", *(f"In example {number} nothing happened." for number in range(60))]
     turns = (start_turn(system_text(household), examples), task_turn("go to kitchen cabinet 7"), start)
     for how in ("cold", "warm"):
@@ -58,7 +58,7 @@ def check(model: LanguageModel, household: Household, show: Callable[[str], obje
             report.problems.append(f"no decision: {str(error) or f'none within {PATIENCE:g} s'}")
             return report
         report.facts[f"a decision, {how}"] = _in_words(reply, time.monotonic() - begin)
-    report.facts.update(model.status())  # a server may show what it does not take, or that its model thinks, only now
+    report.facts.update(model.status())  # a server may show only now what it does not take, or that its model thinks
     report.facts["it said"] = repr(reply.text[:100])
     if reply.reasoning:
         report.facts["it thought"] = repr(reply.reasoning[:100])
@@ -70,16 +70,16 @@ def _in_words(reply: Reply, seconds: float) -> str:
     if reply.prompt_tokens is None:
         return f"{seconds:.2f} s"
     cached = "unknown" if reply.cached_tokens is None else str(reply.cached_tokens)
-    thought = f" ({reply.reasoning_tokens} of them thought)" if reply.reasoning_tokens else ""
+    thought = f" ({reply.reasoning_tokens} of them for thinking)" if reply.reasoning_tokens else ""
     return (
         f"{seconds:.2f} s, {reply.prompt_tokens} prompt tokens ({cached} cached), "
         f"{reply.output_tokens} output tokens{thought}"
     )
 
 
-#: What the method that is left to a language model costs, and the way out.
+#: What a weaker method costs, and the way out.
 _METHODS = {
-    "one_schema": "it obeys JSON schemas only: which skills there are is checked here, and a decision that is none is "
+    "one_schema": "it obeys JSON schemas only: the skills are checked here, and a decision with another skill is "
     "asked for again; vLLM, llama.cpp and SGLang take a grammar",
     "rounds": "it takes no grammar: each decision costs two or three requests; vLLM takes one",
     "unconstrained": "it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys",
@@ -91,24 +91,26 @@ def _problems(facts: dict[str, str], warm: Reply) -> list[str]:
     if warm.warning:
         problems.append(warm.warning)
     if warm.objection:
-        problems.append(f"what it said is no decision: {warm.objection}")
+        problems.append(f"its reply is no decision: {warm.objection}")
     method, thinks = facts.get("method", ""), facts.get("thinks", "no")
     if method in _METHODS:
         problems.append(_METHODS[method])
     if thinks == "in its text" and method != "unconstrained":
         problems.append(
-            "it thinks in its text, but not where it is held to something from its first token: start the server with "
+            "it thinks in its text, but not if its text is constrained from the first token: start the server with "
             "its reasoning parser (vLLM, SGLang: --reasoning-parser; llama.cpp: --reasoning-format auto)"
         )
     if facts.get("told to think") == "no" and thinks != "no":
         problems.append(
-            "it thinks though it is told not to: its server or chat template has another switch; say it by "
+            "it thinks although thinking is off: its server or chat template has another switch; set it with "
             "reasoning_effort, chat_template_kwargs or extra_body"
         )
     if facts.get("told to think") == "yes" and thinks == "no":
-        problems.append("it does not think though it is told to: its chat template may have no such switch")
+        problems.append("it does not think although thinking is on: its chat template may have no such switch")
     if warm.cached_tokens is None and warm.prompt_tokens is not None:
-        problems.append("it does not say what its prefix cache serves; start vLLM with --enable-prompt-tokens-details")
+        problems.append(
+            "it does not report what its prefix cache serves; start vLLM with --enable-prompt-tokens-details"
+        )
     elif warm.cached_tokens == 0:
         problems.append("nothing came from a prefix cache; start vLLM with --enable-prefix-caching")
     return problems

@@ -1,4 +1,4 @@
-"""The inner port of language models: whatever makes one text of one prompt, held to at most one constraint."""
+"""The inner port of language models: an engine makes one text of one prompt, under at most one constraint."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from reactree_ros.llm.port import prompt_text
 
 
 class ConstraintKind(enum.Enum):
-    """How a generation can be held to what may be said."""
+    """Kinds of constraint on a text."""
 
     GRAMMAR = "grammar"
     """An EBNF grammar in the GBNF notation."""
     REGEX = "regex"
-    """A regular expression that the whole reply matches."""
+    """A regular expression that matches the whole reply."""
     JSON_SCHEMA = "json_schema"
     """A JSON schema, as a dict."""
     CHOICE = "choice"
-    """A list of texts, one of which is the reply."""
+    """A list of texts; the reply is one of them."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What one generation is held to: a str for GRAMMAR and REGEX, a dict for JSON_SCHEMA, a list for CHOICE."""
+    """The constraint of one generation: a str for GRAMMAR and REGEX, a dict for JSON_SCHEMA, a list for CHOICE."""
 
     kind: ConstraintKind
     value: Any
 
     @classmethod
     def choice(cls, kind: ConstraintKind, options: Sequence[str]) -> Constraint:
-        """Return what holds a text to one of some options; :func:`chosen` reads what comes back."""
+        """Return a constraint to one of several options; :func:`chosen` reads the reply."""
         render: Mapping[ConstraintKind, Callable[[Sequence[str]], Any]] = {
             ConstraintKind.GRAMMAR: choice_ebnf,
             ConstraintKind.REGEX: choice_regex,
@@ -48,10 +48,10 @@ class Constraint:
 
 
 def chosen(kind: ConstraintKind, text: str) -> str:
-    """Return the option that was said.
+    """Return the chosen option.
 
     Raises:
-        ValueError: The text is not of the JSON schema that was asked for.
+        ValueError: The text does not match the JSON schema.
     """
     return chosen_of_json(text) if kind is ConstraintKind.JSON_SCHEMA else text.removesuffix("\n")
 
@@ -61,16 +61,16 @@ class Generation:
     """One text to generate.
 
     Attributes:
-        turns: The prompt: what was told, said and seen so far, in order.
-        begun: How the reply begins; it is said already, and the text generated follows it.
-        constraint: What the text is held to; None: nothing.
-        stops: Strings that may end the text, to save what comes after them; the caller looks for them as well. An
-            engine that chats leaves them alone: a model may think first, or begin with a blank line.
-        max_tokens: Longest text, in tokens; what is thought before it has a limit of its own.
-        temperature: 0 takes the likeliest token.
+        turns: The prompt: the conversation so far.
+        begun: Beginning of the reply; the generated text continues it.
+        constraint: The constraint; None leaves the text free.
+        stops: Strings that may end the text early; the caller looks for them as well. A chat engine ignores them,
+            because a model may think first or begin with a blank line.
+        max_tokens: Longest text, in tokens; thinking has its own limit.
+        temperature: Sampling temperature; 0 takes the likeliest token.
         top_p: Share of the probability that tokens are sampled from, the likeliest first.
         seed: Seed of the sampling.
-        id: Names the request.
+        id: Name of the request.
     """
 
     turns: tuple[Turn, ...]
@@ -85,13 +85,13 @@ class Generation:
 
     @property
     def prompt(self) -> str:
-        """The prompt as text, as a base model gets it: how the reply begins is its end."""
+        """The prompt as text for a base model, including the beginning of the reply."""
         return prompt_text(self.turns, self.begun)
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model called instead of saying something, though it was given none.
+    """A tool that the model called instead of answering, although it was given none.
 
     Attributes:
         name: The tool's name.
@@ -104,16 +104,16 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Generated:
-    """A generated text, without what ended it; token counts are None where they are unknown.
+    """A generated text, without what ended it; a token count is None if unknown.
 
     Attributes:
-        text: The answer. Where the engine does not tell the two apart, reasoning in tags may stand before it.
-        finish_reason: ``stop``, or ``length`` where the token limit ended it.
+        text: The answer. Reasoning in tags may stand before it if the engine does not separate them.
+        finish_reason: ``stop``, or ``length`` if the token limit ended it.
         prompt_tokens: Tokens of the prompt.
-        cached_tokens: How many of them a prefix cache served.
-        output_tokens: Tokens generated, those of the reasoning too.
-        reasoning: What was thought before the answer, as far as the engine tells the two apart.
-        reasoning_tokens: Tokens of that.
+        cached_tokens: Prompt tokens that a prefix cache served.
+        output_tokens: Generated tokens, including reasoning.
+        reasoning: Thoughts before the answer, if the engine separates them.
+        reasoning_tokens: Tokens of the reasoning.
         calls: Tools that were called.
     """
 
@@ -137,14 +137,14 @@ class Engine(abc.ABC):
     """Generates texts. All coroutines run in one event loop; cancelling one stops its generation.
 
     Attributes:
-        name: What it is, in a few words without secrets, e.g. ``vllm 0.32.0 at http://127.0.0.1:8000/v1``; final
-            after :meth:`open`.
-        constraints: What it obeys; final after :meth:`open`.
-        chat: Whether prompts are laid out as the messages of a chat; None before :meth:`open` where that is found out.
-        context: Tokens that prompt and reply may have together; None where unknown; final after :meth:`open`.
-        lost: Whether it has died and is to be opened again.
-        loads: Whether opening it loads a model, which may take any time; otherwise a time limit is one for that, too.
-        tried: What it generated to find out what it can do; the next reply counts it.
+        name: A short description without secrets, e.g. ``vllm 0.32.0 at http://127.0.0.1:8000/v1``; final after
+            :meth:`open`.
+        constraints: Constraints that it obeys; final after :meth:`open`.
+        chat: Whether prompts are laid out as chat messages; None until :meth:`open` finds out.
+        context: Most tokens of prompt and reply together; None if unknown; final after :meth:`open`.
+        lost: Whether it has died and must be opened again.
+        loads: Whether opening it loads a model, which may take any time. Otherwise the time limit includes opening.
+        tried: Texts generated to find out what it can do; the next reply counts them.
     """
 
     name: str = ""
@@ -157,10 +157,10 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     async def open(self) -> None:
-        """Connect or load; called before the first generation, and again where it failed or the engine has died.
+        """Connect or load; called before the first generation, and again after a failure.
 
         Raises:
-            LanguageModelError: It cannot be; the message says why and what to do.
+            LanguageModelError: It cannot be opened; the message says why and what to do.
         """
 
     @abc.abstractmethod
@@ -168,18 +168,18 @@ class Engine(abc.ABC):
         """Generate one text.
 
         Raises:
-            ServerUnavailable: The engine is gone or stays busy; retries, where they make sense, were made.
+            ServerUnavailable: The engine is gone or stays busy after all retries.
             RequestRejected: The engine refuses this request.
-            PromptTooLong: It does not fit into the context.
+            PromptTooLong: The prompt does not fit into the context.
         """
 
     async def close(self) -> None:  # noqa: B027
-        """Release what it holds; it may be opened again."""
+        """Release all resources; the engine may be opened again."""
 
     def count_tokens(self, text: str) -> int | None:
-        """Count the tokens of a text; None where the tokenizer is not at hand. Called from any thread."""
+        """Count the tokens of a text; None if the tokenizer is unknown. Any thread may call this."""
         return None
 
     def status(self) -> Mapping[str, str]:
-        """Say more about it, in words, for diagnostics and ``reactree llm check``."""
+        """Describe the engine further, for diagnostics and ``reactree llm check``."""
         return {}

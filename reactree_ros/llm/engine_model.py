@@ -1,4 +1,4 @@
-"""A language model on top of an engine: pending replies, a time limit, an event loop in a thread of its own."""
+"""A language model on top of an engine: pending replies, a time limit, an event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _log = logging.getLogger(__name__)
 
 
 class EngineModel(LanguageModel):
-    """Answers decision requests by an engine.
+    """Answers decision requests with an engine.
 
-    The engine is opened at the first request (or by :meth:`ready`), and again at the next one where it failed.
+    The first request (or :meth:`ready`) opens the engine; after a failure, the next request opens it again.
 
     Args:
         engine: Generates the texts.
-        method: How a decision is asked for; None: the best that the engine obeys.
-        request_timeout: Longest time for one reply, in seconds, all retries included, and for opening the engine;
-            together, where that is needed for a reply. Loading a model does not count.
-        retries: How often a reply that is not what may be said is asked for again.
+        method: How to ask for a decision; None takes the best method that the engine obeys.
+        request_timeout: Longest time for one reply, in seconds, including all retries and opening the engine. Loading a
+            model does not count.
+        retries: How often to ask again for a reply that is not allowed.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class EngineModel(LanguageModel):
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
         self._noticed = Noticed()
-        self._since: dict[Pending[Any], float] = {}  # what is under way, the oldest first
+        self._since: dict[Pending[Any], float] = {}  # work in progress, the oldest first
         self._rarely = Rarely()
-        self._lock = threading.Lock()  # what is handed in comes before the closing, or is refused
+        self._lock = threading.Lock()  # work arrives before closing, or is refused
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="language-model", daemon=True)
         self._thread.start()
@@ -73,12 +73,12 @@ class EngineModel(LanguageModel):
         return self.engine.count_tokens(text)
 
     def waits_for(self) -> Wait | None:
-        """Say how long the oldest of what is under way has been."""
+        """Return how long the oldest work in progress has taken."""
         since = next(iter(tuple(self._since.values())), None)
         return None if since is None else Wait(self.engine.name, time.monotonic() - since)
 
     def status(self) -> Mapping[str, str]:
-        """Say what the engine is and what it obeys."""
+        """Describe the engine and the constraints that it obeys."""
         engine = self.engine
         method = self._method or method_for(engine.constraints)
         return {
@@ -90,7 +90,7 @@ class EngineModel(LanguageModel):
         }
 
     def close(self) -> None:
-        """Stop what runs, close the engine, end the thread."""
+        """Stop all work, close the engine, end the thread."""
         with self._lock:
             if self._closed:
                 return
@@ -119,7 +119,7 @@ class EngineModel(LanguageModel):
         except LanguageModelError as error:
             error.took = usage.took()
             raise
-        except UserError as error:  # a wrong setting that shows when the engine is opened
+        except UserError as error:  # a wrong setting may show only when the engine opens
             raise RequestRejected(str(error)) from error
 
     async def _decoded(self, request: DecisionRequest, usage: Usage) -> Reply:
@@ -127,19 +127,19 @@ class EngineModel(LanguageModel):
         return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
 
     async def _in_time(self, work: Coroutine[Any, Any, Any], patience: float = float("inf")) -> Any:
-        """Do what may take no longer than a reply, nor than somebody waits for it."""
+        """Do work within the time limit of a reply and the asker's patience."""
         limit = min(self._request_timeout, patience)
         try:
             return await asyncio.wait_for(self._told(work), limit)
-        except asyncio.TimeoutError:  # this limit's: one of the engine's is told as its failure
+        except asyncio.TimeoutError:  # this limit; the engine reports its own as a failure
             raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s") from None
 
     async def _open(self) -> None:
-        """Open the engine once; whoever comes meanwhile waits for the same attempt."""
+        """Open the engine once; all callers wait for the same attempt."""
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
             work = self.engine.open()
             self._opening = asyncio.ensure_future(work if self.engine.loads else self._in_time(work))
-            self._opening.add_done_callback(self._failed)  # so that it is known where nobody waits for it any more
+            self._opening.add_done_callback(self._failed)  # handles the error even if nobody waits any more
         await asyncio.shield(self._opening)
 
     @staticmethod
@@ -147,7 +147,7 @@ class EngineModel(LanguageModel):
         return opening.cancelled() or opening.exception() is not None
 
     async def _told(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Tell an engine's own error as one of the port."""
+        """Turn an engine's own error into one of the port."""
         try:
             return await work
         except (LanguageModelError, UserError):
@@ -158,7 +158,7 @@ class EngineModel(LanguageModel):
             raise ServerUnavailable(f"{self.engine.name} failed: {problem}") from error
 
     async def _settling(self, work: Coroutine[Any, Any, Any], pending: Pending[Any]) -> Any:
-        """Do what a pending result stands for; where nobody cancelled that, an engine that stops has failed."""
+        """Do the work of a pending result; if the engine cancels it and nobody else did, the engine has failed."""
         soon = self._loop.call_later(SOON, self._tell, pending)
         try:
             return await self._told(work)
@@ -167,12 +167,12 @@ class EngineModel(LanguageModel):
                 raise self._is_closed() from None
             if pending.cancelled():
                 raise
-            raise ServerUnavailable(f"{self.engine.name} failed: it cancelled what it was asked") from None
+            raise ServerUnavailable(f"{self.engine.name} failed: it cancelled the request") from None
         finally:
             soon.cancel()
 
     def _tell(self, pending: Pending[Any]) -> None:
-        """Tell that something is waited for, and look again whether it still is."""
+        """Announce the wait, and check again later whether it goes on."""
         if pending.done() or self._closed:
             return
         if self._rarely.due(waits := self.waits_for()):

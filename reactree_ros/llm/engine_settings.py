@@ -1,4 +1,4 @@
-"""What can be set of every language model that an engine stands behind, and the model that comes of it."""
+"""Settings that all engines share, and the language model made from them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment ins
 
 
 def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[str, Any]:
-    """Read a setting that is a mapping, given as one or as YAML; for validators of a whole model of settings.
+    """Read a setting that is a mapping, given as one or as YAML; for validators of a whole settings class.
 
-    Not of the field, because an error of a field repeats its value, and there may be a key in it.
+    Not for validators of one field: their errors repeat the value, which may hold a key.
 
     Args:
-        values: All settings, as they were given.
+        values: All settings, as given.
         name: The setting.
-        example: What it looks like.
+        example: An example value.
 
     Raises:
-        ValueError: It is no mapping, or holds a key, which would be written down with the settings.
+        ValueError: The value is no mapping, or holds a key, which would be recorded with the settings.
     """
     if name not in values:
         return values
@@ -45,7 +45,7 @@ def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[s
 
 
 class AnsweringLimits(Settings):
-    """How much is answered at once, and how long it may take."""
+    """Limits on requests at once and on their time."""
 
     request_timeout: float = Field(
         default=120.0,
@@ -53,30 +53,30 @@ class AnsweringLimits(Settings):
         le=86400,
         description="longest time for one decision, and for getting ready, retries included, in seconds",
     )
-    max_concurrent: int = Field(default=32, ge=1, le=4096, description="requests that run at once")
+    max_concurrent: int = Field(default=32, ge=1, le=4096, description="most requests at once")
 
 
 class EngineSettings(AnsweringLimits):
-    """What can be set of every engine."""
+    """Settings of every engine."""
 
-    model: str = Field(default="", description="name or folder of the model; empty: the first one that a server has")
+    model: str = Field(default="", description="name or folder of the model; empty: the server's first")
     chat: bool | None = Field(
-        default=None, description="lay prompts out as the messages of a chat; auto: where the model has a chat template"
+        default=None, description="send prompts as chat messages; auto: if the model has a chat template"
     )
     method: Method | None = Field(
-        default=None, description="how a decision is asked for; auto: the best that the engine obeys"
+        default=None, description="how to ask for a decision; auto: the best method that the engine obeys"
     )
     thinking: bool | None = Field(
-        default=None, description="whether the model thinks before it answers; auto: as its chat template has it"
+        default=None, description="whether the model thinks before it answers; auto: its chat template decides"
     )
     reasoning_tokens: int = Field(
-        default=2048, ge=0, description="tokens that a model that thinks may think before each answer"
+        default=2048, ge=0, description="most tokens that a thinking model may think before each answer"
     )
     reasoning_effort: Annotated[str, Harmless(plain)] = Field(
         default="", description="how hard such a model thinks, e.g. low, medium, high; empty: the model's default"
     )
     chat_template_kwargs: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
-        default={}, description="what the chat template is told besides, e.g. {custom: true}"
+        default={}, description="further arguments of the chat template, e.g. {custom: true}"
     )
 
     @field_validator("chat", "method", "thinking", mode="before")
@@ -106,7 +106,7 @@ class EngineSettings(AnsweringLimits):
 
 
 class LocalEngineSettings(EngineSettings):
-    """What can be set of every engine in this process."""
+    """Settings of every engine in this process."""
 
     engine_args: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={}, description="further arguments of the engine, e.g. {max_num_seqs: 64}"
@@ -121,7 +121,7 @@ class LocalEngineSettings(EngineSettings):
         """Return the model.
 
         Raises:
-            UserError: None is named.
+            UserError: No model is named.
         """
         if not self.model:
             raise UserError(f"llm is '{llm}', but no model is named; name a Hugging Face model or a folder")

@@ -1,4 +1,4 @@
-"""Bounds how many requests a language model answers at once; those that wait are answered fairly between planners."""
+"""Limits the requests that a language model answers at once; planners take turns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, NoAnswerInTime
 
 
 class FairQueue(LanguageModel):
-    """A language model with a bound on what it answers at once, and a queue in front of it.
+    """A language model with a limit on requests at once, and a queue in front of it.
 
-    Of the planners that have requests waiting, each gets one answered before any of them gets its next; the requests
-    of one planner are answered in order. What is waited for here is part of the asker's patience.
+    Planners with waiting requests take turns, and a planner's requests keep their order. Waiting here counts against
+    the asker's patience.
 
     Args:
         model: Answers.
-        at_most: Requests it answers at once.
+        at_most: Most requests at once.
 
     Attributes:
         running: Number of requests that are being answered.
@@ -34,7 +34,7 @@ class FairQueue(LanguageModel):
         self._at_most = at_most
         self._lock = threading.Lock()
         self._here = threading.local()
-        self._queues: dict[str, deque[tuple[DecisionRequest, float, Pending[Reply]]]] = {}  # who is next comes first
+        self._queues: dict[str, deque[tuple[DecisionRequest, float, Pending[Reply]]]] = {}  # the next planner first
 
     @property
     def waiting(self) -> int:
@@ -43,7 +43,7 @@ class FairQueue(LanguageModel):
             return sum(not pending.done() for queue in self._queues.values() for *_, pending in queue)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer now or when the planner is next; one that is cancelled while it waits is never asked."""
+        """Answer now, or when it is the planner's turn; a request that is cancelled while it waits is never sent."""
         pending: Pending[Reply] = Pending()
         with self._lock:
             self._queues.setdefault(request.planner, deque()).append((request, time.monotonic(), pending))
@@ -51,8 +51,8 @@ class FairQueue(LanguageModel):
         return pending
 
     def _go_on(self) -> None:
-        """Ask as long as there is room and something waits."""
-        if getattr(self._here, "asking", False):  # a reply came at once; the loop below goes on after it
+        """Send requests while there is room and something waits."""
+        if getattr(self._here, "asking", False):  # a reply came at once; the loop below continues after it
             return
         self._here.asking = True
         try:
@@ -60,7 +60,9 @@ class FairQueue(LanguageModel):
                 request, pending = first
                 try:
                     if request.patience <= 0:
-                        raise NoAnswerInTime("the language model was busy with others for as long as was waited for it")
+                        raise NoAnswerInTime(
+                            "the language model was busy with other requests until the patience for this one ended"
+                        )
                     answer = self.model.decide(request)
                 except Exception as error:
                     answer = Pending.failed(error)
@@ -76,7 +78,7 @@ class FairQueue(LanguageModel):
                 queue = self._queues.pop(planner)
                 request, since, pending = queue.popleft()
                 if queue:
-                    self._queues[planner] = queue  # behind the others
+                    self._queues[planner] = queue  # to the end of the queue
                 if not pending.done():
                     self.running += 1
                     return replace(request, patience=request.patience - (time.monotonic() - since)), pending
@@ -96,11 +98,11 @@ class FairQueue(LanguageModel):
         return self.model.count_tokens(text)
 
     def waits_for(self) -> Wait | None:
-        """Say what the model says."""
+        """Return what the model waits for."""
         return self.model.waits_for()
 
     def status(self) -> Mapping[str, str]:
-        """Say what the model says, and how many requests run and wait."""
+        """Return the model's status, and how many requests run and wait."""
         return {**self.model.status(), "requests running": str(self.running), "requests waiting": str(self.waiting)}
 
     def close(self) -> None:

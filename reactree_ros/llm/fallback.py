@@ -1,4 +1,4 @@
-"""Several language models in order: the next one answers where one fails or takes too long."""
+"""Several language models in order: if one fails or takes too long, the next one answers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from reactree_ros.llm.settings import make_model, model_from_dict, reaching_of_m
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Harmless, Settings
 
-#: How long a model that could not answer is passed over, in seconds.
+#: How long a model that failed is skipped, in seconds.
 REST = 30.0
-#: How much of the asker's patience is used up, so that what the last one says still comes in time.
+#: Share of the asker's patience that the models may use, so that the last failure still arrives in time.
 _SHARE = 0.95
 
 
@@ -44,7 +44,7 @@ class Backup:
     Attributes:
         model: Answers.
         name: Its name in replies, errors and diagnostics.
-        time_limit: Longest wait for its answer, in seconds; less where the asker's patience leaves less.
+        time_limit: Longest wait for its answer, in seconds; the asker's patience may shorten it.
     """
 
     model: LanguageModel
@@ -54,12 +54,12 @@ class Backup:
 
 @dataclass(frozen=True)
 class _Failed:
-    """What came of those that were asked before.
+    """The failures of the models that were asked before.
 
     Attributes:
-        errors: Theirs.
-        objected: Which one said something that may not be said, and what; better than nothing.
-        used: What all of them took.
+        errors: Their errors.
+        objected: The model whose reply was not allowed, and that reply: better than nothing.
+        used: What all of them used.
     """
 
     errors: tuple[Exception, ...] = ()
@@ -84,12 +84,11 @@ class _Failed:
 class FallbackModel(LanguageModel):
     """Asks language models in order until one answers; the reply says which.
 
-    A model that failed is passed over for a while, so that one that is gone does not cost its time limit at every
-    decision; where all rest, all are asked. A prompt that is too long for one may fit the next one, and where one says
-    what may not be said, the next one may know better; neither is a reason to rest.
+    A model that failed rests for a while, so that a dead one does not cost its time limit at every decision. If all
+    rest, all are asked. A model does not rest if the prompt was too long for it, or if its reply was not allowed.
 
-    Where none answers, the failure is of the kind that all of theirs come to: with one whose prompt may be shortened it
-    is :class:`PromptTooLong`, where nobody was there :class:`ServerUnavailable`.
+    If no model answers, the failure sums theirs up: :class:`PromptTooLong` if one would take a shorter prompt,
+    :class:`ServerUnavailable` if none was reachable.
 
     Args:
         backups: The language models, the best first.
@@ -108,7 +107,7 @@ class FallbackModel(LanguageModel):
         self._answered = [0] * len(backups)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Ask the first; cancelling stops whoever is answering."""
+        """Ask the first; cancelling stops the model that is answering."""
         pending: Pending[Reply] = Pending()
         now = self._clock()
         until = now + request.patience * _SHARE
@@ -122,11 +121,11 @@ class FallbackModel(LanguageModel):
         """Ask one after the other.
 
         Args:
-            request: What is asked.
-            pending: What is settled in the end.
-            order: Who is still to be asked.
-            until: When the asker's patience ends, on the clock; those who are still to be asked share what is left.
-            failed: What came of the others.
+            request: The request.
+            pending: The result to settle.
+            order: Models still to ask.
+            until: When the asker's patience ends, on the clock; the remaining models share the time left.
+            failed: Failures of the others.
         """
         if pending.done():
             return
@@ -145,7 +144,7 @@ class FallbackModel(LanguageModel):
             answer = backup.model.decide(replace(request, patience=limit))
         except Exception as error:
             answer = Pending.failed(error)
-        one: Pending[Reply] = Pending()  # of this model within its time limit
+        one: Pending[Reply] = Pending()  # of this model, within its time limit
         pass_on(answer, one)
 
         def ended(done: Future[Reply]) -> None:
@@ -170,7 +169,7 @@ class FallbackModel(LanguageModel):
         where_late(one, limit, partial(_give_up, NoAnswerInTime(f"no answer within {limit:.3g} s")))
 
     def ready(self) -> Pending[None]:
-        """Start getting all of them ready; settled when one is, failed where none ever will be."""
+        """Start getting all of them ready; settled when one is ready, failed if none ever will be."""
         pending: Pending[None] = Pending()
         lock, errors = threading.Lock(), list[str]()
 
@@ -189,16 +188,16 @@ class FallbackModel(LanguageModel):
         return pending
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the first one's tokenizer."""
+        """Count with the tokenizer of the first model."""
         return self.backups[0].model.count_tokens(text)
 
     def waits_for(self) -> Wait | None:
-        """Say which of them has been waited for longest."""
+        """Return the longest wait of any model."""
         waits = [one for backup in self.backups if (one := backup.model.waits_for()) is not None]
         return max(waits, key=lambda one: one.seconds, default=None)
 
     def status(self) -> Mapping[str, str]:
-        """Say who has answered how often, and who rests."""
+        """Return how often each has answered, and which models rest."""
         now, status = self._clock(), {}
         for number, backup in enumerate(self.backups):
             rests = ", rests after a failure" if self._rests_until[number] > now else ""
@@ -213,12 +212,12 @@ class FallbackModel(LanguageModel):
 
 
 def _give_up(error: Exception, late: Pending[Reply]) -> None:
-    """Let an answer fail in a thread of its own, in which the next model is asked: limits are all kept by one."""
+    """Fail an answer, and ask the next model, in another thread: one thread keeps all time limits."""
     threading.Thread(target=late.fail, args=(error,), name="fallback", daemon=True).start()
 
 
 def _named(name: str, error: BaseException) -> Exception:
-    """Put the model's name before what went wrong."""
+    """Put the model's name before an error."""
     if isinstance(error, PromptTooLong):
         return error
     kind = next((one for one in (InvalidReply, RequestRejected) if isinstance(error, one)), ServerUnavailable)
@@ -226,7 +225,7 @@ def _named(name: str, error: BaseException) -> Exception:
 
 
 def _all_failed(errors: Sequence[Exception]) -> Exception:
-    """What the failures of all come to: a prompt to shorten, a reply to refuse, or nobody is there."""
+    """Sum up all failures: a prompt to shorten, a reply to refuse, or nobody reachable."""
     too_long = [error for error in errors if isinstance(error, PromptTooLong)]
     if too_long:
         return min(too_long, key=lambda error: error.excess)
@@ -242,7 +241,7 @@ def _all_harmless(models: Any) -> bool:
 
 
 class FallbackSettings(Settings):
-    """Which language models are asked, in order."""
+    """The language models to ask, in order."""
 
     models: Annotated[tuple[dict[str, Any], ...], Harmless(_all_harmless)] = Field(
         default=(),
@@ -253,7 +252,7 @@ class FallbackSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _read_models(cls, values: dict[str, Any]) -> dict[str, Any]:
-        # Here and not of the field, because an error of a field repeats its value, and there may be a key in it.
+        # Not in a field validator: its error would repeat the value, which may hold a key.
         given = values.get("models", ())
         models = (read_yaml(given) if isinstance(given, str) else given) or ()
         if not isinstance(models, (list, tuple)):
@@ -279,10 +278,15 @@ def _make(settings: FallbackSettings) -> FallbackModel:
 
 
 def _backup(spec: ModelSpec, settings: Settings) -> Backup:
-    """Make one of several."""
+    """Make one of the models."""
     limit = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
     name = " ".join(part for part in (spec.name, getattr(settings, "model", "")) if part)
     return Backup(make_model(spec, settings), name, limit)
 
 
-SPEC = ModelSpec(name="fallback", summary="several of them, in order", settings=FallbackSettings, make=_make)
+SPEC = ModelSpec(
+    name="fallback",
+    summary="several language models in order: the next one answers if one fails",
+    settings=FallbackSettings,
+    make=_make,
+)

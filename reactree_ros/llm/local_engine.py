@@ -1,4 +1,4 @@
-"""What engines in this process share: they write prompts themselves, and have a model think before it answers."""
+"""Common parts of engines in this process: they write prompts themselves, and let a model think first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from reactree_ros.llm.reasoning import Reasoning
 
 
 class LocalEngine(Engine):
-    """An engine in this process, with the model's tokenizer at hand.
+    """An engine in this process, with the model's tokenizer.
 
     Args:
         model: A Hugging Face model or a folder.
-        chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
-        reasoning: How the model thinks before it answers; None: as its chat template has it.
+        chat: Lay prompts out as a chat; None does so if the tokenizer has a chat template.
+        reasoning: How the model thinks before it answers; None leaves it to its chat template.
     """
 
     def __init__(self, model: str, *, chat: bool | None = None, reasoning: Reasoning | None = None) -> None:
@@ -32,10 +32,10 @@ class LocalEngine(Engine):
         self._markers = Markers()
 
     async def _take(self, tokenizer: Any) -> None:
-        """Take a tokenizer, and find out what its chat template can do.
+        """Use a tokenizer, and find out what its chat template accepts.
 
         Raises:
-            RequestRejected: The template is not to be used.
+            RequestRejected: The template cannot be used.
         """
         if self.chat is None:
             self.chat = bool(getattr(tokenizer, "chat_template", None))
@@ -44,7 +44,7 @@ class LocalEngine(Engine):
         self._tokenizer, self._markers = tokenizer, Markers.of(tokenizer)
 
     async def generate(self, generation: Generation) -> Generated:
-        """Generate; a model that thinks does so first, and cancelling stops it in either phase."""
+        """Generate; a thinking model thinks first. Cancelling stops it in either phase."""
         if self._tokenizer is None:
             raise ServerUnavailable(f"{self.name} is not open")
         if self._template is None:
@@ -66,11 +66,11 @@ class LocalEngine(Engine):
 
     @abc.abstractmethod
     async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
-        """Generate what follows a prompt that fits into the context.
+        """Continue a prompt that fits into the context.
 
         Args:
             prompt: Tokens.
-            generation: What is asked for; the prompt of it is not looked at any more.
+            generation: The request; its own prompt is ignored.
             marked: Whether special tokens are part of the text.
         """
 
@@ -89,6 +89,6 @@ class LocalEngine(Engine):
         return None if self._tokenizer is None else len(self._encode(self._apart(text)))
 
     def status(self) -> Mapping[str, str]:
-        """Say which model answers, how prompts are laid out, and what is known of how it thinks."""
+        """Describe the model, the layout of prompts, and how it thinks as far as known."""
         layout = {} if self._template is None else self._template.in_words()
         return {"model": self.model, "prompts": "chat" if self.chat else "completion", **layout}

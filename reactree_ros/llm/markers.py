@@ -1,7 +1,7 @@
-"""Markers: what chat layouts put around messages, such as ``<|im_end|>``; in a message they are text like any other.
+"""Neutralizes markers such as ``<|im_end|>``, which chat layouts put around messages, inside of a message.
 
-Where prompts are encoded here, a marker in a message is encoded in two parts, so that it is spelled and never a control
-token. A server encodes them itself: there a marker is broken up by a space. Texts without markers stay as they are.
+An engine in this process encodes a marker in two parts, so that it is spelled out and never a control token. A server
+encodes prompts itself, so a space breaks the marker up. Texts without markers stay unchanged.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Told, Turn
 
-#: Where a text is encoded in two parts; a noncharacter, which :mod:`reactree_ros.agent.foreign` takes out of texts.
+#: Splits a text that is encoded in two parts; a noncharacter, which :mod:`reactree_ros.agent.foreign` removes from
+#: texts.
 SEAM = "\ufdd0"
 
 _NAME = r"[^<>\[\]|\uff5c\n]{1,64}"
 _THOUGHT = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
-#: Of the well-known families: ChatML, Llama 2 to 4, Mistral, Gemma, DeepSeek, Phi, gpt-oss, GLM, Command R, Granite,
-#: EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
+#: Markers of well-known families: ChatML, Llama 2 to 4, Mistral, Gemma, DeepSeek, Phi, gpt-oss, GLM, Command R,
+#: Granite, EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
 _FAMILIES = (
     rf"<[|\uff5c]{_NAME}[|\uff5c]>|<[|\uff5c]/?\w[\w-]{{0,40}}>|</?\w[\w-]{{0,40}}[|\uff5c]>|\[\|{_NAME}\|\]"
     r"|</?(?:s|unk|pad|bos|eos|mask|sop|sep|cls|eop|eod|eoh|eoa|eot|eom|eosys|reponame|filename)>"
@@ -32,7 +33,7 @@ _FAMILIES = (
     r"|</?(?:[a-z]{1,20}:)?(?:tools?|tool_calls?|tool_responses?|tool_results?|function_calls?)>"
     r"|</?seed:\w{1,40}>|\u25c1/?\w{1,40}\u25b7|\]~!?b[\[\]]|\[e~\["
 )
-#: Signs and letters that some tokenizers take for those of the keyboard.
+#: Lookalikes that some tokenizers take for ASCII characters.
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} | {
     **dict.fromkeys((0xFE64, 0x2039, 0x3008), ord("<")),
     **dict.fromkeys((0xFE65, 0x203A, 0x3009), ord(">")),
@@ -44,10 +45,10 @@ class Markers:
     """Markers of a model.
 
     Attributes:
-        tokens: Finds those that are tokens.
-        loose: Finds those that the tokenizer finds in a text that it has normalized, in such a text.
-        written: Finds those that its chat template writes as text.
-        normalize: What the tokenizer makes of a text before it looks for these.
+        tokens: Finds markers that are tokens.
+        loose: Finds markers in normalized text, for tokenizers that normalize first.
+        written: Finds markers that the chat template writes as text.
+        normalize: The tokenizer's normalization.
     """
 
     tokens: re.Pattern[str] | None = None
@@ -57,7 +58,7 @@ class Markers:
 
     @classmethod
     def of(cls, tokenizer: Any) -> Markers:
-        """Return the markers of a tokenizer: its special tokens, what was added to it beside words, its template's."""
+        """Return a tokenizer's markers: special tokens, added tokens other than words, its template's markers."""
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
         tokens = {one.content for one in added if one.special or not _is_words(one.content)}
         tokens |= set(map(str, getattr(tokenizer, "all_special_tokens", ())))
@@ -68,14 +69,14 @@ class Markers:
         return cls(_any_of(tokens), _any_of(loose), _any_of(written - tokens), normalize)
 
     def apart(self, text: str) -> str:
-        """Return a text of which no marker is left: spelled in parts, or broken up where it is written as text."""
+        """Return a text without markers: split by a seam, or broken up by a space if they are written as text."""
         if self.written is not None:
             text = _broken(text, self.written, " ")
         if self.tokens is not None:
             text = _broken(text, self.tokens, SEAM)
         if self._are_loose(text):
             lines = (SEAM.join(line) if self._are_loose(line) else line for line in text.split("\n"))
-            text = "\n".join(lines)  # what stands on other lines stays as a prefix cache has it
+            text = "\n".join(lines)  # other lines stay as a prefix cache has them
             text = SEAM.join(text) if self._are_loose(text) else text
         return text
 
@@ -85,12 +86,12 @@ class Markers:
         return any(self.loose.search(_folded(self.normalize(part))) for part in text.split(SEAM))
 
     def count(self, text: str) -> int:
-        """Count those that are tokens."""
+        """Count the markers that are tokens."""
         return 0 if self.tokens is None else len(self.tokens.findall(text))
 
 
 def encoded(tokenizer: Any, text: str, *, begins: bool) -> list[int]:
-    """Return the tokens of a text that may have seams; ``begins``: with those that every text begins with."""
+    """Return the tokens of a text that may have seams; ``begins`` adds the tokens that begin every text."""
     first, *rest = text.split(SEAM)
     tokens = list(tokenizer.encode(first, add_special_tokens=begins))
     for part in rest:
@@ -99,9 +100,9 @@ def encoded(tokenizer: Any, text: str, *, begins: bool) -> list[int]:
 
 
 def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return turns for a server that lays them out and encodes them: with markers of all known families broken up.
+    """Return turns for a server that encodes them itself, with markers of all known families broken up.
 
-    The marks of a thought stay in what the model said and in the system text, which may ask for them.
+    Reasoning marks stay in replies and in the system text, which may ask for them.
     """
     return tuple(_for_server(turn) for turn in turns)
 
@@ -118,7 +119,7 @@ def broken(text: str, markers: re.Pattern[str] | None = None) -> str:
 
 
 def _broken(text: str, markers: re.Pattern[str], gap: str) -> str:
-    """Put a gap into markers until there is none, also none that another one hid."""
+    """Put a gap into markers until none is left, including markers that appear only after a gap."""
     while starts := [found.start() for found in markers.finditer(text.translate(_WIDE))]:
         ends = [*starts[1:], len(text)]
         parts = (f"{text[start]}{gap}{text[start + 1 : end]}" for start, end in zip(starts, ends, strict=True))
@@ -127,7 +128,7 @@ def _broken(text: str, markers: re.Pattern[str], gap: str) -> str:
 
 
 def _any_of(markers: Iterable[str]) -> re.Pattern[str] | None:
-    """Return what finds these, the longest first; of one character there are no parts."""
+    """Return a pattern that finds these markers, the longest first; a single character cannot be split."""
     parts = sorted({one for one in markers if len(one) > 1 and one.strip()}, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, parts))) if parts else None
 

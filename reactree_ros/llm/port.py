@@ -1,4 +1,4 @@
-"""The LanguageModel port: whatever answers a decision request."""
+"""The LanguageModel port: a language model answers decision requests."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class LanguageModelError(Exception):
     """The language model could not answer; the message says why and what to do.
 
     Attributes:
-        took: A reply without words that holds what was used nevertheless; None: nothing that is known.
+        took: A reply without words that holds the cost so far; None if unknown.
     """
 
     took: Reply | None = None
 
 
 class ServerUnavailable(LanguageModelError):
-    """The server or engine cannot be reached, has died, or is still busy after every retry."""
+    """The server or engine is unreachable, has died, or is still busy after every retry."""
 
 
 class RequestRejected(LanguageModelError):
@@ -38,15 +38,15 @@ class NoAnswerInTime(LanguageModelError):
 
 
 class InvalidReply(LanguageModelError):
-    """What was said is none of the options of a choice, after every retry."""
+    """The reply is none of the options of a choice, after every retry."""
 
 
 class PromptTooLong(LanguageModelError):
     """Prompt and longest reply do not fit into the model's context.
 
     Args:
-        excess: How many tokens there are too many.
-        context: Tokens that the model's context holds.
+        excess: Number of tokens too many.
+        context: Length of the model's context, in tokens.
     """
 
     def __init__(self, excess: int, context: int) -> None:
@@ -70,16 +70,15 @@ class FreeText:
     """The reply is any text up to one of the stop strings, which are not part of it.
 
     Attributes:
-        stops: The stop strings; blank lines before the text are none of it. With a line end alone, it is one line.
-        thinks: Whether reasoning between ``<think>`` and ``</think>`` is part of what is asked for, and left in the
-            text; otherwise it is taken out of it.
+        stops: The stop strings. Blank lines before the text do not count; a line end as the only stop gives one line.
+        thinks: Whether the text keeps reasoning between ``<think>`` and ``</think>``; otherwise it is removed.
     """
 
     stops: tuple[str, ...] = ("\n",)
     thinks: bool = False
 
 
-#: What a reply can be held to.
+#: Constraints on a reply.
 MaySay = DecisionGrammar | SubgoalGrammar | Choice | FreeText
 
 
@@ -88,16 +87,16 @@ class DecisionRequest:
     """One question to a language model.
 
     Attributes:
-        turns: The prompt: what was told, said and seen so far, in order; the reply is the next turn, or the rest of it.
-        may_say: What the reply is held to.
-        begun: How the reply begins; it is said already, and the reply's text follows it.
+        turns: The prompt: the conversation so far, in order; the reply is the next turn, or the rest of it.
+        may_say: The constraint on the reply.
+        begun: Beginning of the reply; the reply's text follows it.
         max_tokens: Longest reply, in tokens of the model.
         temperature: Sampling temperature; 0 takes the likeliest token.
         top_p: Share of the probability that tokens are sampled from, the likeliest first.
         seed: Seed of the sampling.
-        id: Unique within a run; names the request in logs and when it is aborted.
-        planner: Who asks; requests that wait are answered fairly between planners.
-        patience: How long the asker waits for the reply, in seconds; who asks several models leaves each its share.
+        id: Unique within a run; names the request in logs and for aborting it.
+        planner: The asking planner; planners take turns in a queue.
+        patience: How long the asker waits for the reply, in seconds; several models share it.
     """
 
     turns: Sequence[Turn]
@@ -113,12 +112,12 @@ class DecisionRequest:
 
     @property
     def prompt(self) -> str:
-        """The prompt as text, as a base model gets it and as the recordings have it."""
+        """The prompt as text, as a base model gets it and the recordings have it."""
         return prompt_text(self.turns, self.begun)
 
 
 def prompt_text(turns: Sequence[Turn], begun: str = "") -> str:
-    """Write a prompt as text: the turns on lines of their own, then how the reply begins."""
+    """Write a prompt as text: each turn on its own lines, then the beginning of the reply."""
     return f"{render(turns)}\n{begun}"
 
 
@@ -127,24 +126,24 @@ class Reply:
     """An answer.
 
     Attributes:
-        text: What the model said, without what ended it and without its reasoning; a very long one is cut, and then it
-            was cut as by the token limit.
-        said: What it was taken for: each decision, in order, with the words that stand for it in a prompt. Empty where
-            nothing was read: a choice, a free text, an objection, or a language model that leaves reading to the asker.
-        finish_reason: ``stop`` or ``length`` (cut at the token limit).
-        prompt_tokens: Tokens of the prompts of all requests that it took; None where the model does not count.
-        longest_prompt: Tokens of the longest of these prompts; None where the model does not count.
-        cached_tokens: How many of the prompt tokens a prefix cache served; None where unknown.
-        output_tokens: Tokens generated, those of the reasoning too; None where the model does not count.
-        tried_prompt_tokens: Tokens of prompts that were sent before, to find out what the model can do.
-        tried_output_tokens: Tokens generated then.
-        reasoning: What the model thought before it answered; never part of a prompt.
-        reasoning_tokens: Tokens of that; None where the model does not count them.
-        seconds: From request to answer.
-        answered_by: Which language model answered, where there are several.
-        warning: What is wrong with how the reply came about, and the way out; empty: nothing is. A run tells one.
-        objection: Why the text is no decision that may be said, where it is none even after every retry; empty
-            otherwise. An agent node refuses it, and the model is told.
+        text: The model's words, without what ended them and without reasoning. A very long text is truncated as by the
+            token limit.
+        said: The decisions read from it, in order, with their words in a prompt. Empty for a choice, a free text, an
+            objection, or a model whose asker reads the text.
+        finish_reason: ``stop`` or ``length`` (truncated at the token limit).
+        prompt_tokens: Prompt tokens of all its requests; None if the model does not count.
+        longest_prompt: Tokens of the longest of these prompts; None if the model does not count.
+        cached_tokens: Prompt tokens that a prefix cache served; None if unknown.
+        output_tokens: Generated tokens, including reasoning; None if the model does not count.
+        tried_prompt_tokens: Prompt tokens spent earlier to find out what the model can do.
+        tried_output_tokens: Tokens generated for that.
+        reasoning: Thoughts before the answer; never part of a prompt.
+        reasoning_tokens: Tokens of the reasoning; None if the model does not count them.
+        seconds: Time from request to answer.
+        answered_by: The language model that answered, if there are several.
+        warning: A problem with how the reply came about, and the way out; empty if none. A run reports it once.
+        objection: Why the text is no allowed decision after every retry; empty otherwise. An agent node refuses the
+            text and tells the model.
     """
 
     text: str
@@ -171,16 +170,16 @@ class Reply:
 
     @property
     def cut(self) -> bool:
-        """Whether the token limit ended it."""
+        """Whether the reply was truncated at the token limit."""
         return self.finish_reason == "length"
 
     def with_used(self, others: Iterable[Reply]) -> Reply:
-        """Return the reply with what others took besides, which came to nothing."""
+        """Return the reply with the cost of others that failed."""
         counts: dict[str, Any] = {name: _added([self, *others], name) for name in _COUNTS}
         return replace(self, **counts)
 
     def further(self) -> Reply:
-        """Return the reply as it goes with its second decision and those after it: what it took goes with the first."""
+        """Return the reply for its second and later decisions: the first one carries the cost."""
         return replace(
             self, prompt_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0, seconds=0.0, **_TRIED
         )
@@ -201,7 +200,7 @@ class Wait:
 
     Attributes:
         what: A server or an engine, in words.
-        seconds: For how long already.
+        seconds: How long it has waited.
     """
 
     what: str
@@ -222,23 +221,23 @@ class LanguageModel(abc.ABC):
         """
 
     def ready(self) -> Pending[None]:
-        """Start getting ready (load, connect): settled when the model can answer, failed where it never will.
+        """Start loading or connecting; settled when the model can answer, failed if it never will.
 
         :meth:`decide` may be called before; it waits.
         """
         return Pending.of(None)
 
     def count_tokens(self, text: str) -> int | None:
-        """Return the number of tokens of a text, or None where the model's tokenizer is not known."""
+        """Return the number of tokens of a text, or None if the model's tokenizer is unknown."""
         return None
 
     def waits_for(self) -> Wait | None:
-        """Return what has been waited for longest; None: for nothing."""
+        """Return the longest current wait; None if there is none."""
         return None
 
     def status(self) -> Mapping[str, str]:
-        """Say what the model is and how it fares, in words, for diagnostics."""
+        """Describe the model and its state in words, for diagnostics."""
         return {}
 
     def close(self) -> None:  # noqa: B027
-        """Release what the model holds."""
+        """Release all resources."""

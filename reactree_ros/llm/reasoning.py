@@ -1,4 +1,4 @@
-"""Reasoning: what a model thinks before it answers, and the marks around it."""
+"""Reasoning: a model's thoughts before it answers, and the marks around them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Reasoning:
     """How a model is to think before it answers.
 
     Attributes:
-        thinking: Whether it thinks; None: as its chat template has it.
-        tokens: How many tokens it may think before each answer.
-        effort: How hard it thinks, e.g. ``low``; empty: the model's default.
-        template: What its chat template is told besides.
+        thinking: Whether it thinks; None leaves it to its chat template.
+        tokens: Most tokens of thought before each answer.
+        effort: How hard it thinks, e.g. ``low``; empty for the model's default.
+        template: Further arguments of its chat template.
     """
 
     thinking: bool | None = None
@@ -27,7 +27,7 @@ class Reasoning:
 
     @property
     def template_arguments(self) -> dict[str, Any]:
-        """What the chat template is told; templates leave alone what they do not know."""
+        """Arguments of the chat template; templates ignore unknown ones."""
         told: dict[str, Any] = {}
         if self.thinking is not None:
             told |= {"enable_thinking": self.thinking, "thinking": self.thinking}  # Qwen3 and most; DeepSeek, Granite
@@ -38,11 +38,11 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class Marks:
-    """What stands around a model's reasoning.
+    """The marks around a model's reasoning.
 
     Attributes:
-        begin: What it begins with.
-        end: What it ends with; the answer comes after it.
+        begin: The mark before it.
+        end: The mark after it; the answer follows.
     """
 
     begin: str
@@ -63,23 +63,23 @@ _BEGIN = re.compile(
     rf"<(?:{_TAGS})>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|(?:START|start)_THINKING\|>", re.IGNORECASE
 )
 _END = re.compile(rf"</(?:{_TAGS})>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>", re.IGNORECASE)
-#: gpt-oss's channels, with their special tokens: a name, perhaps of a tool as well, and the message.
+#: gpt-oss's channels with their special tokens: a name, perhaps also a tool's, and the message.
 _CHANNEL = re.compile(r"<\|channel\|>\s*(?P<name>\w+)\b(?P<to>[^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>")
 _TOOL = re.compile(r"\bto=(?:functions\.)?(?P<name>\w+)")
 _MESSAGE_END = re.compile(r"<\|(?:end|return|call|start)\|>")
-#: The same as they leak where the special tokens are left out.
+#: The same channels if the special tokens were left out.
 _LEAKED = re.compile(r"(?:assistant)?analysis(?=[A-Z\"'(])")
 _LEAKED_FINAL = "assistantfinal"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A text taken apart.
+    """A text, split into reasoning and answer.
 
     Attributes:
-        text: What is said.
-        reasoning: What was thought before.
-        unfinished: Whether it ended while the model still thought: then nothing is said.
+        text: The answer.
+        reasoning: The thoughts before it.
+        unfinished: Whether the text ended while the model still thought; then there is no answer.
     """
 
     text: str
@@ -88,11 +88,11 @@ class Answer:
 
 
 def split_reasoning(text: str) -> Answer:
-    """Take a reply apart into what was thought and what is said.
+    """Split a reply into reasoning and answer.
 
-    Reasoning stands between tags, before a closing tag whose opening one was part of the prompt, behind an opening tag
-    that nothing closes (the token limit ended it), or in gpt-oss's analysis channel. An opening tag that something else
-    stands before, and that nothing closes, is left where it is.
+    Reasoning stands between tags, before a closing tag whose opening tag was in the prompt, after an unclosed opening
+    tag (the token limit ended it), or in gpt-oss's analysis channel. An unclosed opening tag after other text is left
+    alone.
     """
     if "<|channel|>" in text:
         return _of_channels(text)
@@ -112,7 +112,7 @@ def split_reasoning(text: str) -> Answer:
 
 
 def _of_channels(text: str) -> Answer:
-    """Read gpt-oss's channels: ``analysis`` is reasoning, ``final`` and a call of a tool are what is said."""
+    """Read gpt-oss's channels: ``analysis`` is reasoning; ``final`` and tool calls are the answer."""
     thought, said = [text[: text.index("<|channel|>")].replace("<|start|>assistant", "").strip()], []
     marks = list(_CHANNEL.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]

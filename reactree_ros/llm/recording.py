@@ -1,4 +1,4 @@
-"""A language model that says what was said in a recorded run."""
+"""A language model that repeats a recorded run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, Request
 
 
 class RecordingModel(LanguageModel):
-    """Says the decisions of a recorded run, one after the other, whatever the prompt.
+    """Repeats the decisions of a recorded run, one after the other, whatever the prompt.
 
     Args:
-        said: What was said, in order.
+        said: The recorded decisions, in order.
     """
 
     def __init__(self, said: Iterable[str]) -> None:
@@ -20,7 +20,7 @@ class RecordingModel(LanguageModel):
         self._next = 0
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer at once with the next recorded decision; an error where the recording has no more."""
+        """Answer at once with the next recorded decision; fails after the last one."""
         if self._next >= len(self._said):
             return Pending.failed(
                 RequestRejected(f"the recording ends after {self._next} decisions, but one more was asked for")

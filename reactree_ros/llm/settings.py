@@ -1,4 +1,4 @@
-"""Language models as they are chosen: by name, with their own settings; from options, parameters or a file."""
+"""Choosing language models: by name with their own settings, from options, parameters or a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_yaml(text: str) -> Any:
     """Read YAML.
 
     Raises:
-        ValueError: It is none; the message is one line and repeats nothing of it, because there may be a key in it.
+        ValueError: It is not YAML; the one-line message repeats none of it, because it may hold a key.
     """
     try:
         return parse_yaml(text)[0]
@@ -26,10 +26,10 @@ def read_yaml(text: str) -> Any:
 
 
 def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
-    """Read which language model answers, and its settings, from a YAML file: ``llm: openai``, then its settings.
+    """Read the language model and its settings from a YAML file: ``llm: openai``, then its settings.
 
     Raises:
-        UserError: The file cannot be read or is wrong; the message names what.
+        UserError: The file cannot be read or is wrong; the message says what is wrong.
     """
     try:
         values = read_yaml(text_of(Path(path))) or {}
@@ -39,10 +39,10 @@ def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
 
 
 def model_from_dict(values: Any, *, where: str) -> tuple[ModelSpec, Settings]:
-    """Read what :func:`model_to_dict` writes: ``{"llm": name, setting: value, …}``; without a name, the default.
+    """Read the output of :func:`model_to_dict`: ``{"llm": name, setting: value, …}``; without a name, the default.
 
     Raises:
-        UserError: It is wrong; the message names where, the setting and the value.
+        UserError: It is wrong; the message names the place, the setting and the value.
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: holds no settings; they look like 'llm: openai', one a line")
@@ -51,12 +51,12 @@ def model_from_dict(values: Any, *, where: str) -> tuple[ModelSpec, Settings]:
 
 
 def model_to_dict(spec: ModelSpec, settings: Settings) -> dict[str, Any]:
-    """Return what can be written as JSON; a key is not part of it, only the name of its file."""
+    """Return model and settings for JSON; a key is left out, but the name of its file is kept."""
     return {"llm": spec.name, **settings.model_dump(mode="json", exclude_defaults=True)}
 
 
 def reaching_of_model(values: Any) -> dict[str, Any]:
-    """Return those settings that may start, open, load or send something, of what :func:`model_to_dict` writes.
+    """From the output of :func:`model_to_dict`, return the settings that may start, open, load or send something.
 
     Raises:
         UserError: There is no such language model.
@@ -72,8 +72,8 @@ def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple
 
     Args:
         name: Its name.
-        values: Its settings by name; texts are read as what they stand for.
-        where: Where they come from, for errors, e.g. ``options``.
+        values: Its settings by name; texts are parsed.
+        where: Their origin, for errors, e.g. ``options``.
 
     Raises:
         UserError: There is no such language model, or the settings are wrong.
@@ -88,10 +88,10 @@ def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple
 
 
 def make_model(spec: ModelSpec, settings: Settings) -> LanguageModel:
-    """Make a language model; it gets ready at :meth:`LanguageModel.ready` or when it is asked.
+    """Make a language model; it loads or connects at :meth:`LanguageModel.ready` or at the first request.
 
     Raises:
-        UserError: A setting is missing, or what the model needs is not installed.
+        UserError: A setting is missing, or a required package is not installed.
     """
     spec.check_installed()
     return spec.make(settings)

@@ -1,4 +1,4 @@
-"""What a language model is to the registry."""
+"""The registry's entry of a language model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ class ModelSpec(Spec):
     """A language model.
 
     Attributes:
-        make: Makes it from its settings; it gets ready at :meth:`LanguageModel.ready` or when it is asked.
-        flags: Names of settings that are options of their own on the command line; the others are given as
-            ``--llm-option NAME=VALUE``.
-        trained_for: Returns from its settings for which planners it was trained, with their options; none: for any.
+        make: Makes it from its settings; it loads or connects at :meth:`LanguageModel.ready` or at the first request.
+        flags: Settings that are command-line options of their own; the others are given as ``--llm-option NAME=VALUE``.
+        trained_for: Returns the planners, with options, that the model was trained for; none means any.
     """
 
     make: Callable[[Any], LanguageModel]

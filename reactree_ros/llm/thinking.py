@@ -1,4 +1,4 @@
-"""How a model in this process thinks before it answers: freely up to the end mark, then held to what may be said."""
+"""How a model in this process thinks: freely up to the end mark, then constrained to an allowed reply."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from reactree_ros.llm.reasoning import Marks
 
 
 class Continue(Protocol):
-    """Goes on with a text."""
+    """Continues a text."""
 
     async def __call__(self, text: str, generation: Generation, *, marked: bool = False) -> Generated:
-        """Generate what follows a text.
+        """Generate the continuation of a text.
 
         Args:
             text: The whole prompt, as the model gets it.
-            generation: What the text that follows is held to, what ends it, and how it is sampled.
-            marked: Whether special tokens are part of the text that is returned.
+            generation: Constraint, stops and sampling of the continuation.
+            marked: Whether special tokens are part of the returned text.
         """
 
 
@@ -28,12 +28,12 @@ class Thinking:
     """How a model thinks.
 
     Attributes:
-        marks: What stands around its reasoning.
-        after: What stands between the end mark and the answer.
-        tokens: Tokens that it may think; 0: it does not think.
-        always: Whether it thinks where its prompt leaves that to it; otherwise it is looked at how it begins.
-        mark_tokens: Tokens that one of its marks takes at most.
-        markers: What a thought may not hold when the answer is asked for.
+        marks: The marks around its reasoning.
+        after: The text between the end mark and the answer.
+        tokens: Most tokens of thought; 0 turns thinking off.
+        always: Whether it thinks if its prompt leaves the choice; otherwise the beginning of its text decides.
+        mark_tokens: Most tokens of one mark.
+        markers: Control tokens that no thought may contain when the answer is asked for.
     """
 
     marks: Marks
@@ -44,15 +44,15 @@ class Thinking:
     markers: Markers = field(default_factory=Markers)
 
     def room(self, prompt: str) -> int:
-        """Return how many tokens reasoning and its marks may take behind a prompt."""
+        """Return how many tokens reasoning and its marks may take after a prompt."""
         return 0 if self._is_over(prompt) else self.tokens + 2 * self.mark_tokens
 
     async def answer(self, prompt: str, generation: Generation, go_on: Continue) -> Generated:
-        """Have the model think, where it does, and then answer.
+        """Let the model think, if it does, and then answer.
 
         Args:
-            prompt: Up to where the model speaks.
-            generation: The answer that is asked for.
+            prompt: Up to the beginning of the reply.
+            generation: The requested answer.
             go_on: Generates.
         """
         if self._is_over(prompt):
@@ -74,17 +74,17 @@ class Thinking:
         return answer if look is None else _with(look, answer)
 
     def _is_over(self, prompt: str) -> bool:
-        """Whether reasoning is closed already, as templates do where a model is not to think."""
+        """Return whether the template has closed the reasoning already, which turns thinking off."""
         return prompt.rstrip().endswith(self.marks.end)
 
     @property
     def _stop(self) -> str:
-        """What ends reasoning: the end mark; of one that goes on to another channel, the end of the first."""
+        """The end of reasoning: the end mark or, with channels, the end of the first channel."""
         return self.marks.end[: self.marks.end.find(">") + 1] or self.marks.end
 
 
 def _with(before: Generated, after: Generated) -> Generated:
-    """Return a text with what was generated before it: the prompt is that of the first."""
+    """Return a text together with the one generated before it; the prompt is that of the first."""
     counts = (before.output_tokens, after.output_tokens)
     return replace(
         after,

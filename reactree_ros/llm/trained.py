@@ -1,4 +1,4 @@
-"""For which planner a model was trained, as ``reactree train`` writes it into the model's folder."""
+"""The planners that a model was trained for, as ``reactree train`` writes them into its folder."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json, text_of
 
-#: The file in a model's folder that says how it was trained.
+#: The file in a model's folder that describes its training.
 ABOUT = "training.json"
 
 
 def trained_for(model: str | Path) -> tuple[str, ...]:
-    """Return the planners, with their options, that a model was trained for; none where its folder does not say.
+    """Return the planners, with options, that a model was trained for; none if its folder does not say.
 
     Args:
-        model: Its folder; whatever else names a model says nothing.
+        model: The model's folder; other names of a model give none.
     """
     try:
         named = parse_json(text_of(Path(model) / ABOUT))["planner"]
@@ -26,11 +26,11 @@ def trained_for(model: str | Path) -> tuple[str, ...]:
 
 
 def as_trained(planner: str, trained: Sequence[str]) -> str:
-    """Return a planner that is named without options as a language model was trained for it; any other as it is.
+    """Return a planner with the options that a model was trained for; unchanged if it has its own options.
 
     Args:
-        planner: The planner; empty: the first one that it was trained for, if any.
-        trained: Those that the language model was trained for.
+        planner: The planner; empty takes the first one that the model was trained for, if any.
+        trained: The planners that the model was trained for.
     """
     if not planner:
         return next(iter(trained), "")
@@ -39,18 +39,18 @@ def as_trained(planner: str, trained: Sequence[str]) -> str:
 
 
 def strange(planner: str, trained: Sequence[str]) -> str:
-    """Say that a language model was trained for other planners than one; empty where it was not.
+    """Return a warning if a language model was trained for other planners, otherwise an empty text.
 
     Args:
         planner: The planner, with its options.
-        trained: Those that it was trained for; none: it is for any.
+        trained: The planners that it was trained for; none means any.
     """
     if not trained or _prompts(planner) in map(_prompts, trained):
         return ""
-    return f"{planner}: the language model was trained for {', '.join(trained)}, and may say nothing of use"
+    return f"{planner}: the language model was trained for {', '.join(trained)}, and its decisions may be useless here"
 
 
 def _prompts(planner: str) -> tuple[str, frozenset[str]]:
-    """What a planner's prompts depend on: its name and options, but for what only leaves skills out."""
+    """Return what a planner's prompts depend on: name and options, without options that only leave skills out."""
     name, *options = planner.split(":")
     return name, frozenset(option for option in options if not option.startswith("break_rounds="))

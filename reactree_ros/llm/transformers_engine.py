@@ -1,4 +1,4 @@
-"""A local Hugging Face model, held to what may be said by llguidance."""
+"""A local Hugging Face model, constrained by llguidance."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
-#: Tokens whose attention states are held; of a model of 8 billion weights in 16 bits, about 8 GB.
+#: Tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
 STATE_TOKENS = 65536
 
 
 class TransformersEngine(LocalEngine):
-    """Generates by a Hugging Face model in this process.
+    """Generates with a Hugging Face model in this process.
 
-    Requests that are there together are answered together, one forward pass a token for all of them. The attention
-    states of prompts are kept, so that a prompt that begins like an earlier one costs the rest only.
+    Requests at the same time are answered together, with one forward pass per token. The attention states of prompts
+    are kept, so that a prompt with a known beginning is only read from there on.
 
     Args:
         model: A Hugging Face model or a folder.
-        chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
-        reasoning: How the model thinks before it answers; None: as its chat template has it.
-        state_tokens: Tokens whose attention states are held, of the texts that are generated together and, as many
-            again, of prompts that are kept.
+        chat: Lay prompts out as a chat; None does so if the tokenizer has a chat template.
+        reasoning: How the model thinks before it answers; None leaves it to its chat template.
+        state_tokens: Tokens whose attention states are kept for current texts, and as many again for earlier prompts.
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
     """
 
@@ -87,7 +86,7 @@ class TransformersEngine(LocalEngine):
         return tokenizer
 
     async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
-        """Generate with whatever else there is; cancelling takes the text out before its next token."""
+        """Generate together with the other texts; cancelling removes the text before its next token."""
         batch = self._batch
         if batch is None:
             raise ServerUnavailable(f"{self.name} is not open")
@@ -105,7 +104,7 @@ class TransformersEngine(LocalEngine):
             row.cancelled = True
 
     async def _work(self, batch: Batch) -> None:
-        """Advance the texts until there are none."""
+        """Advance the texts until none is left."""
         while batch.waiting or batch.rows:
             for row in await asyncio.get_running_loop().run_in_executor(self._worker, batch.advance):
                 self._settle(row)
@@ -126,7 +125,7 @@ class TransformersEngine(LocalEngine):
         return told
 
     async def close(self) -> None:
-        """Forget the model; what is being generated fails."""
+        """Drop the model; running generations fail."""
         if self._working is not None:
             self._working.cancel()
         for future in self._waited_for.values():
@@ -138,7 +137,7 @@ class TransformersEngine(LocalEngine):
         self._batch = self._worker = self._working = None
 
     def status(self) -> Mapping[str, str]:
-        """Say which model answers, how prompts are laid out, and whether requests are answered together."""
+        """Describe the model, the layout of prompts, and whether requests are answered together."""
         if self._batch is None:
             return super().status()
         why = self._batch.why_alone
@@ -155,7 +154,7 @@ class TransformersSettings(LocalEngineSettings):
     state_tokens: int = Field(
         default=STATE_TOKENS,
         ge=0,
-        description="tokens whose attention states are held, for requests at once and, as many again, for later ones",
+        description="tokens whose attention states are kept for current requests, and as many again for later ones",
     )
 
 

@@ -22,10 +22,10 @@ from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.settings import Harmless, plain
 
-#: Engine arguments that are set where the user sets none. llguidance compiles a regular expression as it goes, so that
-#: hundreds of skills that change at every step cost no more than a few.
+#: Default engine arguments. llguidance compiles a regular expression on the fly, so that hundreds of skills that
+#: change at every step cost no more than a few.
 _DEFAULTS = {"enable_prefix_caching": True, "structured_outputs_config": {"backend": "guidance"}}
-#: vLLM logs to stdout, which is the user's, and reports usage to its makers.
+#: vLLM logs to stdout, which is the user's, and sends usage statistics to its makers.
 _ENVIRONMENT = {"VLLM_LOGGING_STREAM": "ext://sys.stderr", "VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}
 _FIELDS = {
     ConstraintKind.GRAMMAR: "grammar",
@@ -33,20 +33,20 @@ _FIELDS = {
     ConstraintKind.JSON_SCHEMA: "json",
     ConstraintKind.CHOICE: "choice",
 }
-#: Ways in which a request ends that are failures of the engine.
+#: Finish reasons that mean an engine failure.
 _FAILED = ("abort", "error")
 
 
 class VllmEngine(LocalEngine):
-    """Generates by vLLM's ``AsyncLLM``, whose core runs in a process of its own.
+    """Generates with vLLM's ``AsyncLLM``, whose core runs in its own process.
 
-    A core that died is started again at the next request. A script that uses this keeps its top level behind
-    ``if __name__ == "__main__":``, because vLLM may start processes by importing it.
+    The next request restarts a core that died. A script that uses this must keep its top level behind ``if __name__ ==
+    "__main__":``, because vLLM may start processes by importing it.
 
     Args:
         model: A Hugging Face model or a folder.
-        chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
-        reasoning: How the model thinks before it answers; None: as its chat template has it.
+        chat: Lay prompts out as a chat; None does so if the tokenizer has a chat template.
+        reasoning: How the model thinks before it answers; None leaves it to its chat template.
         options: vLLM's engine arguments, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
     """
 
@@ -68,7 +68,7 @@ class VllmEngine(LocalEngine):
         self.name = f"vllm with {model}"
 
     async def open(self) -> None:
-        """Load the model and start the engine; takes seconds to minutes."""
+        """Load the model and start the engine, which takes seconds to minutes."""
         async with self._opening:
             if self._llm is None:
                 self._llm = await asyncio.to_thread(self._start)
@@ -92,7 +92,7 @@ class VllmEngine(LocalEngine):
                 raise UserError(f"engine option '{option}' is unknown to vllm {vllm.__version__}; near: {close}")
         options = dict(self._options)
         if current_platform.is_cpu():
-            # There, a prompt that is read in pieces ends the engine where its request has a seed (vLLM 0.32).
+            # In this case, a prompt read in chunks ends the engine if its request has a seed (vLLM 0.32).
             options.setdefault("enable_chunked_prefill", False)
         try:
             return AsyncLLM.from_engine_args(AsyncEngineArgs(**options))
@@ -159,7 +159,7 @@ class VllmEngine(LocalEngine):
 
 
 class VllmSettings(LocalEngineSettings):
-    """Settings of vLLM in this process; an empty text or 0 leaves it to the engine."""
+    """Settings of vLLM in this process; an empty text or 0 leaves the choice to the engine."""
 
     dtype: Annotated[str, Harmless(plain)] = Field(
         default="", description="number type of the weights, e.g. bfloat16; empty: the model's"
@@ -168,14 +168,16 @@ class VllmSettings(LocalEngineSettings):
     quantization: Annotated[str, Harmless(plain)] = Field(
         default="", description="how the weights are quantized, e.g. awq; empty: as the model is"
     )
-    max_model_len: int = Field(default=0, ge=0, description="tokens of prompt and reply together; 0: the model's")
+    max_model_len: int = Field(
+        default=0, ge=0, description="most tokens of prompt and reply together; 0: the model's limit"
+    )
     gpu_memory_utilization: float = Field(
-        default=0.0, ge=0, le=1, description="share of the GPU's memory that may be used; 0: vLLM's default"
+        default=0.0, ge=0, le=1, description="share of the GPU's memory to use; 0: vLLM's default"
     )
     kv_cache_dtype: Annotated[str, Harmless(plain)] = Field(
         default="", description="number type of the KV cache, e.g. fp8; empty: the weights'"
     )
-    enable_prefix_caching: bool = Field(default=True, description="keep what was computed for prompts' beginnings")
+    enable_prefix_caching: bool = Field(default=True, description="keep the states of prompts' beginnings")
 
     @property
     def options(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Says what is waited for, before somebody wonders: soon, and then rarely."""
+"""Reports waits: soon after they begin, and then rarely."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 from reactree_ros.llm.port import LanguageModel, Wait
 
-#: After how many seconds a wait is told, and after how many more a log has the next line of any wait.
+#: Seconds until a wait is first reported, and until a log reports any wait again.
 SOON, RARELY = 2.0, 30.0
-_FRAME = 0.25  # seconds between two looks where a line is kept up to date
+_FRAME = 0.25  # seconds between two updates of a status line
 log = logging.getLogger(__name__)
 
 
 class Rarely:
-    """Decides when a log has a line of a wait.
+    """Decides when a log reports a wait.
 
     Args:
         clock: Seconds, never going back.
@@ -29,7 +29,7 @@ class Rarely:
         self._next = float("-inf")
 
     def due(self, waits: Wait | None) -> bool:
-        """Whether a wait is to be told now; it then counts as told."""
+        """Return whether to report a wait now; it then counts as reported."""
         if waits is None or waits.seconds < SOON or self._clock() < self._next:
             return False
         self._next = self._clock() + RARELY
@@ -37,13 +37,13 @@ class Rarely:
 
 
 def words_of(waits: Wait | None) -> str:
-    """Say what is waited for; empty where it is not worth a word yet."""
+    """Describe a wait; empty if it is too short to mention."""
     return str(waits) if waits is not None and waits.seconds >= SOON else ""
 
 
 @contextmanager
 def kept_out_of_the_log(shown: bool = True) -> Iterator[None]:
-    """Keep waits out of the log, if a line that is kept up to date shows them."""
+    """Keep waits out of the log while a status line shows them."""
     before = log.disabled
     log.disabled = shown or before
     try:
@@ -53,12 +53,12 @@ def kept_out_of_the_log(shown: bool = True) -> Iterator[None]:
 
 
 def shown_while(pending: Future[Any], model: LanguageModel, show: Callable[[str], object]) -> None:
-    """Wait until a result is there, and show meanwhile what the language model waits for.
+    """Wait for a result, and show what the language model waits for.
 
     Args:
         pending: The result.
-        model: What makes it, in a time that it bounds.
-        show: Shows words; empty ones are for nothing.
+        model: The language model that makes it, within its own time limit.
+        show: Shows words; empty ones clear them.
     """
     while not wait([pending], _FRAME).done:
         show(words_of(model.waits_for()))

@@ -85,19 +85,15 @@ class SentenceTransformerEmbedder:
         device: Where torch computes, e.g. ``cpu`` or ``cuda:0``.
         name: What the vectors are called in an episodic memory. By default the model's name, or the resolved path of
             its folder: say a name if the folder moves between machines.
-        batch_size: How many texts the model takes at a time.
     """
 
-    def __init__(
-        self, model: str | Path = DEFAULT_MODEL, *, device: str = "cpu", name: str | None = None, batch_size: int = 64
-    ) -> None:
+    def __init__(self, model: str | Path = DEFAULT_MODEL, *, device: str = "cpu", name: str | None = None) -> None:
         folder = Path(model)
         is_folder = folder.is_dir()
         self._model_name = str(folder.resolve()) if is_folder else str(model).removeprefix("sentence-transformers/")
         self._source = self._model_name if is_folder else str(model)
         self._device = device
         self._name = name if name is not None else self._model_name
-        self._batch_size = batch_size
         self._model: Any = None
         self._lock = threading.Lock()
 
@@ -133,7 +129,7 @@ class SentenceTransformerEmbedder:
         with self._lock:  # the fast tokenizers refuse two threads at once
             vectors = self._loaded().encode(
                 list(texts),
-                batch_size=self._batch_size,
+                batch_size=64,
                 convert_to_numpy=True,
                 normalize_embeddings=True,
                 show_progress_bar=False,

@@ -20,12 +20,10 @@ class Imported:
     Attributes:
         runs: The runs that count, each with its experiences in the order of the file.
         runs_left_out: How many runs were left out because they did not reach their goal.
-        experiences_left_out: How many experiences those runs had.
     """
 
     runs: tuple[tuple[Experience, ...], ...]
     runs_left_out: int
-    experiences_left_out: int
 
     @property
     def experiences(self) -> tuple[Experience, ...]:
@@ -61,7 +59,6 @@ def import_experiences(path: str | Path, *, succeeded: Callable[[str], bool] | N
     return Imported(
         runs=tuple(taken),
         runs_left_out=len(runs) - len(taken),
-        experiences_left_out=len(experiences) - sum(map(len, taken)),
     )
 
 

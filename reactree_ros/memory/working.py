@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -21,8 +17,6 @@ class Sighting:
         place: The receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room.
         held: Whether the agent held it.
         robot: Which robot saw it; empty where there is only one.
-        order: Running number of the sighting; sightings and looks into receptacles are counted together, from 0.
-        time: When it was seen, in seconds of the caller's clock.
     """
 
     word: str
@@ -32,8 +26,6 @@ class Sighting:
     place: str | None
     held: bool
     robot: str
-    order: int
-    time: float
 
     def sentence(self, robot: str = "") -> str:
         """Return the recorded wording: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example.
@@ -50,21 +42,8 @@ class Sighting:
         return f"You saw {self.name}{near}{inside}."
 
 
-@dataclass(frozen=True)
-class Look:
-    """The latest look into a receptacle.
-
-    Attributes:
-        order: Running number, counted together with the sightings.
-        time: When, in seconds of the caller's clock.
-    """
-
-    order: int
-    time: float
-
-
 class WorkingMemory:
-    """Where each object was last seen, in which order and when, and which receptacles were looked into.
+    """Where each object was last seen.
 
     The last sighting of an instance counts: room and place are those of the latest one, and its place in a recall
     answer is that of the first one. For one run and one thread.
@@ -72,8 +51,6 @@ class WorkingMemory:
 
     def __init__(self) -> None:
         self._sightings: dict[str, dict[int, Sighting]] = {}  # dicts keep the order of first sighting
-        self._visited: dict[str, Look] = {}
-        self._order = itertools.count()
 
     def see(
         self,
@@ -85,7 +62,6 @@ class WorkingMemory:
         place: str | None,
         held: bool = False,
         robot: str = "",
-        time: float,
     ) -> None:
         """Notes that an object was seen.
 
@@ -97,17 +73,13 @@ class WorkingMemory:
             place: The receptacle, e.g. ``fridge 2``, or None.
             held: Whether the agent holds it.
             robot: Which robot saw it; empty where there is only one.
-            time: When, in seconds of the caller's clock.
 
         Raises:
-            ValueError: an empty word or place, or a time that is not finite.
+            ValueError: An empty word, room or place.
         """
-        _check_text(word=word)
-        if room is not None:
-            _check_text(room=room)
-        if place is not None:
-            _check_text(place=place)
-        _check_time(time)
+        for what, text in (("word", word), ("room", room), ("place", place)):
+            if text is not None and not text.strip():
+                raise ValueError(f"{what} is empty: {text!r}")
         self._sightings.setdefault(word, {})[instance] = Sighting(
             word=word,
             instance=instance,
@@ -116,24 +88,11 @@ class WorkingMemory:
             place=place,
             held=held,
             robot=robot,
-            order=next(self._order),
-            time=time,
         )
 
     def forget(self, word: str, instance: int) -> None:
         """Forgets an object that is not there any more; nothing happens where it was not known."""
         self._sightings.get(word, {}).pop(instance, None)
-
-    def looked_into(self, receptacle: str, *, time: float) -> None:
-        """Notes that a receptacle was looked into, e.g. ``fridge 1``; `time` in seconds of the caller's clock.
-
-        Raises:
-            ValueError: an empty name, or a time that is not finite.
-        """
-        _check_text(receptacle=receptacle)
-        _check_time(time)
-        self._visited.pop(receptacle, None)  # the latest look comes last
-        self._visited[receptacle] = Look(order=next(self._order), time=time)
 
     def recall(self, word: str, robot: str = "") -> str:
         """Answers ``recall location of <word>`` in the recorded wording, instances in the order of first sighting.
@@ -155,25 +114,3 @@ class WorkingMemory:
     def words(self) -> tuple[str, ...]:
         """The classes of which anything was seen, in the order of first sighting."""
         return tuple(self._sightings)
-
-    @property
-    def visited(self) -> Mapping[str, Look]:
-        """Receptacles that were looked into with their latest look, the latest last; a read-only live view."""
-        return MappingProxyType(self._visited)
-
-    def clear(self) -> None:
-        """Forgets everything, as at the start of a run."""
-        self._sightings.clear()
-        self._visited.clear()
-        self._order = itertools.count()
-
-
-def _check_text(**named: str) -> None:
-    for name, value in named.items():
-        if not value.strip():
-            raise ValueError(f"{name} is empty: {value!r}")
-
-
-def _check_time(time: float) -> None:
-    if not math.isfinite(time):
-        raise ValueError(f"time must be a finite number of seconds, not {time}")

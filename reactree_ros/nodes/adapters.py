@@ -29,7 +29,7 @@ from reactree_interfaces.srv import (
 
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply, ServerUnavailable
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -45,7 +45,8 @@ from reactree_ros.nodes.messages import (
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.skill_goals import SkillGoal, SkillGoals
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
+from reactree_ros.world.team import SharedWorld
 
 #: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.
 OVERTAKEN = 1.0
@@ -57,7 +58,7 @@ def _nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-class RosWorld(World):
+class RosWorld(SharedWorld):
     """A world behind a bridge node; its household is known after :meth:`learn`.
 
     Any thread may cancel a skill and call :meth:`at_rest`; everything else belongs to the node's executor.
@@ -384,7 +385,10 @@ class RosLanguageModel(LanguageModel):
 
     def _take_reply(self, msg: Generate.Response) -> Reply:
         if msg.error_code == Generate.Response.NONE:
-            return reply_from_msg(msg)
+            try:
+                return reply_from_msg(msg)
+            except ValueError as error:
+                raise LanguageModelError(f"{self._inference}: said: {error}") from error
         kinds = {Generate.Response.NOT_ACTIVE: _NotActive, Generate.Response.ABORTED: _Lost}
         if msg.error_code in kinds:  # nobody waits for a decision that was aborted from here
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")

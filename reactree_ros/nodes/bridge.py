@@ -25,6 +25,7 @@ from reactree_ros.nodes.skill_server import SkillServer
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.nodes.world_services import WorldServices
 from reactree_ros.world.port import World
+from reactree_ros.world.team import team_of
 
 #: How often a bridge looks after its skill and whether anything may move, in seconds.
 LOOK_PERIOD = 0.1
@@ -131,7 +132,7 @@ class Bridge(ManagedNode):
 
     def _share_out(self, world: World) -> None:
         """Give each other robot to its bridge."""
-        first, *others = world.team().items() or [("", world)]
+        first, *others = team_of(world).items() or [("", world)]
         self.robots = (first[0], *dict(others)) if others else ()
         beside = self.get_namespace().rstrip("/").removesuffix(f"/{first[0]}")
         for name, robot in others:

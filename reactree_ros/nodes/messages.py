@@ -280,7 +280,11 @@ def _positive(name: str, number: float) -> float:
 
 
 def reply_from_msg(msg: Generate.Response) -> Reply:
-    """Return the reply that a service response stands for."""
+    """Return the reply that a service response stands for.
+
+    Raises:
+        ValueError: One of its decisions is none.
+    """
     return Reply(
         text=msg.text,
         said=tuple(_said_from_msg(said) for said in msg.said),
@@ -325,8 +329,11 @@ def _said_to_msg(said: Said) -> SpokenDecision:
 
 
 def _said_from_msg(msg: SpokenDecision) -> Said:
-    kind = kinds()[msg.kind]
-    values = {one.name: list(one.values) if one.name in kind.many else one.values[0] for one in msg.arguments}
+    if (kind := kinds().get(msg.kind)) is None:
+        raise ValueError(f"kind is '{msg.kind[:60]}'; it must be one of {', '.join(kinds())}")
+    values = {one.name: list(one.values) if one.name in kind.many else "".join(one.values) for one in msg.arguments}
+    if missing := [name for name in kind.recorded_fields() if name not in values]:
+        raise ValueError(f"arguments of {kind.name} lack '{missing[0]}'")
     return Said(msg.text, kind.from_dict(values))
 
 

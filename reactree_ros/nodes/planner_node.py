@@ -8,6 +8,8 @@ from typing import Any
 from rclpy.node import Node
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import memory
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
@@ -22,7 +24,6 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.task import SHUTDOWN
 from reactree_ros.nodes.task_control import TaskControl
 from reactree_ros.nodes.task_diagnostics import report_of
-from reactree_ros.nodes.task_memory import TaskMemory
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.task_runner import LAST_SCORE, TaskRunner
 from reactree_ros.nodes.task_server import TaskServer
@@ -80,8 +81,12 @@ class PlannerNode(Node):
         declare(self, TaskSettings, read_only=False)
         settings = settings_of(self, PlannerNodeSettings)
         settings_of(self, TaskSettings)  # an unknown planner is reported at the start
-        self._memory = TaskMemory(settings.memory)
-        self._made.callback(self._memory.close)
+        store: EpisodicMemory | None = None
+        if settings.memory:
+            named = memory(settings.memory)
+            named.prepare()  # loading the embedder now, not in the first task
+            store = named.open()
+            self._made.callback(store.close)
         self.heartbeat = Heartbeat(self)
         self._lives = Lives(self, namespaces=settings.names)
         bridges = [f"{robot}/{settings.bridge}" for robot in settings.names] or [settings.bridge]
@@ -107,7 +112,8 @@ class PlannerNode(Node):
             world=self._world,
             model=RosLanguageModel(self, settings.inference, self._calls),
             person=self._person,
-            memory=self._memory,
+            memory=store,
+            memory_name=settings.memory,
             control=self._control,
             reporter=self._reporter,
             wake=self._wake.trigger,

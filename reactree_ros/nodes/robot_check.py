@@ -16,7 +16,6 @@ from rclpy.action import ActionClient, get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.errors import UserError
 from reactree_ros.household.rules import Skill
 from reactree_ros.nodes import steady
@@ -28,6 +27,7 @@ from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_topics import Battery, DetectionReader, frame_of
 from reactree_ros.nodes.robot_world import MappedSkill, values_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap

@@ -44,7 +44,8 @@ from reactree_ros.robot.config import RobotConfig, SkillEntry, Verb, error_code
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import MapThing, SemanticMap
-from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.team import SharedWorld
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05
@@ -149,7 +150,7 @@ class _Next:
     until: float
 
 
-class RobotWorld(World):
+class RobotWorld(SharedWorld):
     """A robot with its own action servers and services; its skills are those that the configuration names.
 
     A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.

@@ -14,7 +14,8 @@ from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.world.multi_robot import with_teammates
-from reactree_ros.world.port import Household, Score, World
+from reactree_ros.world.port import Household, Score
+from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import WorldWrapper
 
 
@@ -47,7 +48,7 @@ class RosTeam(WorldWrapper):
         for robot in self.robots.values():
             robot.follow(changed)
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         """Return the robots; if each is a world of its own, they learn of one another here."""
         return self.robots if self.inner.robots else with_teammates(self.robots)
 

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.llm.engine_settings import AnsweringLimits
 from reactree_ros.llm.spec import MODELS
+from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.tree.options import RunOptions
@@ -86,7 +87,9 @@ class PlannerNodeSettings(Settings):
     tick_rate: float = Field(
         default=10.0, ge=0.1, le=1000.0, description="ticks a second; the end of a skill or reply ticks the tree, too"
     )
-    memory: str = Field(default="", description="episodic memory, a file; empty: none")
+    memory: str = Field(
+        default="", description="episodic memory: a file, or STORE:SETTING=VALUE for another store; empty: none"
+    )
     on_busy: Literal["reject", "queue", "preempt"] = Field(
         default="reject", description="what happens to a goal while a task runs"
     )
@@ -99,6 +102,13 @@ class PlannerNodeSettings(Settings):
     def names(self) -> tuple[str, ...]:
         """The names of several robots; none if there is one."""
         return tuple(filter(None, (name.strip() for name in self.robots.split(","))))
+
+    @field_validator("memory")
+    @classmethod
+    def _there_is_such_a_store(cls, name: str) -> str:
+        if name:
+            memory(name)
+        return name
 
     @field_validator("robots")
     @classmethod

@@ -19,6 +19,7 @@ from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import strange
+from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import Introduction, RosLanguageModel, RosWorld
 from reactree_ros.nodes.parameters import settings_of
@@ -37,7 +38,6 @@ from reactree_ros.nodes.task import (
     spec_of_goal,
 )
 from reactree_ros.nodes.task_control import TaskControl
-from reactree_ros.nodes.task_memory import TaskMemory
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.record.reader import Record
@@ -65,13 +65,15 @@ class TaskRunner:
         world: RosWorld | RosTeam,
         model: RosLanguageModel,
         person: RosPerson,
-        memory: TaskMemory,
+        memory: EpisodicMemory | None,
+        memory_name: str,
         control: TaskControl,
         reporter: Reporter,
         wake: Callable[[], None],
     ) -> None:
         self._node, self._queue, self._world, self._model, self._person = node, queue, world, model, person
-        self._memory, self._control, self._reporter, self._wake = memory, control, reporter, wake
+        self.memory, self._memory_name = memory, memory_name
+        self._control, self._reporter, self._wake = control, reporter, wake
         self._record = RecordTopic(node)
         self._waker = Waker(node)
 
@@ -119,7 +121,7 @@ class TaskRunner:
             model: The language model.
         """
         until = 0 if record is None else self._end_of(record)
-        about, memory = self._world.about, self._memory.name
+        about, memory = self._world.about, self._memory_name
         if record is None:
             goal = task.goal_handle.request
             spec = spec_of_goal(goal, settings, task=reset, model=model, world=about, memory=memory)
@@ -133,7 +135,7 @@ class TaskRunner:
             "world": self._world,
             "model": task.steering,
             "person": self._person,
-            "memory": self._memory.store,
+            "memory": self.memory,
             "listener": self._reporter,
             "tree": self._reporter.tree,
             "growth": self._reporter.growth,
@@ -145,7 +147,7 @@ class TaskRunner:
             task.way = WayBack(record, until, spec, later=True, **given)
             task.episode = task.way.episode
         else:
-            task.episode = assemble(spec, examples=self._memory.examples(spec.options), **given)
+            task.episode = assemble(spec, **given)
         self._reporter.begin(task, task.episode)
         task.episode.context.wake = self._wake
         if task.way is None:

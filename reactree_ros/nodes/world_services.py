@@ -18,6 +18,7 @@ from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.world.port import Observation, World
+from reactree_ros.world.team import SharedWorld
 
 if TYPE_CHECKING:
     from reactree_ros.nodes.bridge import Bridge
@@ -115,7 +116,8 @@ class WorldServices:
     async def _describe(self, request: DescribeHousehold.Request, response: DescribeHousehold.Response) -> None:
         world = self._world()
         household_to_msg(world.household, world.recallable, response)
-        response.places, response.robots = list(world.places), list(self._tasks.robots)
+        response.places = list(world.places) if isinstance(world, SharedWorld) else []
+        response.robots = list(self._tasks.robots)
         response.world = as_json(self._tasks.about())
 
 

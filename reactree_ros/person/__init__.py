@@ -1,1 +1,1 @@
-"""A person who is asked, and who says something in the middle of a run."""
+"""The person: answers questions, and speaks up during a run."""

@@ -1,4 +1,4 @@
-"""A person's yes to one skill: what a skill policy that says ``confirm`` asks for."""
+"""A person's yes to one skill, if the skill policy says ``confirm``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, ap
 
 
 def confirmed_by(person: Person, seconds: float) -> Callable[[str, str], Pending[str]]:
-    """Return what asks a person about a skill, as :class:`~reactree_ros.world.wrappers.PolicyGuard` asks it.
+    """Return a function that asks a person about a skill, for :class:`~reactree_ros.world.wrappers.PolicyGuard`.
 
-    Each skill is a question of its own, and only ``y`` or ``yes`` as the answer to that question is a yes.
+    Each skill is its own question, and only the answer ``y`` or ``yes`` to it is a yes.
 
     Args:
-        person: Who is asked.
-        seconds: How long the answer is waited for; without one it is a no.
+        person: The person.
+        seconds: How long to wait for the answer; no answer counts as no.
     """
 
     def confirm(skill: str, reason: str) -> Pending[str]:
@@ -30,5 +30,5 @@ def confirmed_by(person: Person, seconds: float) -> Callable[[str, str], Pending
 
 
 def _refusal(skill: str, said: Answer) -> str:
-    """Return why a skill is refused; empty: it is not."""
+    """Return why a skill is refused; empty if it is not."""
     return "" if approves(said.text) else f"the person does not want '{skill}', and says {quoted(said.text)}"

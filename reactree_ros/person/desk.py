@@ -1,4 +1,4 @@
-"""The desk: where questions lie until a person answers them, by whatever way the answer comes."""
+"""The desk: keeps questions until a person answers them, from the terminal or the page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is
 
 @dataclass(frozen=True)
 class Open:
-    """A question that is not answered.
+    """An open question.
 
     Attributes:
-        number: Tells it from all others of the desk, from 1; an answer names it, so that none goes to another question.
+        number: Number of the question at this desk, from 1. An answer names it, so that it reaches no other question.
         question: The question.
-        until: When whoever asks gives up, by ``time.monotonic``.
-        answer: What the person says.
-        ends: The same time by the clock on the wall, in seconds since the epoch.
+        until: When the asker gives up, by ``time.monotonic``.
+        answer: The person's answer.
+        ends: The same time by the wall clock, in seconds since the epoch.
     """
 
     number: int
@@ -33,13 +33,13 @@ class Open:
 
 
 class Desk(Person):
-    """Keeps questions until they are answered or given up; all of it may be called from any thread.
+    """Keeps questions until they are answered or given up. Thread-safe.
 
     Args:
         clock: Seconds, never going back.
 
     Attributes:
-        staffed: Whether anybody can see what lies here; where nobody can, a question fails at once.
+        staffed: Whether anybody can see the questions; if not, a question fails at once.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,7 +51,7 @@ class Desk(Person):
         self._hear: Callable[[str], None] | None = None
 
     def follow(self, hear: Callable[[str], None] | None) -> None:
-        """Say to whom a person's words go that answer no question: a run's; None: there is no run."""
+        """Set the run that hears words which answer no question; None if there is no run."""
         self._hear = hear
 
     def ask(self, question: Question) -> Pending[Answer]:
@@ -67,7 +67,7 @@ class Desk(Person):
 
     @property
     def next(self) -> Open | None:
-        """The question that a person is to answer now; those whose time is over are given up."""
+        """The question to answer now; expired questions are given up."""
         for one in self.open:
             if self._clock() <= one.until:
                 return one
@@ -76,46 +76,46 @@ class Desk(Person):
 
     @property
     def open(self) -> tuple[Open, ...]:
-        """The questions that are not answered, in the order in which they came."""
+        """The open questions, in order of arrival."""
         with self._lock:
             return tuple(self._open.values())
 
     def answer(self, number: int, words: str, by: str = "") -> None:
-        """Answer a question; ``stop`` and the like are no answer, but end the run.
+        """Answer a question; ``stop`` and its like end the run instead.
 
         Args:
-            number: Of the question.
-            words: What the person says.
-            by: By what way.
+            number: The question's number.
+            words: The person's words.
+            by: Where they come from.
 
         Raises:
-            UserError: The question is not open any more, or nothing is said.
+            UserError: The question is not open any more, or there are no words.
         """
         one = self._open.get(number)
         if is_stop(words):
-            if one is not None and one.question.skill:  # whoever asks may be of no run
+            if one is not None and one.question.skill:  # the asker may belong to no run
                 one.answer.succeed(Answer(words, by))
             self.say(words)
             return
         if one is None or self._clock() > one.until:
             raise UserError(f"question {number} is not open any more: it was answered, or its time is over")
         if not words.strip():
-            raise UserError(f"nothing is said to question {number}; say what the answer is")
+            raise UserError(f"the answer to question {number} is empty; type an answer")
         if not one.answer.succeed(Answer(words, by)):
-            raise UserError(f"question {number} was answered by somebody else meanwhile")
+            raise UserError(f"somebody else has just answered question {number}")
 
     def say(self, words: str) -> None:
-        """Say something that answers no question to the run that goes on.
+        """Pass on words that answer no question to the current run.
 
         Raises:
-            UserError: There is none, or it cannot take words in.
+            UserError: There is no run, or it cannot take words.
         """
         if self._hear is None:
-            raise UserError("no run goes on that could take in what you say")
+            raise UserError("no run is going on that could hear you")
         self._hear(words)
 
     def leave(self, why: str = "the person has left") -> None:
-        """Let nobody be asked any more; what is open fails."""
+        """Accept no more questions; open ones fail."""
         self.staffed = False
         for one in self.open:
             one.answer.fail(NobodyAnswers(why))

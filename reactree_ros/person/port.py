@@ -1,4 +1,4 @@
-"""The port to a person: questions go out, answers come back, or none does."""
+"""The port to a person: questions go out, and answers may come back."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from dataclasses import dataclass
 
 from reactree_ros.background.pending import Pending
 
-#: The longest that a model is told of what a person says, in characters.
+#: Most characters of a person's words that a model sees.
 LONGEST = 500
-#: What could end a line, a quotation or a turn, or begin somebody else's.
+#: Characters that could end a line, a quotation or a turn, or begin another speaker's turn.
 _TAMED = str.maketrans('"“”<>[]{}', "'''()()()")
 _STOP = {"stop", "halt", "abort", "cancel"}
-#: What may stand before it.
+#: Words that may stand before it.
 _BEFORE = {"please", "no", "hey", "robot", "wait", "ok", "okay", "oh", "just", "now", "and", "you", "must"}
 
 
 class NobodyAnswers(Exception):
-    """There is nobody who would answer; the message says why."""
+    """Nobody answers; the message says why."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Something that a person is asked.
+    """A question to a person.
 
     Attributes:
         text: The question, in one line.
-        seconds: How long whoever asks waits for the answer.
-        id: Tells it from the other questions of the run.
-        goal: What it is asked for: the subgoal of the goal node, or the reason why a skill needs a person's yes.
-        skill: The skill that is to be confirmed, in words; empty where the language model asks.
-        asker: Who asks, where there are several who could; empty: the run.
+        seconds: How long the asker waits for the answer.
+        id: Unique within the run.
+        goal: Why it is asked: the goal node's subgoal, or the policy's reason for a skill.
+        skill: The skill to confirm, in words; empty if the language model asks.
+        asker: Who asks, if there are several robots; empty for the run.
     """
 
     text: str
@@ -45,11 +45,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a person said.
+    """A person's answer.
 
     Attributes:
-        text: As it was said.
-        by: By what way it came, such as ``terminal``; empty where that is not known.
+        text: The words.
+        by: Where they come from, e.g. ``terminal``; empty if unknown.
     """
 
     text: str
@@ -61,28 +61,28 @@ class Person(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, question: Question) -> Pending[Answer]:
-        """Put a question; returns at once. Whoever asks cancels it when it does not wait any more.
+        """Ask a question; returns at once. The asker cancels it when it stops waiting.
 
-        It fails with :class:`NobodyAnswers` where that is known before its time is over.
+        It fails early with :class:`NobodyAnswers` if no answer can come.
         """
 
 
 def quoted(words: str) -> str:
-    """Return a person's words as a model is told them: one line, in quotation marks that they cannot leave.
+    """Return a person's words for a model: one line, in quotation marks that they cannot leave.
 
-    Nothing of them can end the line or the quotation, begin a turn of a chat layout, or stand for a decision.
+    The words cannot end the line or the quotation, begin a turn of a chat layout, or pass for a decision.
     """
     line = " ".join("".join(" " if _is_control(one) else one for one in words).translate(_TAMED).split())
     return f'"{line}"' if len(line) <= LONGEST else f'"{line[:LONGEST]} …"'
 
 
 def approves(words: str) -> bool:
-    """Whether words are a yes to a skill: ``y`` or ``yes`` and nothing else."""
+    """Return whether words are a yes to a skill: exactly ``y`` or ``yes``."""
     return words.strip().casefold().rstrip(".!") in ("y", "yes")
 
 
 def is_stop(words: str) -> bool:
-    """Whether words end a run: a part of them begins with ``stop`` or the like; to stop too often does no harm."""
+    """Return whether words end a run: one part begins with ``stop`` or its like. Stopping too often does no harm."""
     for part in re.split(r"[.,;:!?\n—–-]+", unicodedata.normalize("NFKC", words).casefold()):
         said = part.split()
         while said and said[0] in _BEFORE:

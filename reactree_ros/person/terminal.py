@@ -1,4 +1,4 @@
-"""The way to a person by a terminal: questions are printed, and what is typed answers them or goes to the run."""
+"""The terminal as a way to a person: prints questions; typed lines answer them or go to the run."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from reactree_ros.errors import UserError
 from reactree_ros.person.desk import Desk, Open
 from reactree_ros.person.port import approves
 
-#: How often is looked for questions, in seconds.
+#: Time between two checks for questions, in seconds.
 PERIOD = 0.1
-#: By what way answers come.
+#: The origin of answers.
 BY = "terminal"
-#: Longest line that is kept while it is typed, in bytes.
+#: Longest unfinished line that is kept, in bytes.
 LONGEST_LINE = 1 << 16
-#: A yes that comes sooner after a skill was printed is not taken: it was meant for what was printed before. Seconds.
+#: A yes so soon after a skill was printed is ignored: it was meant for an earlier line. Seconds.
 REACTION = 0.5
 
 
 @contextmanager
 def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None]) -> Iterator[None]:
-    """Let the person at a terminal answer a desk's questions, in a thread, as long as this context lasts.
+    """Let a person answer a desk's questions at a terminal, in a thread, until this context ends.
 
-    What was typed before a question was printed answers nothing: it is told to the run, as anything else that is typed
-    while no question is open.
+    A line typed before a question was printed does not answer it. It goes to the run, like any line typed while no
+    question is open.
 
     Args:
-        desk: Has the questions.
-        terminal: File descriptor of what the person types.
+        desk: The desk with the questions.
+        terminal: File descriptor that the person types into.
         say: Prints a line.
     """
     ended, end = os.pipe()
@@ -42,7 +42,7 @@ def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None]) -> It
     try:
         yield
     finally:
-        os.close(end)  # which the thread sees
+        os.close(end)  # ends the thread
         thread.join(timeout=5.0)
         os.close(ended)
 
@@ -55,7 +55,7 @@ class _Typist:
         self._shown_at = 0.0
 
     def run(self, ended: int) -> None:
-        """Look at terminal and desk until the other end of a pipe is closed."""
+        """Watch terminal and desk until the other end of a pipe is closed."""
         typing = True
         while True:
             ready = select.select([ended, *([self._terminal] if typing else [])], [], [], PERIOD)[0]
@@ -66,14 +66,14 @@ class _Typist:
             self._show()
 
     def _is_ours(self) -> bool:
-        """Whether what is typed is for this process; one in the background would be stopped by reading it."""
+        """Return whether this process may read the terminal; reading would stop a process in the background."""
         try:
             return os.tcgetpgrp(self._terminal) == os.getpgrp()
-        except OSError:  # a pipe, or a file
+        except OSError:  # a pipe or a file
             return True
 
     def _read(self) -> bool:
-        """Take what was typed; returns False where nobody types any more."""
+        """Read typed lines; returns False after the last one."""
         try:
             typed = os.read(self._terminal, 4096)
         except OSError:
@@ -93,9 +93,9 @@ class _Typist:
         try:
             if shown is None:
                 self._desk.say(words)
-                self._say("(the run is told)")
+                self._say("(passed on to the run)")
             elif shown.question.skill and approves(words) and time.monotonic() - self._shown_at < REACTION:
-                self._say("(that came too soon to be meant for this question; say it again)")
+                self._say("(that came too soon to be an answer to this question; type it again)")
             else:
                 self._desk.answer(shown.number, words, BY)
         except UserError as error:
@@ -104,7 +104,7 @@ class _Typist:
             self._shown = None
 
     def _show(self) -> None:
-        """Print the question that is to be answered now, once."""
+        """Print the question to answer now, once."""
         one = self._desk.next
         if self._shown is not None and self._shown.answer.done():
             self._say("(that question is not open any more)")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from reactree_ros.agent.control_flow import PAPER, flow_named
+from reactree_ros.agent.control_flow import CONTROL_FLOWS, PAPER, flow_named
 from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
+from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec, joined, known_in
+from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
 #: What an expansion may use, by the names of the paper's ablation (section 5.4).
-CONTROL_FLOWS = {
+_OF_THE_PAPER = {
     "all": PAPER,
     "seq+fb": ("sequence", "fallback"),
     "seq": ("sequence",),
@@ -26,7 +27,7 @@ class ReactreeSettings(AgentNodeSettings):
     control_flow: Literal["all", "seq+fb", "seq"] = Field(
         default="all", description="what an expansion may use (section 5.4)"
     )
-    more_flows: str = Field(
+    more_control_flows: Annotated[str, Harmless(plain), known_in(CONTROL_FLOWS)] = Field(
         default="", description="further control flows of an expansion, by name, joined by +, e.g. of a plug-in"
     )
     summarise_after: int = Field(
@@ -38,28 +39,16 @@ class ReactreeSettings(AgentNodeSettings):
         default=0, ge=0, description="after how many failed expansions a node decides again, told what failed and why"
     )
 
-    @property
-    def further(self) -> list[str]:
-        """The names in ``more_flows``."""
-        return list(filter(None, self.more_flows.split("+")))
-
-    @field_validator("more_flows")
-    @classmethod
-    def _check(cls, names: str) -> str:
-        for name in filter(None, names.split("+")):
-            flow_named(name)
-        return names
-
 
 def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
     """Build the tree for an instruction: one agent node; the rest grows."""
     household = context.household
-    flows = [flow for flow in CONTROL_FLOWS[settings.control_flow] if flow in household.control_flows]
+    flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
     few = "" if flows == list(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
     names = [f"reactree_wm{few}"] if context.working_memory is not None else []
     examples = fixed_example(household, *names, f"reactree{few}")  # without recalls it is an example, too
     abilities = Abilities(
-        tuple(map(flow_named, dict.fromkeys([*flows, *settings.further]))),
+        tuple(map(flow_named, dict.fromkeys([*flows, *joined(settings.more_control_flows)]))),
         settings.summarise_after,
         examples,
         settings.break_rounds,

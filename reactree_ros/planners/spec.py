@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from reactree_ros.agent.kinds import DECISIONS
 from reactree_ros.errors import UserError
@@ -18,6 +18,25 @@ from reactree_ros.tree.goal_node import GoalNode
 
 #: How a name ends where the planner remembers where things were seen.
 WM = "_wm"
+
+
+def joined(names: str) -> tuple[str, ...]:
+    """Return the names that are joined by +."""
+    return tuple(filter(None, names.split("+")))
+
+
+def known_in(registry: Registry[Any]) -> AfterValidator:
+    """Look whether a registry knows each of the names that are joined by +."""
+
+    def check(names: str) -> str:
+        for name in joined(names):
+            try:
+                registry.get(name)
+            except UserError as error:
+                raise ValueError(str(error)) from error
+        return names
+
+    return AfterValidator(check)
 
 
 class PlannerSettings(Settings):
@@ -37,7 +56,7 @@ class AgentNodeSettings(PlannerSettings):
     questions: int = Field(
         default=0, ge=0, description="questions that a person may be asked in a run, by `Ask:`; 0: nobody is asked"
     )
-    more_decisions: Annotated[str, Harmless(plain)] = Field(
+    more_decisions: Annotated[str, Harmless(plain), known_in(DECISIONS)] = Field(
         default="", description="further kinds of decision that nodes may take, by name, joined by +, e.g. of a plug-in"
     )
     search_memory: bool = Field(
@@ -48,17 +67,7 @@ class AgentNodeSettings(PlannerSettings):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The names in ``more_decisions``."""
-        return tuple(filter(None, self.more_decisions.split("+")))
-
-    @field_validator("more_decisions")
-    @classmethod
-    def _known(cls, names: str) -> str:
-        for name in filter(None, names.split("+")):
-            try:
-                DECISIONS.get(name)
-            except UserError as error:
-                raise ValueError(str(error)) from error
-        return names
+        return joined(self.more_decisions)
 
 
 @dataclass(frozen=True, kw_only=True)

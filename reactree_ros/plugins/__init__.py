@@ -1,12 +1,13 @@
-"""What can be named: planners, worlds, language models and whatever else a registry is made for.
+"""Registries: planners, worlds, language models and other things with names.
 
-Each thing is one file with a spec in it and one entry point that names the spec. This package's own things enter by the
-same door as those of another distribution, in the group of their registry::
+Each thing is one file with a spec, and one entry point that names the spec. This package's own things enter in the same
+way as those of another distribution, in the group of their registry::
 
     [project.entry-points."reactree_ros.worlds"]
     garden = "my_package.garden:SPEC"
 
-A spec's settings are one pydantic model; command line, ROS parameters, launch arguments and tables are made from it.
+A spec's settings are one pydantic model, the source of command-line options, ROS parameters, launch arguments and
+tables.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ DISTRIBUTION = "reactree_ros"
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What can be named, and how it is made.
+    """A thing with a name, and how to make it.
 
     Attributes:
-        name: How it is named.
-        summary: What it is, in one line.
+        name: Its name.
+        summary: Its description, in one line.
         settings: Its own settings.
-        extra: What to install for it, e.g. ``reactree_ros[openai]``; empty: nothing.
-        needs: The modules that must be importable for it, e.g. ``openai``.
+        extra: The extra to install for it, e.g. ``reactree_ros[openai]``; empty for none.
+        needs: The modules that it imports, e.g. ``openai``.
     """
 
     name: str
@@ -47,10 +48,10 @@ class Spec:
     needs: tuple[str, ...] = ()
 
     def check_installed(self) -> None:
-        """Look whether what it needs is installed.
+        """Check that its requirements are installed.
 
         Raises:
-            UserError: It is not; the message says what to install.
+            UserError: One is missing; the message says what to install.
         """
         check_modules(self.name, self.extra, self.needs)
 
@@ -59,14 +60,14 @@ S = TypeVar("S")
 
 
 class Registry(Generic[S]):
-    """Things of one kind by name. This package's outrank those of other distributions.
+    """Things of one kind, by name. This package's take precedence over those of other distributions.
 
     Args:
-        kind: What they are, in one or two words, for errors.
+        kind: The kind in one or two words, for errors.
         group: The entry points' group.
-        base: What each of them is an instance of, or a subclass of.
-        first: Names of this package's that come first, in this order; the first of them is the default.
-        check: Looks at one when it is registered; raises :class:`UserError` if it must not be.
+        base: The class of its things, or what they subclass.
+        first: This package's names that come first, in this order; the first one is the default.
+        check: Checks a thing when it is registered; raises :class:`UserError` if it is refused.
     """
 
     def __init__(
@@ -92,38 +93,38 @@ class Registry(Generic[S]):
 
     @property
     def default(self) -> str:
-        """The name that is taken if none is given."""
+        """The default name."""
         return self.first[0]
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The names of this package's: those that come first, then the others by name."""
+        """This package's names: those of ``first``, then the others by name."""
         return tuple(dict.fromkeys((*(name for name in self.first if name in self._own), *sorted(self._own))))
 
     @property
     def packages(self) -> frozenset[str]:
-        """The modules of all of them, with the packages that they are in; nothing is imported to tell."""
+        """The modules of all things, with their packages; this imports nothing."""
         points = (*self._own.values(), *self._plugins.points.values())
         parts = [point.value.partition(":")[0].strip().split(".") for point in points]
         return frozenset(".".join(one[:end]) for one in parts for end in range(1, len(one) + 1))
 
     @property
     def brought(self) -> Mapping[str, str]:
-        """The names of the plug-ins', each with the distribution that brings it."""
+        """The names of plug-ins, each with its distribution."""
         return {name: _origin(point) for name, point in self._plugins.points.items()}
 
     def __iter__(self) -> Iterator[S]:
-        """Every one that can be loaded; :meth:`problems` tells of the others."""
+        """Yield every thing that can be loaded; :meth:`problems` reports the others."""
         return (one for _, one in self.items())
 
     def items(self) -> Iterator[tuple[str, S]]:
-        """Yield the name and the thing of every one that can be loaded."""
+        """Yield name and thing for each that can be loaded."""
         for name in self.names:
             with contextlib.suppress(UserError):
                 yield name, self.get(name)
 
     def problems(self) -> list[str]:
-        """Load every plug-in; return what is wrong with plug-ins, a line each: hidden by others, or not to be used."""
+        """Load every plug-in; return the problems, one line each: hidden by another, or unusable."""
         found = list(self._plugins.problems)
         for name in self._plugins.points:
             try:
@@ -133,10 +134,10 @@ class Registry(Generic[S]):
         return found
 
     def get(self, name: str) -> S:
-        """Return what has a name.
+        """Return the thing with a name.
 
         Raises:
-            UserError: There is none of that name, or the package that has it cannot be used.
+            UserError: There is no such name, or its package cannot be used.
         """
         if name not in self._loaded:
             one = self._load(name)
@@ -151,7 +152,7 @@ class Registry(Generic[S]):
         if point is None:
             raise UserError(f"{self.kind} '{name}' is unknown; {did_you_mean(name, self.names)}")
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # what a command prints is for programs, too
+            with contextlib.redirect_stdout(sys.stderr):  # plug-ins must not print into a command's output
                 spec = point.load()
         except KeyboardInterrupt:
             raise
@@ -178,7 +179,7 @@ class Registry(Generic[S]):
 
 @dataclass
 class _Brought:
-    """The plug-ins of a group that have a name of their own, and what is wrong with others."""
+    """The plug-ins of a group with unique names, and the problems of others."""
 
     points: dict[str, metadata.EntryPoint] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -203,7 +204,7 @@ def _find(kind: str, group: str, own: Mapping[str, metadata.EntryPoint]) -> _Bro
 
 @cache
 def _own_points() -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
-    """Return this distribution's entry points by group and name; the others need not be looked through for them."""
+    """Return this distribution's entry points by group and name, without searching the others."""
     found: dict[str, dict[str, metadata.EntryPoint]] = {}
     with contextlib.suppress(metadata.PackageNotFoundError):
         for point in metadata.distribution(DISTRIBUTION).entry_points:
@@ -213,7 +214,7 @@ def _own_points() -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
 
 @cache
 def _all_points() -> Any:
-    """Return everybody's entry points: one look through what is installed serves every registry."""
+    """Return all entry points: one search through the installation serves every registry."""
     return metadata.entry_points()
 
 
@@ -221,13 +222,13 @@ def _load_own(point: metadata.EntryPoint) -> Any:
     try:
         return point.load()
     except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] != DISTRIBUTION:  # something else lacks
+        if str(error.name).partition(".")[0] != DISTRIBUTION:  # another package is missing
             raise
         raise UserError(f"{DISTRIBUTION} has no {error.name} any more: {_install_again()}") from error
 
 
 def _install_again() -> str:
-    """Return the line that makes a checkout's entry points known; of what is installed, what to do instead."""
+    """Return the line that registers a checkout's entry points, or what to do for an installation."""
     root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").is_file():
         return f"install {DISTRIBUTION} again"
@@ -235,20 +236,20 @@ def _install_again() -> str:
 
 
 def _said(error: BaseException) -> str:
-    """Return what an error says, in one line; a SystemExit says a number, so it is named."""
+    """Return an error's message in one line; a SystemExit only has a number, so its name is added."""
     said = " ".join(str(error).split())
     return said if said and isinstance(error, Exception) else f"{type(error).__name__} {said}".rstrip()
 
 
 def _origin(point: metadata.EntryPoint) -> str:
-    """Return who brings a plug-in: its distribution, or where it is."""
+    """Return the origin of a plug-in: its distribution, or its location."""
     try:
         return str(point.dist.name) if point.dist else point.value
     except Exception:  # a distribution without a name
         return point.value
 
 
-#: Every registry, as `reactree list` calls it.
+#: Every registry, under its name in `reactree list`.
 REGISTRIES: Registry[Registry[Any]] = Registry(
     "registry", "reactree_ros.registries", Registry, first=("planners", "worlds", "models", "suites")
 )

@@ -1,7 +1,7 @@
-"""What this package needs of others: whether this process sees it, and the line that installs what it does not see.
+"""Checks for required packages in this process, and the lines that install missing ones.
 
-The package is on no index, so a line names what an extra consists of, and the environment whose packages this process
-sees: the one that it runs in, or one on ``PYTHONPATH``, as a sourced ROS workspace puts it there.
+The package is on no index, so a line lists the contents of an extra. It uses the environment whose packages this
+process sees: its own, or one on ``PYTHONPATH``, where a sourced ROS workspace puts it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reactree_ros.errors import UserError
 
-#: The environment of a ROS workspace, in the workspace's folder; `resource/virtual_environment.dsv` looks for it there.
+#: Folder of a ROS workspace's environment, within the workspace; `resource/virtual_environment.dsv` looks there.
 WORKSPACE_ENVIRONMENT = ".venv-ros"
 
 
@@ -25,17 +25,17 @@ def install_line(extra: str) -> str:
     """Return the line that installs an extra for this process.
 
     Args:
-        extra: Of a distribution, e.g. ``reactree_ros[openai]``, or a distribution.
+        extra: A distribution's extra, e.g. ``reactree_ros[openai]``, or a distribution.
     """
     return install_requirements(*_requirements(extra))
 
 
 def check_modules(what: str, extra: str, modules: Sequence[str]) -> None:
-    """Look whether modules can be imported.
+    """Check that modules can be imported.
 
     Args:
-        what: What needs them.
-        extra: What to install for it.
+        what: The feature that needs them.
+        extra: The extra that installs them.
         modules: The modules.
 
     Raises:
@@ -55,17 +55,18 @@ def install_requirements(*requirements: str) -> str:
     python = shlex.quote(sys.executable)
     if not _externally_managed():
         return f"{python} {pip}"
-    return (  # nothing is on PYTHONPATH but what ROS put there
+    return (  # only ROS's own entries are on PYTHONPATH
         f"{python} -m venv --system-site-packages {WORKSPACE_ENVIRONMENT} && "
-        f"{WORKSPACE_ENVIRONMENT}/bin/python {pip} in the folder of the ROS workspace; then build and source it anew"
+        f"{WORKSPACE_ENVIRONMENT}/bin/python {pip} in the folder of the ROS workspace; then build and source it again"
     )
 
 
 def check_own_requirements() -> None:
-    """Look whether this process sees what the package cannot do without, and none of it too old.
+    """Check that this process sees the package's requirements, in new enough versions.
 
     Raises:
-        ImportError: It does not; the message names what, which version there is, and the line that installs it.
+        ImportError: It does not; the message names the requirement, the installed version, and the line that installs
+            it.
     """
     if lacked := lacking("reactree_ros"):
         said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
@@ -73,7 +74,7 @@ def check_own_requirements() -> None:
 
 
 def extras() -> list[str]:
-    """Return the names of this package's extras; none where it is not installed."""
+    """Return the names of this package's extras; none if it is not installed."""
     try:
         return metadata.metadata("reactree_ros").get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:
@@ -81,20 +82,20 @@ def extras() -> list[str]:
 
 
 def lacking(extra: str) -> dict[str, str]:
-    """Return what of a distribution's extra, or of a distribution, this process does not see, or not as it should be.
+    """Return an extra's or a distribution's requirements that this process does not see in a fitting version.
 
     Returns:
-        By requirement, e.g. ``openai>=1.40``, the version that is there instead; empty where there is none.
+        By requirement, e.g. ``openai>=1.40``, the installed version; empty if there is none.
     """
     return {one: found for one in _requirements(extra) if (found := _unfit(one)) is not None}
 
 
 def _requirements(extra: str) -> list[str]:
-    """Return what an extra consists of; in place of the same distribution's extras in it, what they consist of."""
+    """Return the requirements of an extra; nested extras of the same distribution are expanded."""
     name, _, chosen = extra.rstrip("]").partition("[")
     try:
         lines = metadata.requires(name) or []
-    except metadata.PackageNotFoundError:  # another one's, which is not here either
+    except metadata.PackageNotFoundError:  # another distribution's extra, which is not installed either
         return [extra]
     found: dict[str, None] = {}
     for line in lines:
@@ -108,7 +109,7 @@ def _requirements(extra: str) -> list[str]:
 
 
 def _whole(requirement: str, owner: str) -> list[str]:
-    """Return what a requirement of a distribution stands for: where it names its own extras, what they consist of."""
+    """Expand a requirement that names its own distribution's extras."""
     name, _, chosen = requirement.rstrip("]").partition("[")
     if not chosen or re.sub(r"[-_.]+", "_", name) != re.sub(r"[-_.]+", "_", owner):
         return [requirement]
@@ -116,7 +117,7 @@ def _whole(requirement: str, owner: str) -> list[str]:
 
 
 def _unfit(requirement: str) -> str | None:
-    """Return the version that is there of what is too old or too new, empty where there is none; None: it is good."""
+    """Return the installed version if it does not fit, empty if it is missing; None if it fits."""
     name, _, _ = re.split(r"([<>=!~\[]|$)", requirement, maxsplit=1)
     least, below = re.search(r">=([\d.]+)", requirement), re.search(r"<([\d.]+)", requirement)
     try:
@@ -132,7 +133,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _environment() -> Path | None:
-    """Return the interpreter of the virtual environment whose packages are seen here, if there is one."""
+    """Return the interpreter of the visible virtual environment, if there is one."""
     if sys.prefix != sys.base_prefix:
         return Path(sys.executable)
     for folder in map(Path, sys.path):

@@ -1,4 +1,4 @@
-"""Settings: one pydantic model a thing; what a text, a file or a ROS parameter says is checked against it."""
+"""Settings: one pydantic model per thing, which checks texts, files and ROS parameters."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ M = TypeVar("M", bound="Settings")
 class Harmless:
     """Declares that a text, path or mapping starts, opens, loads and sends nothing.
 
-    It stands in the annotation of a setting or an option: ``house: Annotated[str, Harmless(is_shipped)]``. Without it
+    It is part of the annotation of a setting or an option: ``house: Annotated[str, Harmless(is_shipped)]``. Without it
     such a value is *reaching*: a record or a project's file cannot set it by itself.
 
     Attributes:
-        when: Says of a value whether that holds; None: it holds for every value.
+        when: Returns whether a value is harmless; None if every value is.
     """
 
     when: Callable[[Any], bool] | None = None
 
     def holds(self, value: Any) -> bool:
-        """Return whether that holds for a value, which may be of any type."""
+        """Return whether a value, of any type, is harmless."""
         try:
             return self.when is None or self.when(value)
-        except (AttributeError, TypeError, ValueError):  # it is of another type than such a value has
+        except (AttributeError, TypeError, ValueError):  # a value of an unexpected type
             return False
 
 
 @dataclass(frozen=True)
 class Reaching:
-    """Declares that a switch or a number is reaching, too: it takes a decision that is the user's, such as a yes."""
+    """Declares that a switch or a number is reaching, too: it makes a decision for the user, such as a yes."""
 
 
 def plain(value: object) -> bool:
-    """Return whether a value is a short text of words and numbers, which no path, address or code can be."""
+    """Return whether a value is a short text of words and numbers, and so no path, address or code."""
     return isinstance(value, str) and re.fullmatch(r"[\w ,+-]{0,200}", value) is not None
 
 
@@ -60,16 +60,16 @@ class Settings(BaseModel):
 
 
 class NoSettings(Settings):
-    """For what has nothing to set."""
+    """For things without settings."""
 
 
 def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bool:
-    """Return whether a value can start, open, load and send nothing: by its type, or because that is declared.
+    """Return whether a value can start, open, load and send nothing, by its type or by declaration.
 
     Args:
         annotation: Its type. Booleans, numbers, enums, literals, and unions and lists of these are harmless.
-        value: The value, as it was given.
-        declared: What is declared beside the type, such as :class:`Harmless`.
+        value: The value, as given.
+        declared: Declarations in addition to the type, such as :class:`Harmless`.
     """
     if get_origin(annotation) is Annotated:
         annotation, *within = get_args(annotation)
@@ -87,20 +87,20 @@ def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bo
 
 
 def declared_of(field: FieldInfo) -> Harmless | Reaching | None:
-    """Return what is declared of a setting, for an option that is made from it; what its type says, too."""
+    """Return the declarations of a setting, including those in its type, for an option made from it."""
     if is_harmless(field.annotation, None, field.metadata):
         return Harmless()
     return next((one for one in field.metadata if isinstance(one, Harmless | Reaching)), None)
 
 
 def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of some settings that may start, open, load or send something.
+    """Return the settings that may start, open, load or send something.
 
-    What is unknown counts, because settings of others may take more than their fields. A field's default does not.
+    Unknown settings count, because other settings may take more than their fields. A field's default does not count.
 
     Args:
-        kind: Whose settings they are.
-        values: The settings by name, as they were given.
+        kind: Their class.
+        values: The settings by name, as given.
     """
     fields = kind.model_fields
     return {
@@ -116,7 +116,7 @@ def _is_default(field: FieldInfo, value: Any) -> bool:
 
 
 def choices(field: FieldInfo) -> tuple[str, ...]:
-    """Return the texts that a setting is one of; empty where it is not one of a few."""
+    """Return the allowed texts of a setting; empty if it is not a choice of a few."""
     annotation: Any = field.annotation
     found: list[str] = []
     for kind in get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,):
@@ -132,7 +132,7 @@ _LONGEST_NAME, _MOST_NAMES = 80, 60
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Say what could have been meant: the nearest of what is known, or all of it."""
+    """Suggest a name: the nearest known one, or all of them."""
     known = list(known)
     near, more = nearest(name, known), f", and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     listed = f"{', '.join(known[:_MOST_NAMES])}{more}"
@@ -140,19 +140,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the nearest of some names, however they are cased; empty if none is near."""
+    """Return the nearest of some names, ignoring case; empty if none is near."""
     cased = {one.lower(): one for one in known}
     return next((cased[one] for one in difflib.get_close_matches(name[:_LONGEST_NAME].lower(), cased, n=1)), "")
 
 
 def or_nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error that lists some names: the nearest one, as a question; empty if none is near."""
+    """Return the end of an error that lists some names: the nearest one as a question; empty if none is near."""
     near = nearest(name, known)
     return f"; did you mean '{near}'?" if near else ""
 
 
 def check_names(kind: str, given: str, known: Collection[str]) -> str:
-    """Look whether each of some names, with commas between them, is known.
+    """Check that each of some names, separated by commas, is known.
 
     Raises:
         ValueError: One is not.
@@ -167,13 +167,13 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, besid
     """Check settings.
 
     Args:
-        kind: Whose they are.
-        values: The settings by name; texts are read as what they stand for.
-        where: Where they come from, for errors, e.g. ``planner 'reactree'``.
-        beside: What else could have been meant beside them.
+        kind: Their class.
+        values: The settings by name; texts are parsed.
+        where: Their origin, for errors, e.g. ``planner 'reactree'``.
+        beside: Further names for suggestions.
 
     Raises:
-        UserError: They are wrong; the message names where, the setting and the value.
+        UserError: They are wrong; the message names the origin, the setting and the value.
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: holds no settings; they look like 'name: value', one a line")
@@ -191,14 +191,14 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, besid
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with what was read, at one place.
+    """An error at one place of the input.
 
     Attributes:
         path: The place: keys, and positions in lists.
-        said: What is wrong, in a sentence that begins small.
-        value: What stands there.
-        unknown: Whether there is no such key. Its value may be a secret that was put there: it is not to be shown.
-        missing: Whether nothing stands there.
+        said: The problem, in a sentence that begins in lower case.
+        value: The value there.
+        unknown: Whether the key is unknown. Its value may be a misplaced secret and must not be shown.
+        missing: Whether the value is missing.
     """
 
     path: tuple[str | int, ...]
@@ -209,7 +209,7 @@ class Fault:
 
     @property
     def with_value(self) -> str:
-        """What is wrong, with what stands there."""
+        """The problem, with the value."""
         if self.unknown or self.missing:
             return self.said
         name = str(self.path[-1]) if self.path and self.path[-1] != "[key]" else ""  # a mapping's key itself
@@ -217,12 +217,12 @@ class Fault:
 
 
 def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> Fault:
-    """Return the first thing that is wrong. A key that is not known comes first: what is missing may be that one.
+    """Return the first error. An unknown key comes first: it may be a misspelt missing one.
 
     Args:
-        error: What pydantic has found.
-        kind: What was to be read: a model, or a type that is made of models.
-        beside: Keys that are known beside the model's.
+        error: pydantic's error.
+        kind: The expected type: a model, or a type made of models.
+        beside: Known keys in addition to the model's.
     """
     found = error.errors(include_url=False)
     slips = [slip for one in found if (slip := _slip(one, kind, beside))]
@@ -236,10 +236,10 @@ def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> F
 
 
 def _slip(one: Mapping[str, Any], kind: Any, beside: Sequence[str]) -> Fault | None:
-    """Return the key that is not known and stands behind something that pydantic has found; None if there is none."""
+    """Return the unknown key that explains one of pydantic's errors; None if there is none."""
     *place, name = one["loc"] or ("",)
     known = [*names_at(kind, place), *(() if place else beside)]
-    if one["type"] == "missing" and isinstance(one["input"], Mapping):  # its name may stand there, misspelt
+    if one["type"] == "missing" and isinstance(one["input"], Mapping):  # a misspelt name may be there
         others = [str(other) for other in one["input"] if other not in known]
         name = nearest(str(name), others)
     elif one["type"] != "extra_forbidden":
@@ -252,11 +252,11 @@ def _slip(one: Mapping[str, Any], kind: Any, beside: Sequence[str]) -> Fault | N
 
 
 def names_at(annotation: Any, path: Sequence[str | int]) -> list[str]:
-    """Return the keys that a mapping may have at a place within a type: those of every model that may stand there."""
+    """Return the possible keys of a mapping at a place within a type: those of every model that may be there."""
     origin, within = get_origin(annotation), [one for one in get_args(annotation) if one is not Ellipsis]
     if origin is Annotated:
         return names_at(within[0], path)
-    if origin in (Union, types.UnionType):  # pydantic says of which part it speaks, unless there is one only
+    if origin in (Union, types.UnionType):  # pydantic names the part of a union, unless there is only one
         said = [one for one in within if path and getattr(one, "__name__", "?") in str(path[0])]
         return [name for one in said or within for name in names_at(one, path[1:] if said else path)]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -1,4 +1,4 @@
-"""How a run ended, as one value: whatever shows, prints, sends or counts the end of a run reads it from here."""
+"""How a run ended, as one value: the source for everything that shows, prints, sends or counts it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 
 from reactree_ros.agent.budget import Limit
 
-#: What GSR and SSR are, to stand where they first do.
+#: An explanation of GSR and SSR for their first use.
 SCORES = "GSR: 1 if the whole goal holds, else 0. SSR: the share of the goal that holds."
 
 
 class EpisodeEnd(enum.Enum):
-    """How an episode ended; one without words of its own is told by its value.
+    """The end of an episode; an end without own words is shown by its value.
 
     Attributes:
-        words: What happened, in words.
+        words: The event in words.
     """
 
     words: str
 
     def __new__(cls, value: str, words: str = "") -> EpisodeEnd:
-        """Make a member of its value and its words."""
+        """Make a member from its value and its words."""
         end = object.__new__(cls)
         end._value_, end.words = value, words or value.replace("_", " ")
         return end
@@ -45,11 +45,11 @@ class EpisodeEnd(enum.Enum):
     BUG = "bug", "a bug"
 
 
-#: Ends that say nothing of the planner: such an episode is no result and is carried out again.
+#: Ends that say nothing about the planner: such an episode has no result and is repeated.
 BROKEN = frozenset(
     {EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
 )
-#: Ends by a limit of the run; whoever allows more may go on with it.
+#: Ends by a limit of the run; with a higher limit, the run can be resumed.
 LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 
 
@@ -60,7 +60,7 @@ class _Shown(NamedTuple):
 
 
 class Judgement(enum.Enum):
-    """What came of a run, as somebody is told it."""
+    """The judgement of a run, as shown to people."""
 
     REACHED = _Shown("Goal reached", "✓", "success")
     CLAIMED = _Shown("Claimed, not checked", "≟", "claimed")
@@ -76,17 +76,17 @@ class Judgement(enum.Enum):
 
     @property
     def words(self) -> str:
-        """What a person is told."""
+        """The words for people."""
         return self.value.words
 
     @property
     def mark(self) -> str:
-        """One character that stands before it."""
+        """One character to put before it."""
         return self.value.mark
 
     @property
     def status(self) -> str:
-        """The status of a behaviour that is drawn alike; ``claimed`` is that of no behaviour."""
+        """The status of a behaviour with the same look; no behaviour has ``claimed``."""
         return self.value.status
 
 
@@ -95,7 +95,7 @@ class Verdict:
     """How a run ended.
 
     Attributes:
-        judgement: What came of it.
+        judgement: The judgement.
         because: Why, in words; empty if there is nothing to add.
         end: The value of :class:`EpisodeEnd`; empty if there is none yet.
         score: GSR and SSR in words; empty if the run had no goal to be judged by.
@@ -113,16 +113,16 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """What came of it, by which end and with which score, e.g. ``Goal reached (end: done, GSR 1.00, SSR 1.00)``."""
+        """The judgement with end and score, e.g. ``Goal reached (end: done, GSR 1.00, SSR 1.00)``."""
         facts = ", ".join(filter(None, (self.end and f"end: {self.end}", self.score)))
         return f"{self.judgement.words} ({facts})" if facts else self.judgement.words
 
     def __str__(self) -> str:
-        """Return all of it in one line."""
+        """Return everything in one line."""
         return f"{self.headline}: {self.because}" if self.because else self.headline
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it for JSON."""
         return {
             "judgement": self.judgement.word,
             "achieved": self.achieved,
@@ -135,11 +135,11 @@ class Verdict:
 
 
 def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
-    """Say how a run ended, from its result as a record, a line of a bench or a program has it.
+    """Return how a run ended, from a result in a record, a bench or a program.
 
     Args:
-        result: Fields of :class:`~reactree_ros.episode.EpisodeResult`; of an older version some may be missing. None:
-            the run has no end.
+        result: Fields of :class:`~reactree_ros.episode.EpisodeResult`; an older version may lack some. None: the run
+            has no end.
     """
     if not isinstance(result, Mapping) or not result.get("end"):
         return Verdict(Judgement.OPEN)
@@ -148,7 +148,7 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
-    """The world's word counts most, then what broke the run off, and the planner's word last."""
+    """Judge: the world's score counts most, then a failure that broke the run off, and the planner's word last."""
     gsr, end = result.get("gsr"), result["end"]
     if gsr == 1:
         return Judgement.REACHED

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import over_ros
-from reactree_ros.doctor.diagnosis import Level
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
+from reactree_ros.plugins.diagnosis import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 AFTER = "house"

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from reactree_ros.background.pending import Pending, give_up_after
-from reactree_ros.world.port import Observation, Outcome, Use, World
+from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.world.team import SharedWorld, Use
 
 T = TypeVar("T")
 
@@ -216,7 +217,7 @@ class ClaimedSkill:
         pending: What comes of it. Cancelling it withdraws what the robot waits for, or cancels what it does.
     """
 
-    def __init__(self, skill: str, world: World, robot: Claimant, claims: Claims, patience: float) -> None:
+    def __init__(self, skill: str, world: SharedWorld, robot: Claimant, claims: Claims, patience: float) -> None:
         self._skill, self._world, self._robot, self._claims = skill, world, robot, claims
         self._patience = patience
         self._made_way_for = ""

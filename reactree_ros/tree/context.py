@@ -13,10 +13,10 @@ from py_trees.behaviour import Behaviour
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.memory.working import WorkingMemory
@@ -268,7 +268,6 @@ class RunContext:
             return
         if not self.team.alone:
             self.team.news.add(robot.name, observation)
-        now = self.clock()
         for seen in observation.seen:
             if GONE in seen.states:
                 self.working_memory.forget(seen.word, seen.instance)
@@ -282,7 +281,4 @@ class RunContext:
                 place=seen.place,
                 held=seen.held,
                 robot=robot.name,
-                time=now,
             )
-        if observation.looked_into is not None:
-            self.working_memory.looked_into(observation.looked_into, time=now)

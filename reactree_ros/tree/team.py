@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +14,8 @@ from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
 from reactree_ros.tree.news import News
-from reactree_ros.world.port import GO_TO, Outcome, Use, World
+from reactree_ros.world.port import Outcome, World
+from reactree_ros.world.team import GO_TO, Use, team_of
 
 
 @dataclass(eq=False)
@@ -120,10 +121,11 @@ class Team:
 
     def __init__(self, world: World) -> None:
         self.claims, self.news = Claims(), News(world.household.name_of)
-        worlds = world.team() or {"": world}
+        self._shared = team_of(world)
+        worlds: Mapping[str, World] = self._shared or {"": world}
         self.robots = tuple(Robot(name, idle=True, world=own, claims=self.claims) for name, own in worlds.items())
         for robot in () if self.alone else self.robots:
-            robot.world.heed(robot)
+            self._shared[robot.name].heed(robot)
         self.post = Post(self.robots[0])
         self.post.get(self.robots[0])
 
@@ -137,7 +139,7 @@ class Team:
         """
         if self.alone:
             return robot.world.execute(skill)
-        return ClaimedSkill(skill, robot.world, robot, self.claims, patience).pending
+        return ClaimedSkill(skill, self._shared[robot.name], robot, self.claims, patience).pending
 
     def lend(self, post: Post) -> None:
         """Note that a robot has nothing to do itself until what grew under its post has ended."""

@@ -1,4 +1,4 @@
-"""The page on which runs are watched and steered, and drawings of them; all of it from their records alone."""
+"""The page for watching and steering runs, and drawings of them, made only from their records."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from reactree_ros.plugins.installation import install_line
 
 
 def check_installed() -> None:
-    """Look whether the page can be served.
+    """Check that the page can be served.
 
     Raises:
-        UserError: It cannot; the message says what to install.
+        UserError: A package is missing; the message says what to install.
     """
     for module in ("starlette", "uvicorn"):
         if find_spec(module) is None:

@@ -22,9 +22,9 @@ _COLOURS = {
     "interrupted": "#a15c07",
     "": "#8a8f98",
 }
-#: Colour and mark of a status; where there is none yet, the outline is broken.
+#: Colour and mark of each status; a node without a status has a dashed outline.
 STATUSES = {status: (_COLOURS[status], mark if status else "") for status, (mark, _) in words.STATUSES.items()}
-#: Longest side of a PNG, and most of its pixels.
+#: Longest side of a PNG, and its most pixels.
 LONGEST, MOST = 12_000, 48_000_000
 _WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
 _LINE, _LINES = 22, 3
@@ -56,10 +56,10 @@ def as_svg(moment: Moment) -> str:
 
 
 def as_png(moment: Moment) -> bytes:
-    """Draw a tree as PNG, at twice the size of the SVG where that is not too large.
+    """Draw a tree as PNG, at twice the size of the SVG unless that is too large.
 
     Raises:
-        UserError: What draws it is not installed.
+        UserError: The drawing library is not installed.
     """
     try:
         from resvg_py import svg_to_bytes
@@ -94,7 +94,7 @@ def as_dot(moment: Moment) -> str:
 
 
 def walk(moment: Moment) -> Iterator[tuple[Node, int]]:
-    """Yield goal nodes and control flow from the root, each before what is under it, with how deep they are."""
+    """Yield goal nodes and control flow from the root, parents before children, with their depth."""
     waiting = [(0, 0)] if moment.nodes else []
     while waiting:
         number, depth = waiting.pop()
@@ -104,7 +104,7 @@ def walk(moment: Moment) -> Iterator[tuple[Node, int]]:
 
 
 def _places(nodes: list[tuple[Node, int]]) -> dict[int, tuple[float, float]]:
-    """Place nodes: leaves beside each other, parents above the middle of what is under them."""
+    """Place nodes: leaves in a row, parents above the middle of their children."""
     across: dict[int, float] = {}
     under: dict[int, list[float]] = {}
     parents = {node.parent for node, _ in nodes}
@@ -114,7 +114,7 @@ def _places(nodes: list[tuple[Node, int]]) -> dict[int, tuple[float, float]]:
             width = _NARROW if sign_of(node.kind) else _WIDE
             across[node.number] = cursor + width / 2
             cursor += width
-    for node, _ in reversed(nodes):  # what is under a node comes before it, the last first
+    for node, _ in reversed(nodes):  # children come before their parent, the last first
         if node.number in under:
             across[node.number] = (under[node.number][0] + under[node.number][-1]) / 2
         if node.parent is not None:
@@ -132,7 +132,7 @@ def _edge(above: tuple[float, float], below: tuple[float, float]) -> str:
 
 
 def _ending(moment: Moment, x: float, width: float) -> list[str]:
-    """Say above the tree how the run ended, in lines; nothing before its end."""
+    """Write above the tree how the run ended, in lines; nothing before its end."""
     if moment.result is None:
         return []
     colour, mark = STATUSES[moment.verdict.judgement.status]

@@ -1,4 +1,4 @@
-"""What a record is written out as: the tree drawn (SVG, PNG, dot), the run told (Markdown), its events (MCAP)."""
+"""Exports of a record: the tree as a drawing (SVG, PNG, dot), the run as Markdown, its events as MCAP."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from reactree_ros.view.story import as_markdown
 
 @dataclass(frozen=True)
 class Export:
-    """A way to write a run out.
+    """A file format for a run.
 
     Attributes:
-        suffix: How the names of such files end.
-        media_type: What the content is.
-        make: Makes it of a record's events.
+        suffix: Ending of file names.
+        media_type: Media type of the content.
+        make: Makes the content from a record's events.
     """
 
     suffix: str
@@ -31,7 +31,7 @@ class Export:
 
 
 def _of_moment(make: Callable[[Moment], str | bytes]) -> Callable[[Sequence[Event]], str | bytes]:
-    """Return what makes the same of what events have come to."""
+    """Return an export of the moment that the events lead to."""
     return lambda events: make(Moment.after(events))
 
 
@@ -45,15 +45,15 @@ EXPORTS = {
 
 
 def export(record: Record, kind: str, at: int | None = None) -> bytes:
-    """Write a run out.
+    """Export a run.
 
     Args:
         record: Its record.
         kind: A name in :data:`EXPORTS`.
-        at: The number of the event that is the last one to be taken in; None: all are.
+        at: Number of the last event to include; None for all.
 
     Raises:
-        UserError: What the export needs is not installed.
+        UserError: A package that the export needs is not installed.
     """
     events = record.events if at is None else record.events[: at + 1]
     content = EXPORTS[kind].make(events)
@@ -61,10 +61,10 @@ def export(record: Record, kind: str, at: int | None = None) -> bytes:
 
 
 def write_exports(records: Sequence[Record], kind: str, out: Path) -> None:
-    """Write runs out: one into a file, several into a folder, each with a number and the name of its record.
+    """Export runs: one into a file, several into a folder, each with a number and the name of its record.
 
     Raises:
-        UserError: What the export needs is not installed.
+        UserError: A package that the export needs is not installed.
     """
     if len(records) == 1:
         write_whole(out, export(records[0], kind))

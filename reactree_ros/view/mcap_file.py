@@ -1,4 +1,4 @@
-"""A recorded run as an MCAP file, which Foxglove opens without ROS: its events, a log of them, and its pictures."""
+"""A recorded run as an MCAP file for Foxglove, without ROS: its events, a log of them, and its pictures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reactree_ros.record.verdict import Judgement, verdict_of
 INFO, WARNING, ERROR = 2, 3, 4
 _TEXT = {"type": "string"}
 _TIME = {"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}}
-#: Schemas that Foxglove knows by their names, as far as they are used.
+#: Foxglove's schemas that are used here.
 LOG, IMAGE = "foxglove.Log", "foxglove.CompressedImage"
 _FIELDS: dict[str, dict[str, Any]] = {
     LOG: {
@@ -38,10 +38,10 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 def as_mcap(events: Sequence[Event]) -> bytes:
-    """Write a run as MCAP: each kind of event on ``/record/KIND``, what people read on ``/log``, and ``/picture``.
+    """Write a run as MCAP: each kind of event on ``/record/KIND``, a readable log on ``/log``, and ``/picture``.
 
     Raises:
-        UserError: What writes it is not installed.
+        UserError: The MCAP library is not installed.
     """
     try:
         from mcap.writer import Writer
@@ -65,7 +65,7 @@ def as_mcap(events: Sequence[Event]) -> bytes:
 
 
 def _messages(event: Event, number: int, time: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield what is written of an event: topic, schema, and the message."""
+    """Yield the messages of an event: topic, schema, and content."""
     stamp = {"sec": time // 10**9, "nsec": time % 10**9}
     picture = event.get("picture")
     kept = {name: value for name, value in event.items() if name != "picture"}
@@ -79,7 +79,7 @@ def _messages(event: Event, number: int, time: int) -> Iterator[tuple[str, str, 
 
 
 def _said(event: Event) -> Iterator[tuple[int, str]]:
-    """Yield what people read of an event, with its level."""
+    """Yield an event's lines in the log, with their level."""
     kind = event["e"]
     if kind == "run":
         yield INFO, event["instruction"]

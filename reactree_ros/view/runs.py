@@ -1,4 +1,4 @@
-"""The runs that a page shows: one record or a folder of them, and what a table says of each."""
+"""The runs that a page shows: one record or a folder of them, and a table row for each."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from reactree_ros.record.reader import OPENING, SUFFIXES, UNREADABLE, RecordErro
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of
 
-#: Bytes at the end of a record in which its end is looked for first.
+#: Bytes at the end of a record that are searched first for its last event.
 TAIL = 1 << 16
-#: Opens what is in a folder, and follows no link on the way.
+#: Flags to open a file in a folder without following links.
 _INSIDE = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass
 class Runs:
-    """The records under a path; what was said of one is kept until its file changes.
+    """The records under a path; a table row is kept until its file changes.
 
-    Of a folder only records are shown, and only what is in it: no link leads out of it.
+    A folder shows only records inside of it: no link leads out.
 
     Attributes:
-        path: A record, or a folder in which records are looked for at any depth.
+        path: A record, or a folder with records at any depth.
     """
 
     path: Path
@@ -38,18 +38,18 @@ class Runs:
 
     def __post_init__(self) -> None:
         if not self.path.exists():
-            raise UserError(f"{self.path}: is not there; name a record or a folder of records")
+            raise UserError(f"{self.path}: does not exist; name a record or a folder of records")
         if not self.path.is_dir():
             with self._opened(self.path) as file:
                 read_header(self.path, file)
 
     @property
     def alone(self) -> bool:
-        """Whether it is one record, not a folder."""
+        """Whether the path is one record, not a folder."""
         return self.path.is_file()
 
     def find(self, run: str) -> Path | None:
-        """Return the record of a name that :meth:`table` gave; None where there is none."""
+        """Return the record of a name from :meth:`table`; None if there is none."""
         path = dict(self._named()).get(run)
         if path is not None:
             with suppress(RecordError), self._opened(path) as file:
@@ -58,10 +58,10 @@ class Runs:
         return None
 
     def open(self, path: Path) -> BinaryIO:
-        """Open a record that :meth:`find` gave.
+        """Open a record that :meth:`find` returned.
 
         Raises:
-            RecordError: It cannot be opened any more, or is none any more.
+            RecordError: It cannot be opened any more, or is no record any more.
         """
         file = self._opened(path)
         try:
@@ -73,9 +73,9 @@ class Runs:
         return file
 
     def table(self) -> list[Event]:
-        """Return a line for each record: its name, who did what, how it ended; the latest first.
+        """Return a row for each record, the latest first: its name, task, planner and ending.
 
-        A file that looks like a record and cannot be shown has a line, too, with its ``problem``.
+        A file that looks like a record but cannot be shown has a row, too, with its ``problem``.
         """
         lines = [{"run": name} | line for name, path in self._named() if (line := self._line(path)) is not None]
         return sorted(lines, key=lambda line: str(line["started"]), reverse=True)
@@ -91,7 +91,7 @@ class Runs:
                     yield _shown(path.relative_to(self.path).as_posix()), path
 
     def _opened(self, path: Path) -> BinaryIO:
-        """Open a file; of a folder only one that is in it, whatever links there are, and whatever changes meanwhile.
+        """Open a file; in a folder, only one that is really inside, even if links change meanwhile.
 
         Raises:
             RecordError: It cannot be opened.
@@ -103,13 +103,13 @@ class Runs:
             if not real.is_relative_to(folder):
                 raise RecordError(f"{path}: is a link out of {self.path}, which is not followed; view {real} itself")
             return opened_as(_descriptor(folder, real.relative_to(folder).parts))
-        except (OSError, RuntimeError) as error:  # before Python 3.13 links in a circle are the other one
+        except (OSError, RuntimeError) as error:  # RuntimeError: circular links before Python 3.13
             raise RecordError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
     def _line(self, path: Path) -> Event | None:
         try:
             found = path.lstat()
-        except OSError:  # it has gone meanwhile
+        except OSError:  # it was deleted meanwhile
             return None
         version = (found.st_mtime_ns, found.st_size)
         known = self._known.get(path)
@@ -118,7 +118,7 @@ class Runs:
         return known[1]
 
     def _looked(self, path: Path) -> Event | None:
-        """Return what the table says of a file; None where it is another one, such as a bench's results."""
+        """Return the table row of a file; None if it is another kind of file, such as a bench's results."""
         try:
             with self._opened(path) as file:
                 if _is_another(file):
@@ -132,12 +132,12 @@ class Runs:
 
 
 def _shown(name: str) -> str:
-    """Return the name of a file as a page can ask for it, with a sign for bytes that are no text."""
+    """Return a file name that a page can ask for, with a sign for bytes that are not text."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _descriptor(folder: Path, parts: Sequence[str]) -> int:
-    """Open what is in a folder, from folder to folder, so that no link that is put there meanwhile is followed."""
+    """Open a file from folder to folder, so that no link created meanwhile is followed."""
     if os.open not in os.supports_dir_fd:
         return os.open(folder.joinpath(*parts), OPENING)
     at = os.open(folder, OPENING)
@@ -152,7 +152,7 @@ def _descriptor(folder: Path, parts: Sequence[str]) -> int:
 
 
 def _is_another(file: BinaryIO) -> bool:
-    """Whether a file of JSON lines is one of something else than events."""
+    """Return whether a file of JSON lines contains something else than events."""
     try:
         first = parse_json(file.readline(LONGEST_LINE), halves=True)
     except ValueError:
@@ -162,13 +162,13 @@ def _is_another(file: BinaryIO) -> bool:
 
 
 def _odd(problem: str) -> Event:
-    """Return the line of a file that looks like a record and cannot be shown."""
+    """Return the row of a file that looks like a record but cannot be shown."""
     verdict = verdict_of(None).as_dict() | {"words": "cannot be read", "status": "failure"}
     return {"started": "", "problem": problem, "cause": problem, "verdict": verdict}
 
 
 def _summary(header: Event, last: Sequence[Event]) -> Event:
-    """Return what the table says of a record, whose last events are given, the last one first."""
+    """Return the table row of a record from its header and last events, the last one first."""
     end = next((event for event in last if event["e"] == "end"), {})
     counts: Mapping[str, Any] = end.get("result") or next((event for event in last if "decisions" in event), {})
     verdict = verdict_of(end.get("result"))
@@ -192,7 +192,7 @@ def _summary(header: Event, last: Sequence[Event]) -> Event:
 
 
 def _last_events(file: BinaryIO) -> Iterator[Event]:
-    """Yield the whole events in the last part of a record, the last one first.
+    """Yield the complete events in the last part of a record, the last one first.
 
     Raises:
         ValueError: The last line is no event, or too long.
@@ -209,12 +209,12 @@ def _last_events(file: BinaryIO) -> Iterator[Event]:
 
 
 def _tail(file: BinaryIO) -> bytes:
-    """Return the last part of a file, with its last whole line in it, and what is before that line."""
-    if isinstance(file, gzip.GzipFile):  # it has no end that one can go to
+    """Return the last part of a file, including its whole last line, and the part before that line."""
+    if isinstance(file, gzip.GzipFile):  # a gzip file cannot seek to its end
         return _tail_of_packed(file)
     size = file.seek(0, os.SEEK_END)
     tail, begin = b"", size
-    while begin and tail.count(b"\n") < 2:  # until the last line is whole
+    while begin and tail.count(b"\n") < 2:  # until the last line is complete
         if len(tail) > LONGEST_LINE:
             raise ValueError(f"its last line is longer than {LONGEST_LINE >> 20} MiB")
         begin = max(0, 2 * begin - size - TAIL)

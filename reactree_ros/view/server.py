@@ -1,8 +1,8 @@
-"""The server of the page: records as they are written, and the person's hand on the run.
+"""The server of the page: shows records as they are written, and lets a person steer the run.
 
-A request is checked before anything else: it names this server (``Host``), it carries the token, and it comes from this
-server's own page (``Origin``). The terminal alone prints the token. It holds on the loopback, too: every user of a
-machine can reach that.
+Every request is checked first: it names this server (``Host``), carries the token, and comes from this server's own
+page (``Origin``). Only the terminal prints the token. It is needed on the loopback, too, which every user of the
+machine can reach.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from reactree_ros.view.steering import Helm
 from reactree_ros.view.words import as_script
 
 PAGE = Path(__file__).parent / "page"
-#: Time between two looks at a record that is being written, in seconds.
+#: Time between two reads of a record that is being written, in seconds.
 LOOK_PERIOD = 0.05
-#: Time after which a quiet stream sends an empty line, which shows whether anybody still reads it, in seconds.
+#: Time until a quiet stream sends an empty line to test its reader, in seconds.
 QUIET_PERIOD = 10.0
-#: Longest wait for the server to begin and to end, in seconds.
+#: Longest wait for the server to start and to end, in seconds.
 PATIENCE = 10.0
-#: Largest part of a record that is read at once, in bytes.
+#: Most bytes of a record that are read at once.
 PART = 1 << 20
 #: Longest command of a person, in bytes.
 LONGEST_COMMAND = 100_000
-#: What is in each line that a browser reads as the last event, however its JSON is written.
+#: Matches every line that a browser could read as the last event, however its JSON is written.
 _MAY_BE_LAST = re.compile(rb'"end"|\\u006')
 LAST_PORT = 65535
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-#: The cookie that holds the token; browsers send a cookie to every port of a host, so each page has one of its own.
+#: The cookie with the token; browsers send a cookie to every port of a host, so each page has its own.
 COOKIE = "reactree_token_{port}"
 _HEADERS = [
     (
@@ -79,16 +79,16 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 class ViewServer:
-    """Serves the page in a thread of its own, from ``with`` to its end.
+    """Serves the page in its own thread, within a ``with`` block.
 
     Args:
-        runs: What is shown.
+        runs: The runs to show.
         host: The interface.
-        port: The port; 0: a free one.
-        steering: Steers the run that is going on; None: runs are watched only.
+        port: The port; 0 takes a free one.
+        steering: Steers the current run; None only watches runs.
 
     Raises:
-        UserError: The interface or the port cannot be had.
+        UserError: The interface or the port is not available.
     """
 
     def __init__(self, runs: Runs, *, host: str = "127.0.0.1", port: int = 0, steering: Helm | None = None) -> None:
@@ -106,7 +106,7 @@ class ViewServer:
 
     @property
     def url(self) -> str:
-        """Where the page is, with the token: it is for the person's eyes, not for a log."""
+        """URL of the page with the token: for the person's eyes, not for a log."""
         name = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{name}:{self.port}/?token={self._token}"
 
@@ -146,10 +146,10 @@ class ViewServer:
     def _cookie(self) -> str:
         return COOKIE.format(port=self.port)
 
-    # ------------------------------------------------------------------ what is asked for
+    # ------------------------------------------------------------------ requests
 
     async def _page(self, request: Request) -> Response:
-        if "token" in request.query_params:  # out of the address line, where it could be read
+        if "token" in request.query_params:  # removes it from the address line, where others could read it
             answer: Response = RedirectResponse("/", status_code=303)
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
@@ -166,7 +166,7 @@ class ViewServer:
         path = await self._asked(request)
         first = number_of(request.query_params.get("from", "0"))
         if path is None or first is None:
-            return _refusal(404, "there is no such run; go back to the table")
+            return _refusal(404, "no such run; go back to the table")
         try:
             reading = Reading(path, await _apart(self._runs.open, path), _loosely)
         except RecordError as error:
@@ -177,7 +177,7 @@ class ViewServer:
         path, kind = await self._asked(request), request.query_params.get("as", "")
         at = number_of(request.query_params.get("at", ""))
         if path is None or kind not in EXPORTS:
-            return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
+            return _refusal(404, f"no such run or export; exports are {', '.join(EXPORTS)}")
         try:
             content = await _apart(self._exported, path, kind, at)
         except UserError as error:
@@ -187,7 +187,7 @@ class ViewServer:
 
     async def _steer(self, request: Request) -> Response:
         if self._steering is None:
-            return _refusal(409, "this run is watched only; `reactree run --view` steers")
+            return _refusal(409, "you can only watch this run; `reactree run --view` steers")
         try:
             command = parse_json(await request.body(), halves=True)
             do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
@@ -195,7 +195,7 @@ class ViewServer:
             return _refusal(400, 'a command is {"do": …, "run": …}')
         path = self._runs.path if self._runs.alone else await _apart(self._runs.find, run)
         if path is None:
-            return _refusal(404, "there is no such run; go back to the table")
+            return _refusal(404, "no such run; go back to the table")
         commands = self._steering.commands(path)
         if do not in commands:
             return _refusal(400, f"{do[:60]!r} is none of {', '.join(commands)}")
@@ -203,7 +203,7 @@ class ViewServer:
             commands[do](words)
         except UserError as error:
             return _refusal(409, str(error))
-        return _json({})  # what comes of it is told with the events
+        return _json({})  # the events show the result
 
     async def _asked(self, request: Request) -> Path | None:
         return await _apart(self._runs.find, request.query_params.get("run", ""))
@@ -214,7 +214,7 @@ class ViewServer:
     # ------------------------------------------------------------------ a record as it is written
 
     async def _follow(self, reading: Reading, path: Path, skip: int) -> AsyncIterator[bytes]:
-        """Yield whole lines of a record until its end; between them how the run is steered, when that changes."""
+        """Yield complete lines of a record until its end, and between them each change of the steering."""
         told, quiet = None, 0.0
         with reading:
             while not self._stopping.is_set():
@@ -241,10 +241,10 @@ class ViewServer:
 
 
 def _loosely(line: bytes) -> Event:
-    """Read a line as far as the stream has to know it: the page leaves out what makes no sense in the others.
+    """Read a line as far as the stream needs it; the page skips other lines that make no sense.
 
     Raises:
-        ValueError: It is too long, or the last one and no JSON.
+        ValueError: It is too long, or it is the last one and not JSON.
     """
     if len(line) > LONGEST_LINE:
         raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
@@ -253,7 +253,7 @@ def _loosely(line: bytes) -> Event:
 
 
 def _told(line: bytes, event: Event) -> bytes:
-    """Return a line of a record as the page gets it: the last one with how the run ended, which it need not judge."""
+    """Return a line of a record for the page; the last one gets the verdict, so that the page need not judge."""
     if event["e"] != "end":
         return line
     verdict = verdict_of(event.get("result")).as_dict()
@@ -261,7 +261,7 @@ def _told(line: bytes, event: Event) -> bytes:
 
 
 async def _apart(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Do something in a thread that neither the server nor the end of the process waits for, however long it takes."""
+    """Work in a thread that neither the server nor the end of the process waits for."""
     result: Pending[T] = Pending()
 
     def do() -> None:
@@ -277,13 +277,13 @@ async def _apart(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
 
 
 class _Guard:
-    """Lets nothing through but what this server's own page asks for.
+    """Lets only requests of this server's own page through.
 
     Args:
-        app: What is guarded.
-        token: What every request carries.
-        cookie: The name of the cookie that it is in.
-        hosts: What the server is called; empty: anything.
+        app: The guarded application.
+        token: The token that every request carries.
+        cookie: Name of the cookie that holds it.
+        hosts: Names of the server; empty allows any.
     """
 
     def __init__(self, app: Any, *, token: str, cookie: str, hosts: Collection[str]) -> None:
@@ -306,14 +306,14 @@ class _Guard:
     def _objection(self, scope: Scope, headers: Headers) -> tuple[int, str]:
         host, origin = headers.get("host", ""), headers.get("origin")
         if self._hosts and host not in self._hosts:
-            return 403, f"this is not {host[:80]!r}; open the page by the address that was printed"
+            return 403, f"this is not {host[:80]!r}; open the page at the printed address"
         if not self._has_token(Request(scope)):
-            return 401, "the token is missing; open the page by the address that was printed"
+            return 401, "the token is missing; open the page at the printed address"
         if origin is not None and origin != f"http://{host}":
             return 403, "a page from elsewhere may neither read nor steer a run"
         if scope["method"] not in ("GET", "HEAD"):
             if origin is None or not headers.get("content-type", "").startswith("application/json"):
-                return 403, "commands come from the page, as JSON"
+                return 403, "commands must come from the page, as JSON"
             length = number_of(headers.get("content-length", ""))
             if length is None or length > LONGEST_COMMAND:
                 return 413, f"a command has at most {LONGEST_COMMAND} bytes"
@@ -335,7 +335,7 @@ def _bound(host: str, port: int) -> socket.socket:
         found.bind(address)
         found.listen()
     except OSError as error:
-        raise UserError(f"{host}:{port} cannot be had ({error.strerror or error}); choose another --port") from error
+        raise UserError(f"{host}:{port} is not available ({error.strerror or error}); choose another --port") from error
     return found
 
 
@@ -348,7 +348,7 @@ def _line(event: dict[str, Any]) -> bytes:
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    # Starlette's own would not write lone surrogates.
+    # Starlette's own encoder rejects lone surrogates.
     return Response(json.dumps(value), status, media_type="application/json")
 
 

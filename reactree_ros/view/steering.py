@@ -1,4 +1,4 @@
-"""Steering: a person pauses a run, takes single steps, says decisions, or cancels it."""
+"""Steering: a person pauses a run, takes single steps, makes decisions, or cancels it."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.person.desk import Desk, Open
 
-#: Who answered, where a person said a decision.
+#: The answering model, if a person made the decision.
 A_PERSON = "a person"
-#: By what way answers come.
+#: The origin of answers.
 BY = "page"
 PAUSED = "somebody has paused it"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question to the person, or a skill that the person is to allow or to refuse.
+    """A question to the person, or a skill to allow or refuse.
 
     Attributes:
-        number: Tells it from others: ``answer NUMBER`` is the command; of a skill ``yes`` is a yes, all else is none.
+        number: The question's number: ``answer NUMBER`` is the command. For a skill, only ``yes`` is a yes.
         text: The question.
-        skill: The skill that is to be confirmed, in words, e.g. ``turn on stove 1``; empty: the model asks.
-        reason: Why it is asked: the goal that it is asked for, or what the skill policy says.
-        ends: When whoever asks waits no longer, in seconds since the epoch.
-        asker: Who asks, where there are several who could; empty: the run.
+        skill: The skill to confirm, in words, e.g. ``turn on stove 1``; empty if the model asks.
+        reason: Why it is asked: the goal, or the policy's reason.
+        ends: When the asker stops waiting, in seconds since the epoch.
+        asker: Who asks, if there are several robots; empty for the run.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Asked:
 
     @classmethod
     def of(cls, one: Open | None) -> Asked | None:
-        """Return what a page shows of a question; None where there is none."""
+        """Return an open question for the page; None if there is none."""
         if one is None:
             return None
         question = one.question
@@ -54,14 +54,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Course:
-    """How a run is steered now.
+    """The state of steering.
 
     Attributes:
-        paused: Whether nothing is decided until a person lets it go on.
-        ended: Whether the run has ended, so that there is nothing to steer.
-        notice: Why what a person wanted last was not done; empty where it was.
-        commands: What a person can want of it.
-        asked: What the person is asked now; None: nothing.
+        paused: Whether the run waits for a person to continue it.
+        ended: Whether the run has ended.
+        notice: Why the last command was not carried out; empty if it was.
+        commands: Possible commands.
+        asked: The question to the person; None if there is none.
     """
 
     paused: bool = False
@@ -72,27 +72,27 @@ class Course:
 
 
 class Helm(Protocol):
-    """What steers runs for a page; all of it may be called from any thread and returns at once."""
+    """Steers runs for a page. Thread-safe; every method returns at once."""
 
     def course_of(self, record: Path) -> Course:
-        """Return how the run of a record is steered now."""
+        """Return the state of steering of a record's run."""
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
-        """Return what a person can want of a record's run by name; each takes the person's words.
+        """Return the commands for a record's run by name; each takes the person's words.
 
-        They raise a :class:`UserError` where it cannot be done now.
+        A command raises a :class:`UserError` if it is impossible now.
         """
 
 
 class Steering(LanguageModel):
-    """Stands between a run and its language model, and lets a person decide when it goes on and what it says.
+    """Stands between a run and its language model, so that a person can pause the run and decide for the model.
 
-    The steering methods may be called from any thread and return at once. What a person says is read as the words of
-    the model are; where it cannot be taken, the run stays paused and :attr:`course` says why.
+    The steering methods are thread-safe and return at once. A person's words are read like the model's. If they are not
+    allowed, the run stays paused and :attr:`course` says why.
 
     Args:
-        model: Decides where no person does.
-        desk: Has the questions that the person is to answer; None: nothing is asked.
+        model: Decides if no person does.
+        desk: Has the questions to the person; None asks nothing.
         paused: Whether the run waits before its first decision.
     """
 
@@ -100,34 +100,34 @@ class Steering(LanguageModel):
         self._model, self._desk = model, desk
         self._lock = threading.Lock()
         self._episode: Episode | None = None
-        self._left: int | None = 0 if paused else None  # decisions that are asked for until it pauses; None: no end
+        self._left: int | None = 0 if paused else None  # decisions until the next pause; None for no limit
         self._words = ""
-        self._said: Pending[str] = Pending.of("")  # what comes of the words
+        self._said: Pending[str] = Pending.of("")  # the result of the person's words
         self._notice = ""
         self._ended = False
 
     def follow(self, episode: Episode) -> None:
-        """Steer an episode, whose language model this is."""
+        """Steer an episode that uses this language model."""
         with self._lock:
             self._episode = episode
             if self._left == 0:
                 episode.pause(PAUSED)
 
     def ended(self) -> None:
-        """Take in that the episode has ended."""
+        """Record that the episode has ended."""
         with self._lock:
             self._ended = True
             self._said.succeed("the run has ended")
 
     @property
     def course(self) -> Course:
-        """How the run is steered now."""
+        """The state of steering."""
         asked = None if self._desk is None else Asked.of(self._desk.next)
         with self._lock:
             return Course(self._left == 0 and not self._ended, self._ended, self._notice, asked=asked)
 
     def course_of(self, record: Path) -> Course:
-        """Return the course: there is one run."""
+        """Return the state of steering: there is only one run."""
         return self.course
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
@@ -147,14 +147,14 @@ class Steering(LanguageModel):
     # ------------------------------------------------------------------ for the person
 
     def pause(self) -> None:
-        """Let the run hold; what is in flight is cancelled."""
+        """Pause the run; work in progress is cancelled."""
         with self._lock:
             self._running().pause(PAUSED)
             self._left, self._words = 0, ""
             self._said.succeed("the run was paused before they were taken")
 
     def go_on(self) -> None:
-        """Let a paused run go on."""
+        """Continue a paused run."""
         self._release(None)
 
     def step(self) -> None:
@@ -162,23 +162,23 @@ class Steering(LanguageModel):
         self._release(1)
 
     def say(self, words: str) -> Pending[str]:
-        """Let a paused run take a person's words for its next decision, then pause again.
+        """Use a person's words as the next decision of a paused run, then pause again.
 
         Returns:
-            Why they are not taken, empty where they are, as soon as that is known.
+            Why the words are refused, or an empty text, as soon as that is known.
 
         Raises:
             UserError: There are no words, or the run is not paused.
         """
         if not words.strip():
-            raise UserError("there is nothing in it; say a decision, e.g. 'Act: open fridge 1'")
+            raise UserError("the decision is empty; type one, e.g. 'Act: open fridge 1'")
         with self._lock:
             if self._left != 0:
-                raise UserError("the run is not paused; pause it first, so that the decision is the one that is meant")
+                raise UserError("the run is not paused; pause it first, so that your words replace the right decision")
         return self._release(1, words)
 
     def tell(self, words: str) -> None:
-        """Tell the run something in the middle of it; see :meth:`Episode.hear`."""
+        """Tell the run something; see :meth:`Episode.hear`."""
         with self._lock:
             episode = self._running()
         episode.hear(words)
@@ -191,7 +191,7 @@ class Steering(LanguageModel):
     def _release(self, left: int | None, words: str = "") -> Pending[str]:
         with self._lock:
             self._running().resume()
-            self._said.succeed("something else was wanted meanwhile")
+            self._said.succeed("another command came first")
             self._left, self._words, self._notice, self._said = left, words, "", Pending()
             return self._said
 
@@ -203,7 +203,7 @@ class Steering(LanguageModel):
     # ------------------------------------------------------------------ for the run
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Ask the person's words first, then the model; while no decision is due, nothing answers: the run is held."""
+        """Use the person's words first, then the model; while the run is paused, no reply comes."""
         with self._lock:
             words, self._words = self._words, ""
             if self._left == 0:
@@ -222,7 +222,7 @@ class Steering(LanguageModel):
         return self._model.decide(request)
 
     def _held(self) -> Pending[Reply]:
-        """Return what the hold, which begins with the next tick, breaks off."""
+        """Return a reply that the pause, which begins with the next tick, will cancel."""
         if self._episode is not None:
             self._episode.pause(PAUSED)
         return Pending()
@@ -236,19 +236,19 @@ class Steering(LanguageModel):
         return self._model.count_tokens(text)
 
     def status(self) -> Mapping[str, str]:
-        """Say how the model fares."""
+        """Return the model's status."""
         return self._model.status()
 
     def close(self) -> None:
-        """Release what the model holds."""
+        """Release the model's resources."""
         self._model.close()
 
 
 def _reply(words: str, request: DecisionRequest) -> Reply:
-    """Read a person's words as the model's are read; a free text is taken as it is.
+    """Read a person's words like the model's; a free text is taken unchanged.
 
     Raises:
-        Unreadable: They are not what may be said now.
+        Unreadable: The words are not allowed now.
     """
     if isinstance(request.may_say, FreeText):
         return Reply(words, answered_by=A_PERSON)

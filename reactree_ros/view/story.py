@@ -1,4 +1,4 @@
-"""A recorded run told as Markdown: what each goal node was told, said and saw, in the order in which they started."""
+"""A recorded run as Markdown: the conversation of each goal node, in the order in which they started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COUNTS = ("decisions", "steps", "agent_nodes", "max_depth", "seconds", "message
 
 
 def as_markdown(moment: Moment) -> str:
-    """Tell a run as Markdown."""
+    """Write a run as Markdown."""
     lines = [f"# {_inline(moment.run['instruction'])}", ""]
     lines += _table({name: _named(moment.run[name]) for name in ("planner", "llm", "world")} | _counts(moment))
     for node in moment.goal_nodes:
@@ -60,7 +60,7 @@ def _block(text: str) -> list[str]:
 
 
 def _inline(value: Any) -> str:
-    """Return words as code, so that nothing in them is Markdown or HTML."""
+    """Return words as inline code, so that they contain no Markdown or HTML."""
     text = in_one_line(str(value)).replace("|", "¦")
     ticks = "`" * (_longest(text) + 1)
     padded = f" {text} " if text.startswith("`") or text.endswith("`") else text

@@ -9,7 +9,7 @@ from reactree_ros.agent.control_flow import known_flows
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.record.verdict import SCORES, Judgement
 
-#: Of a behaviour's status: the mark that stands before it, and what it is called.
+#: Mark and name of each status of a behaviour.
 STATUSES = {
     "running": ("●", "running"),
     "success": ("✓", "success"),
@@ -18,7 +18,7 @@ STATUSES = {
     "interrupted": ("◌", "interrupted"),
     "": ("○", "not reached"),
 }
-#: Of a mark on the time line: what it looks like, and what it stands for, once and several times.
+#: Marks on the time line: sign, name for one, name for several.
 MARKS = {
     "expansion": ("■", "expansion", "expansions"),
     "refusal": ("▲", "refusal", "refusals"),
@@ -26,13 +26,13 @@ MARKS = {
     "hold": ("‖", "hold", "holds"),
     "person": ("●", "word of a person", "words of a person"),
 }
-#: What is counted of a run.
+#: Counts of a run.
 COUNTS = {"decisions": "decisions", "steps": "steps", "agent_nodes": "agent nodes"}
 
 
 def flows() -> Mapping[str, tuple[str, str]]:
     """Return of each control flow, by name, its sign and what it does with what is below it."""
-    return {flow.name: (flow.sign, flow.does) for flow in known_flows()}
+    return {flow.name: (flow.sign, flow.summary) for flow in known_flows()}
 
 
 def sign_of(kind: str) -> str:

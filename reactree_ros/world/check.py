@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Household, Observation, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.team import SharedWorld, Use, team_of
 
 T = TypeVar("T")
 #: How a world may end a skill that it does not know, or that cannot be done now; nothing has moved then.
@@ -76,6 +78,7 @@ class _Check:
         self._carries_out()
         self._score()
         self._stops()
+        self._shares()
         if start is not None and self._reset() != start:
             self._wrong("reset does not bring the world back: another first observation than before the skills")
         self._closes()
@@ -196,7 +199,7 @@ class _Check:
         if household.naming and not all(field in household.naming for field in ("{word}", "{instance}")):
             self._wrong(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
             raise _CannotGoOn
-        for name in ("recallable", "words"):
+        for name in ("recallable", "words", *(["places"] if isinstance(self._world, SharedWorld) else [])):
             words = getattr(self._world, name)
             if isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words):
                 self._wrong(f"{name} is {_shown(words)}, which are no words")
@@ -300,6 +303,33 @@ class _Check:
         self._observe()
         self._execute(skill)
 
+    def _shares(self) -> None:
+        """If several robots are in the world, let each of them do something, all at the same time."""
+        team = self._call("team", lambda: team_of(self._world))
+        if not isinstance(team, Mapping) or not all(isinstance(one, SharedWorld) for one in team.values()):
+            self._wrong(f"team gives {_shown(team)}; it must be robots by name, each a SharedWorld")
+            raise _CannotGoOn
+        if len(team) == 1:
+            self._wrong(f"team names '{next(iter(team))}' alone; it must be empty if there is one robot")
+        if wrong := [name for name in team if not isinstance(name, str) or not name.strip()]:
+            self._wrong(f"team calls a robot {_shown(wrong[0])}, which is no name")
+        doing: dict[str, Pending[Observation]] = {}
+        for name, robot in team.items():
+            self._call("heed", partial(robot.heed, _AlwaysFree()))
+            skills = self._asked(f"available_skills of '{name}'", robot.available_skills)
+            for skill in skills:
+                self._uses(skill, self._call(f"use of '{skill}'", partial(robot.use, skill)))
+            if skills:
+                doing[name] = self._call(f"'{skills[0]}' of '{name}'", partial(robot.execute, skills[0]))
+        for name, pending in doing.items():
+            self._observation(f"a skill of '{name}'", self._asked(f"a skill of '{name}'", partial(_itself, pending)))
+            self._observation(f"observe of '{name}'", self._asked(f"observe of '{name}'", team[name].observe))
+
+    def _uses(self, skill: str, use: Any) -> None:
+        named = (*use.things, *use.places, *use.ways) if isinstance(use, Use) else (None,)
+        if not all(isinstance(one, str) and one.strip() for one in named):
+            self._wrong(f"use of '{skill}' gives {_shown(use)}; it must be a Use that names things, places and ways")
+
     def _closes(self) -> None:
         entered = self._call("'with world'", self._world.__enter__)
         self._closed = True
@@ -317,6 +347,21 @@ class _Check:
         if (error := closed.exception()) is not None:
             self._wrong(f"{what} raises {_named(error)}")
             raise _CannotGoOn
+
+
+class _AlwaysFree:
+    """A right of way that nobody contends for."""
+
+    def ask(self, way: str) -> Pending[None]:
+        """See :meth:`RightOfWay.ask`."""
+        return Pending.of(None)
+
+    def leave(self, place: str) -> None:
+        """See :meth:`RightOfWay.leave`."""
+
+
+def _itself(pending: Pending[T]) -> Pending[T]:
+    return pending
 
 
 def _settles(pending: Pending[Any], seconds: float) -> bool:

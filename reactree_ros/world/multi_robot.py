@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from reactree_ros.background.pending import Pending, mapped
 from reactree_ros.world.port import Observation, World
+from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import WorldWrapper
 
 
@@ -18,7 +19,7 @@ class _Position:
     holds: tuple[str, ...] = ()
 
 
-def with_teammates(robots: Mapping[str, World]) -> dict[str, World]:
+def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
     """Return robots that see one another: an observation names the others in the room.
 
     A robot counts as being where it observed something last; one that drives has not arrived before it says so.

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
@@ -18,18 +18,14 @@ __all__ = [
     "Household",
     "Observation",
     "Outcome",
-    "RightOfWay",
     "RobotGone",
     "Score",
     "Seen",
-    "Use",
     "World",
     "WorldError",
 ]
 
 _World = TypeVar("_World", bound="World")
-#: The verb of skills by which a robot leaves where it stands.
-GO_TO = "go to"
 
 
 class WorldError(Exception):
@@ -38,36 +34,6 @@ class WorldError(Exception):
 
 class RobotGone(WorldError):
     """A robot can do nothing more: its battery is empty, it does not answer, it did not stop."""
-
-
-@dataclass(frozen=True)
-class Use:
-    """What a skill needs for its robot alone, by names as in skills, where several robots share a world.
-
-    Attributes:
-        things: What it goes for; whoever does so first has it until its subgoal has ended.
-        places: Where the robot stands from now on, until it moves away.
-        ways: What it passes, where one robot at a time can be: it has that until it has left it.
-        moves: Whether the robot leaves where it stands.
-    """
-
-    things: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
-    ways: tuple[str, ...] = ()
-    moves: bool = False
-
-
-class RightOfWay(Protocol):
-    """Where a robot asks while a skill of its lasts, from any thread, because other robots share its world."""
-
-    def ask(self, way: str) -> Pending[None]:
-        """Ask for what it is about to pass, by a name as in skills; the result is there once it may.
-
-        It fails where the robot would wait for one that waits for it. Cancelling it withdraws the question.
-        """
-
-    def leave(self, place: str) -> None:
-        """Tell that it has left a place, or has passed a way, so that others may be there."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +69,6 @@ class World(abc.ABC):
     recallable: Sequence[str] = ()
     #: Words of what its skills are done to, such as ``stove``; empty: it cannot say.
     words: Sequence[str] = ()
-    #: Words of places at which one robot at a time can be at work.
-    places: Sequence[str] = ()
 
     @property
     def free_verbs(self) -> Sequence[str]:
@@ -155,28 +119,6 @@ class World(abc.ABC):
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None where the world knows no goal."""
-
-    def team(self) -> Mapping[str, World]:
-        """Return its robots by name, each a world of its own: the same place as that robot sees it and acts in it.
-
-        It is asked once. Empty: there is one robot, which is the world's own. Of the others :meth:`reset`,
-        :meth:`score` and :meth:`close` are not asked.
-        """
-        return {}
-
-    def use(self, skill: str) -> Use:
-        """Say what a skill needs for its robot alone, where several share a world: things are what can be recalled."""
-        verb, name = self.household.split_skill(skill)
-        word, moves = name.rpartition(" ")[0], verb == GO_TO
-        things, places = (name,) if word in self.recallable else (), (name,) if word in self.places else ()
-        return Use(things, places, moves=moves)
-
-    def heed(self, right_of_way: RightOfWay) -> None:  # noqa: B027
-        """Ask from now on before each way that is passed, and tell what is left; asked of several robots' worlds.
-
-        A world that cannot stop on its way, or does not know where it is there, does nothing of the kind: its robot has
-        what :meth:`use` says as long as the skill lasts.
-        """
 
     def halted(self) -> str:
         """Say why nothing may move now, e.g. because of an emergency stop; empty where something may.

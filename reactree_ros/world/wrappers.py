@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from reactree_ros.background.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
-from reactree_ros.world.port import Household, Observation, Outcome, RightOfWay, Score, Use, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
+from reactree_ros.world.team import RightOfWay, SharedWorld, Use, team_of
 
 T = TypeVar("T")
 
 
-class WorldWrapper(World):
+class WorldWrapper(SharedWorld):
     """Passes everything on to another world; what is to be otherwise is overridden.
 
     Args:
@@ -43,8 +44,8 @@ class WorldWrapper(World):
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
-        """The inner world's."""
-        return self.inner.places
+        """The inner world's; none if robots cannot share it."""
+        return self.inner.places if isinstance(self.inner, SharedWorld) else ()
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """See :meth:`World.reset`."""
@@ -79,21 +80,22 @@ class WorldWrapper(World):
         """See :meth:`World.score`."""
         return self.inner.score()
 
-    def team(self) -> Mapping[str, World]:
-        """See :meth:`World.team`; each of its robots is wrapped, too."""
-        return {name: self.around(world) for name, world in self.inner.team().items()}
+    def team(self) -> Mapping[str, SharedWorld]:
+        """See :meth:`SharedWorld.team`; each of its robots is wrapped, too."""
+        return {name: self.around(world) for name, world in team_of(self.inner).items()}
 
-    def around(self, world: World) -> World:
+    def around(self, world: World) -> SharedWorld:
         """Wrap one of the robots likewise; to be overridden where more is needed for it than the robot."""
         return type(self)(world)
 
     def use(self, skill: str) -> Use:
-        """See :meth:`World.use`."""
-        return self.inner.use(skill)
+        """See :meth:`SharedWorld.use`."""
+        return self.inner.use(skill) if isinstance(self.inner, SharedWorld) else super().use(skill)
 
     def heed(self, right_of_way: RightOfWay) -> None:
-        """See :meth:`World.heed`."""
-        self.inner.heed(right_of_way)
+        """See :meth:`SharedWorld.heed`."""
+        if isinstance(self.inner, SharedWorld):
+            self.inner.heed(right_of_way)
 
     def halted(self) -> str:
         """See :meth:`World.halted`."""
@@ -140,7 +142,7 @@ class SkillTimeLimit(WorldWrapper):
         self._seconds, self._stop_seconds, self._answer_seconds = seconds, stop_seconds, answer_seconds
         self._ending = ""  # the skill that was cancelled and may not have ended yet
 
-    def around(self, world: World) -> World:
+    def around(self, world: World) -> SharedWorld:
         """Limit one of the robots likewise."""
         return SkillTimeLimit(world, self._seconds, self._stop_seconds, answer_seconds=self._answer_seconds)
 
@@ -290,7 +292,7 @@ class PolicyGuard(WorldWrapper):
         super().__init__(inner)
         self._policy, self._confirm = policy, confirm
 
-    def around(self, world: World) -> World:
+    def around(self, world: World) -> SharedWorld:
         """Guard one of the robots likewise."""
         return PolicyGuard(world, self._policy, self._confirm)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import llguidance
 import pytest
@@ -19,7 +19,7 @@ from doubles import ScriptedModel, ScriptedWorld, expand
 import reactree_ros
 from reactree_ros import plugins
 from reactree_ros.agent import kinds as kinds_package
-from reactree_ros.agent.decision import ONE, PARTS, Counts, Decision, Look, Node, Program, check_kind
+from reactree_ros.agent.decision import ONE, PARTS, RECORDED, Counts, Decision, Look, Node, Program, check_kind
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds import DECISIONS, kinds
 from reactree_ros.agent.kinds.act import Act
@@ -40,6 +40,7 @@ from reactree_ros.lab.training.allowed import MaySay
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.checking import Check
+from reactree_ros.record.events import Decided, Refused, TurnOf
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
@@ -207,7 +208,7 @@ def test_what_may_not_be_said_is_refused_with_what_may() -> None:
         read("Sing: la", without)
     with pytest.raises(Unreadable, match="'Sing:' may not be said here"):
         read('{"sing": "la"}', without)
-    assert "'Ask: ', 'Sing: ' or 'Blink: '" in GRAMMAR.expected
+    assert "'Ask: ', 'Blink: ' or 'Sing: '" in GRAMMAR.expected
     with pytest.raises(Unreadable, match="Nothing follows 'Sing:'; write a song on the same line"):
         read("Sing:", GRAMMAR)
     with pytest.raises(Unreadable, match="'Sing:' cannot be read: song: a text of 41 characters may not stand here"):
@@ -251,7 +252,7 @@ def test_a_run_takes_it_records_it_shows_it_counts_it_and_learns_it() -> None:
     result = episode.run()
     assert (result.end, result.decisions, result.steps) == ("done", 1 + 1 + 2 + 1 + 1, 1)
     system = model.requests[0].turns[0].text
-    assert "\n4. Sing: A song for the people around.\n5. Blink: Show a light.\n" in system
+    assert "\n4. Blink: Show a light.\n5. Sing: A song for the people around.\n" in system
     assert model.requests[1].turns[-1].text == "OK."
     assert model.requests[2].turns[-1].text == "They listen."
     decided = [event for event in events if event["e"] == "decided"]
@@ -354,15 +355,68 @@ def test_a_kind_of_a_line_that_is_silent_is_refused_where_it_is_registered(
         DECISIONS.get("sing")
 
 
-@pytest.mark.parametrize("clash", [{"word": "Ask"}, {"spellings": "sing|think"}, {"keys": ("song", "question")}])
+@pytest.mark.parametrize(
+    "clash",
+    [
+        {"word": "Ask"},
+        {"spellings": "sing|reflection"},
+        {"spellings": "sing|(?:the )?clarification"},
+        {"keys": ("song", "question")},
+        {"name": "subgoals"},
+        {"tools": ("askuser",)},
+    ],
+)
 def test_what_announces_another_kind_is_refused(clash: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in clash.items():
         monkeypatch.setattr(Sing, name, value)
     register(monkeypatch)
-    with pytest.raises(UserError, match=r"announces the decision kinds '(think|ask)' and 'sing'; rename one"):
+    with pytest.raises(
+        UserError, match=r"stands for the decision kinds '(think|ask|expand)' and '(sing|subgoals)'; rename"
+    ):
         kinds()
     monkeypatch.undo()
     forget()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"name": "Hum it"}, "has the name 'Hum it'; use small letters"),
+        ({"name": "node"}, "calls an argument 'node', as a record's own field is called; rename it"),
+        ({"spellings": "hum("}, "'spellings' is no regular expression"),
+        ({"spellings": "(hum|tune)"}, r"'spellings' has groups; write them as \(\?:…\)"),
+    ],
+)
+def test_what_would_break_others_is_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=f"decision kind Hum of .*{says}"):
+        check_kind(declared(complete(**wrong)))
+
+
+@dataclass(frozen=True)
+class Half(Sing):
+    """A song, and how often, which has no place on the line."""
+
+    name = "half"
+    times: Annotated[int, Number(1, 3)]
+
+
+@dataclass(frozen=True)
+class Two(Sing):
+    """Two texts, one of which says nothing of where it ends."""
+
+    name = "two"
+    more: str
+
+
+@pytest.mark.parametrize("kind", [Half, Two])
+def test_a_line_that_has_no_place_for_an_argument_is_refused(kind: Any) -> None:
+    with pytest.raises(UserError, match=r"decision kind '(half|two)'.* (name each of its|declare one of each)"):
+        check_kind(kind)
+
+
+def test_the_names_of_a_record_are_no_arguments() -> None:
+    fields = {name for event in (TurnOf, Decided, Refused) for name in get_type_hints(event)}
+    assert fields <= RECORDED
 
 
 # ---------------------------------------------------------------------- nobody else enumerates them
@@ -385,7 +439,8 @@ def named_in(path: Path) -> set[str]:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".js":
         code = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
-        return {name for name in kinds() if re.search(rf"""\b{name}\s*:|["'.]{name}\b""", code)}
+        uses = r"""\b{0}\s*:\s*["{{]|[!=]==? ["']{0}["']|\b(?:event|turn|decision)\.{0}\b"""
+        return {name for name in kinds() if re.search(uses.format(name), code)}
     tree, found = ast.parse(source), set[str]()
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

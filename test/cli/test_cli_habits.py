@@ -43,7 +43,7 @@ def test_the_version_is_said(cli: Cli) -> None:
 def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
     told = " ".join(cli("--help").out.split())
     for text in (
-        "Exit codes: 0 all is well",
+        "Exit codes: 0 success",
         "1 a goal was not reached",
         "2 bad",
         "129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM",

@@ -73,7 +73,7 @@ def test_what_is_always_there_comes_before_what_something_that_is_named_brings_a
     app, got = typer.Typer(), []
 
     @app.command()
-    @takes(mural=Named(Murals("mural", "no.group", {}), "mural"), paint=FromSettings(Paint))
+    @takes(mural=Named(Murals("mural", "no.group", Spec, first=("mural",)), "mural"), paint=FromSettings(Paint))
     def paint_it(*, mural: Any, paint: Paint) -> None:
         """Paint."""
         got.append((mural.settings.coats, paint.coats))

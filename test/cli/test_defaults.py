@@ -97,7 +97,7 @@ def test_a_run_is_gone_on_with_by_its_own_model(cli: Cli, user: Path, tmp_path: 
         ("[rum]\nview = true", "'rum' is no command; did you mean 'run'?"),
         ("max_steps = 3", "'max_steps' is no command;"),
         ("run = 3", "'run' must be a table: write [run], and its options below"),
-        ("[", "is no TOML: "),
+        ("[", "is not TOML: "),
         ('[run]\nparallel = "sometimes"', "run.parallel: "),
     ],
 )
@@ -135,7 +135,7 @@ def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(
     )
     lines = lines_of_doctor(cli)
     assert all(
-        line.endswith("  (correct that; `reactree config show` then says what each option gets)") for line in lines
+        line.endswith("  (correct it; `reactree config show` then shows the value of each option)") for line in lines
     )
     assert [line.partition(": ")[0] for line in lines] == ["  !!  project"] * 6 + ["  !!  user"]
     assert "all.base_ulr: no command has such an option;" in lines[0]
@@ -146,7 +146,7 @@ def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(
         1,
         1,
     ]
-    assert f"{user}: is no TOML: " in lines[-1]
+    assert f"{user}: is not TOML: " in lines[-1]
 
 
 def test_doctor_takes_what_a_file_that_is_right_says(cli: Cli, project: Path, user: Path) -> None:
@@ -217,6 +217,8 @@ REACHING = {
     "a host": '[run]\nworld = "virtualhome_unity"\nworld_option = ["host={host}"]\n',
     "a house's file": '[run]\nhouse = "{program}"\n',
     "a memory": '[all]\nmemory = "{program}"\n',
+    "a memory of another store": '[all]\nmemory = "sqlite:path={program}"\n',
+    "a store alone": '[all]\nmemory = "sqlite"\n',
     "a record": '[run]\nsave = "../../home/.bashrc"\n',
     "a policy": '[run]\npolicy = "policy.yaml"\n',
     "models": '[all]\nmodels = "models.yaml"\n',
@@ -247,7 +249,7 @@ def test_a_project_starts_opens_loads_and_sends_nothing(
     ended = cli(*command)
     if table != "doctor":
         assert (ended.code, ended.out) == (2, "")
-        what = "is not set by a project's file; say it on the command line" if trusted else "was not trusted yet"
+        what = "something; set it on the command line" if trusted else "is not trusted yet"
         assert f"error: {unknown}" in ended.err
         assert what in ended.err
     assert catcher.requests == []
@@ -284,11 +286,14 @@ def test_a_file_counts_once_it_is_trusted_and_until_it_changes(cli: Cli, unknown
     refused = cli(*RUN)
     assert (refused.code, refused.out) == (2, "")
     assert (
-        f"error: {unknown}: would set run.max_steps = 1, and was not trusted yet; `reactree config trust`"
+        f"error: {unknown}: wants to set run.max_steps = 1, and is not trusted yet; `reactree config trust`"
         in refused.err
     )
     trusted = cli("config", "trust")
-    assert (trusted.code, trusted.out) == (0, f"{unknown}: counts as it is now; it sets run.max_steps = 1\n")
+    assert (trusted.code, trusted.out) == (
+        0,
+        f"{unknown}: trusted with its current content; it sets run.max_steps = 1\n",
+    )
     assert cli(*RUN).json["end"] == "out_of_steps"
     unknown.write_text("[run]\nmax_steps = 2\n")
     assert cli(*RUN).code == 2
@@ -297,9 +302,9 @@ def test_a_file_counts_once_it_is_trusted_and_until_it_changes(cli: Cli, unknown
     assert cli("config", "distrust").code == 0
     passed = cli(*RUN)
     assert passed.json["end"] == "done"
-    assert f"{unknown}: is passed over, as you said" in passed.err
-    assert f"{unknown}: is passed over" in cli("config", "show").out
-    assert f"--  project: {unknown}: is passed over" in cli("doctor").out
+    assert f"{unknown}: is ignored, as you chose" in passed.err
+    assert f"{unknown}: is ignored" in cli("config", "show").out
+    assert f"--  project: {unknown}: is ignored" in cli("doctor").out
 
 
 def test_a_copy_elsewhere_is_not_trusted(
@@ -326,7 +331,7 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     cli("house", "generate", "--help")
     cli(*RUN)
     assert len(asked) == 1
-    assert "would set run.max_steps = 1, run.planner = " in terminal.getvalue()
+    assert "wants to set run.max_steps = 1, run.planner = " in terminal.getvalue()
     assert "\x1b]0" not in terminal.getvalue()
     cli(*RUN)
     assert len(asked) == (1 if yes else 2)
@@ -339,7 +344,7 @@ def test_a_file_that_a_stranger_may_change_never_counts(cli: Cli, unknown: Path,
         unknown.chmod(mode)
         ended = cli(*RUN)
         assert ended.json["end"] == "done"
-        assert f"{unknown}: others may write to it; `chmod go-w {unknown}` changes that; it is passed over" in ended.err
+        assert f"{unknown}: others may write to it; `chmod go-w {unknown}` changes that; it is ignored" in ended.err
         assert cli("config", "trust").code == 2
     unknown.chmod(0o644)
     assert cli(*RUN).json["end"] == "out_of_steps"
@@ -356,7 +361,7 @@ def test_a_file_of_somebody_else_never_counts(cli: Cli, unknown: Path, monkeypat
     monkeypatch.setattr("reactree_ros.cli.trusted.os.getuid", lambda: os.geteuid() + 1)
     ended = cli(*RUN)
     assert ended.json["end"] == "done"
-    assert f"{unknown}: belongs to somebody else" in ended.err
+    assert f"{unknown}: belongs to another user" in ended.err
     assert cli("config", "trust").code == 2
 
 

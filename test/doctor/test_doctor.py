@@ -21,13 +21,14 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import engines, package, probe, ros, servers, surroundings
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
-from reactree_ros.doctor.memory_file import episodic_memory
+from reactree_ros.doctor.memory import episodic_memory as look_at
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.embedding import DEFAULT_MODEL
-from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.memory.store import APPLICATION_ID, SCHEMA_VERSION
+from reactree_ros.memory.spec import memory as named
+from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.memory.stores.sqlite.database import APPLICATION_ID, SCHEMA_VERSION
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 ROOT = Path(__file__).parents[2]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])
@@ -87,10 +88,7 @@ def test_a_look_that_fails_is_one_more_thing_that_is_wrong(cli: Cli, monkeypatch
     monkeypatch.setattr(ros, "ros", fail)
     ended = cli("doctor")
     assert ended.code == 1
-    assert (
-        "  ok  first: looked at\n  !!  ROS 2: could not be looked at to its end (RuntimeError: out of luck)"
-        in ended.out
-    )
+    assert "  ok  first: looked at\n  !!  ROS 2: the check stopped halfway (RuntimeError: out of luck)" in ended.out
     assert "Traceback" not in ended.out + ended.err
     assert "Terminal and disk" in ended.out
 
@@ -120,7 +118,7 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     found = by_name(package.installed_extras())
     assert found["openai"] == Diagnosis("openai", RIGHT, "installed")
     assert found["pyrobosim"].level is WRONG
-    assert "(6.1 is there)" in found["pyrobosim"].said
+    assert "(6.1 is installed)" in found["pyrobosim"].said
     assert found["view"].level is NOTE
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
     assert found["view"].remedy.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
@@ -131,7 +129,7 @@ def test_what_the_core_needs_and_is_too_old_is_wrong(monkeypatch: pytest.MonkeyP
     real = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "1.9" if name == "pydantic" else real(name))
     found = by_name(package.reactree_ros())["pydantic>=2.6"]
-    assert (found.level, found.said) == (WRONG, "1.9 does not do")
+    assert (found.level, found.said) == (WRONG, "1.9 does not fit")
     assert found.remedy.endswith("-m pip install 'pydantic>=2.6'")
 
 
@@ -270,7 +268,7 @@ def test_a_distribution_that_is_not_sourced_is_named_with_how_it_is_and_its_pyth
     found = by_name(ros.ros(tmp_path))
     assert found["distribution"].level is NOTE
     assert found["distribution"].remedy == f"source {tmp_path}/jazzy/setup.bash"
-    assert (found["rclpy"].level, found["rclpy"].remedy) == (NOTE, "for the nodes run and install with python3.99")
+    assert (found["rclpy"].level, found["rclpy"].remedy) == (NOTE, "for the nodes, run and install with python3.99")
 
 
 def test_an_rclpy_of_another_python_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -319,7 +317,7 @@ def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.Mo
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
     found = sourced(monkeypatch, prefix_with(tmp_path))
     assert found["RMW"].level is WRONG
-    assert found["RMW"].said == "RMW_IMPLEMENTATION is rmw_fastrtps_cpp; there are rmw_x_cpp"
+    assert found["RMW"].said == "RMW_IMPLEMENTATION is rmw_fastrtps_cpp; installed: rmw_x_cpp"
     assert found["RMW"].remedy == "apt install ros-jazzy-rmw-fastrtps-cpp, or unset RMW_IMPLEMENTATION"
     assert found["rclpy"].level is NOTE
 
@@ -364,7 +362,7 @@ def test_what_is_named_wins_over_the_environment(peer: Peer, monkeypatch: pytest
 
 def test_a_key_is_wanted_refused_or_accepted(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     peer.key = "hush-4711"
-    assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and wants a key")
+    assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and requires a key")
     monkeypatch.setenv("OPENAI_API_KEY", "another-one")
     assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and does not accept the key")
     monkeypatch.setenv("OPENAI_API_KEY", "hush-4711")
@@ -419,7 +417,7 @@ def test_a_model_that_is_named_need_not_be_listed(
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: tiny\n", encoding="utf-8")
     *_, found = servers.servers("", models)
     assert found.level is RIGHT
-    assert found.said == f"{peer.base_url} answers; it takes requests for the model tiny, which it does not list"
+    assert found.said == f"{peer.base_url} answers; it accepts requests for the model tiny, which it does not list"
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: other\n", encoding="utf-8")
     *_, found = servers.servers("", models)
     assert found.level is not RIGHT
@@ -507,7 +505,7 @@ def experience(subgoal: str) -> Experience:
 def memory(tmp_path: Path) -> Path:
     path = tmp_path / "memory" / "m.db"
     path.parent.mkdir()
-    with EpisodicMemory(path, Embeds()) as one:
+    with SqliteMemory(path, Embeds()) as one:
         one.add_run([experience("find the cup")])
     return path
 
@@ -518,7 +516,7 @@ def snapshot(path: Path) -> dict[str, bytes]:
 
 def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> None:
     before = snapshot(memory)
-    found = by_name(episodic_memory(memory))
+    found = by_name(look_at(named(memory)))
     assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {SCHEMA_VERSION}"
     assert found["memory"].level is RIGHT
     assert f"{DEFAULT_MODEL}, 384 dimensions" in found["embedder"].said
@@ -526,14 +524,14 @@ def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> 
 
 
 def test_a_memory_that_somebody_has_open_is_read_as_it_now_is(memory: Path) -> None:
-    with EpisodicMemory(memory, Embeds()) as one:
+    with SqliteMemory(memory, Embeds()) as one:
         one.add_run([experience("open the fridge")])
-        assert "2 experiences of 2 runs" in by_name(episodic_memory(memory))["memory"].said
+        assert "2 experiences of 2 runs" in by_name(look_at(named(memory)))["memory"].said
 
 
 def test_a_memory_of_another_embedder_is_told(memory: Path) -> None:
     change(memory, "UPDATE meta SET value = 'other' WHERE key = 'embedder'")
-    found = by_name(episodic_memory(memory))["embedder"]
+    found = by_name(look_at(named(memory)))["embedder"]
     assert (found.level, found.said) == (WRONG, "other, 384 dimensions")
 
 
@@ -574,7 +572,7 @@ def test_what_is_no_memory_is_told_and_left_as_it_is(tmp_path: Path, make: Calla
     path = tmp_path / "m.db"
     make(path)
     before = snapshot(path)
-    found = only(episodic_memory(path))
+    found = only(look_at(named(path)))
     assert found.level is WRONG
     assert said in found.said
     assert found.remedy
@@ -583,13 +581,13 @@ def test_what_is_no_memory_is_told_and_left_as_it_is(tmp_path: Path, make: Calla
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_a_memory_that_is_locked_is_told(memory: Path, monkeypatch: pytest.MonkeyPatch, journal: str) -> None:
-    monkeypatch.setattr("reactree_ros.doctor.memory_file.PATIENCE", 0.1)
+    monkeypatch.setattr("reactree_ros.memory.stores.sqlite.diagnosis.PATIENCE", 0.1)
     holder = sqlite3.connect(memory, isolation_level=None)
     holder.execute(f"PRAGMA journal_mode = {journal}")
     holder.execute("PRAGMA locking_mode = EXCLUSIVE")
     holder.execute("BEGIN EXCLUSIVE")
     holder.execute("INSERT INTO run (added) VALUES (0)")
-    found = only(episodic_memory(memory))
+    found = only(look_at(named(memory)))
     holder.execute("ROLLBACK")
     holder.close()
     assert found.level is WRONG

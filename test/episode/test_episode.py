@@ -19,7 +19,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, WorldError
@@ -113,8 +113,8 @@ def test_experiences_are_those_of_agent_nodes_with_an_end() -> None:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[EpisodicMemory]:
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as opened:
+def memory(tmp_path: Path) -> Iterator[SqliteMemory]:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as opened:
         yield opened
 
 
@@ -148,7 +148,7 @@ class Dying(ScriptedModel):
     ],
 )
 def test_a_run_that_reached_its_goal_is_remembered_whatever_its_text_looks_like(
-    memory: EpisodicMemory, model: ScriptedModel, world: ScriptedWorld, kept: list[str]
+    memory: SqliteMemory, model: ScriptedModel, world: ScriptedWorld, kept: list[str]
 ) -> None:
     episode = Episode("root", model=model, world=world, planner=AgentNodes(), memory=memory)
     result = episode.run()
@@ -158,7 +158,7 @@ def test_a_run_that_reached_its_goal_is_remembered_whatever_its_text_looks_like(
     assert episode.remember(result) == 0
 
 
-def test_what_was_remembered_is_an_example_for_later_episodes(memory: EpisodicMemory) -> None:
+def test_what_was_remembered_is_an_example_for_later_episodes(memory: SqliteMemory) -> None:
     for number in (1, 2):
         model = ScriptedModel({"root": ["Think: a", "Act: done"]})
         episode = Episode("root", model=model, world=ScriptedWorld(), planner=AgentNodes(), memory=memory)
@@ -168,7 +168,7 @@ def test_what_was_remembered_is_an_example_for_later_episodes(memory: EpisodicMe
 
 
 @pytest.mark.parametrize(("most", "shown"), [(0, 2), (1, 1), (5, 2)])
-def test_an_agent_node_has_no_more_examples_than_are_allowed(memory: EpisodicMemory, most: int, shown: int) -> None:
+def test_an_agent_node_has_no_more_examples_than_are_allowed(memory: SqliteMemory, most: int, shown: int) -> None:
     memory.add_run([experience("root", filler=f"{number} is seen.\n") for number in range(2)])
     model = ScriptedModel({"root": ["Act: done"]})
     options = TreeOptions(max_examples=most)
@@ -176,7 +176,7 @@ def test_an_agent_node_has_no_more_examples_than_are_allowed(memory: EpisodicMem
     assert model.requests[0].prompt.count("is seen.") == shown
 
 
-def test_a_run_that_did_not_reach_its_goal_is_not_remembered(memory: EpisodicMemory) -> None:
+def test_a_run_that_did_not_reach_its_goal_is_not_remembered(memory: SqliteMemory) -> None:
     world = ScriptedWorld(score=Score(0.0, 0.5))
     model = ScriptedModel({"root": ["Act: done"]})
     episode = Episode("root", model=model, world=world, planner=AgentNodes(), memory=memory)

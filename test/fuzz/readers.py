@@ -42,8 +42,8 @@ from reactree_ros.lab.training import dataset
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.trained import trained_for
-from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.recorded import import_experiences, recorded_success
+from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.record import events
 from reactree_ros.record.export import experiences_of, texts_of, training_lines, write_pictures
 from reactree_ros.record.moment import Moment
@@ -224,13 +224,13 @@ def _goal() -> list[bytes]:
 
 
 def _experiences() -> list[bytes]:
-    with tempfile.TemporaryDirectory() as folder, EpisodicMemory(Path(folder, "m.db"), WordHashEmbedder()) as memory:
+    with tempfile.TemporaryDirectory() as folder, SqliteMemory(Path(folder, "m.db"), WordHashEmbedder()) as memory:
         _fill(memory)
-        memory.export(Path(folder, "out.jsonl"))
+        export_experiences(memory, Path(folder, "out.jsonl"))
         return [Path(folder, "out.jsonl").read_bytes()]
 
 
-def _fill(memory: EpisodicMemory) -> None:
+def _fill(memory: SqliteMemory) -> None:
     episode, kept = recorded_episode({"root": ["Think: a", "Act: open fridge 1", "Act: done"]}, name="reactree_wm")
     episode.run()
     memory.add_run(experiences_of(Moment.after(kept.record.events)))
@@ -239,7 +239,7 @@ def _fill(memory: EpisodicMemory) -> None:
 def _memories() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "m.db")
-        with EpisodicMemory(path, WordHashEmbedder()) as memory:
+        with SqliteMemory(path, WordHashEmbedder()) as memory:
             _fill(memory)
         with contextlib.closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -294,12 +294,12 @@ def _rows_changed(content: bytes, rng: random.Random) -> bytes:
 
 
 def _read_memory(path: Path) -> None:
-    with EpisodicMemory(path, WordHashEmbedder()) as memory:
+    with SqliteMemory(path, WordHashEmbedder()) as memory:
         uses: list[Callable[[], object]] = [
             memory.counts,
             lambda: list(memory),
             lambda: memory.search("open the fridge", 3),
-            lambda: memory.export(path.parent / "out.jsonl"),
+            lambda: export_experiences(memory, path.parent / "out.jsonl"),
             lambda: _fill(memory),
         ]
         for use in uses:

@@ -90,15 +90,15 @@ def test_the_same_task_id_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no JSON"),
-        (b"[", "is no JSON"),
+        (b"", "is not JSON"),
+        (b"[", "is not JSON"),
         (b"[]", "$: the list of tasks is empty"),
         (b"3", "$: input should be a valid list"),
         (b'"tasks"', "$: input should be a valid list"),
         (b"[1]", "$[0]: input should be a valid dictionary"),
         (b"{}", "$.task_id: field required"),
-        (b"\xff\xfe", "is no JSON"),
-        (b"[" * 100000, "is no JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[" * 100000, "is not JSON"),
     ],
 )
 def test_a_file_that_is_no_task_file_is_refused_with_its_name(tmp_path: Path, content: bytes, message: str) -> None:

@@ -20,7 +20,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.lab.bootstrap import Attempt, Bootstrap
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, World, WorldError
 from reactree_ros.world.spec import Task
@@ -61,13 +61,13 @@ class Burning(SymbolicWorld):
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[EpisodicMemory]:
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as one:
+def memory(tmp_path: Path) -> Iterator[SqliteMemory]:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as one:
         yield one
 
 
 def bootstrap(
-    memory: EpisodicMemory,
+    memory: SqliteMemory,
     name: str = "reactree_wm",
     *,
     model: Counting | None = None,
@@ -78,7 +78,7 @@ def bootstrap(
     return Bootstrap(memory, spec, model=model or Counting(), make_world=make_world)
 
 
-def test_a_tree_leaves_what_every_agent_node_went_through(memory: EpisodicMemory) -> None:
+def test_a_tree_leaves_what_every_agent_node_went_through(memory: SqliteMemory) -> None:
     attempts = list(bootstrap(memory).attempts(TASKS))
     assert [one.task_id for one in attempts] == list(TASKS)
     assert all(one.achieved and one.added > 1 for one in attempts)
@@ -86,18 +86,18 @@ def test_a_tree_leaves_what_every_agent_node_went_through(memory: EpisodicMemory
     assert {task.instruction for task in TASKS.values()} < {experience.subgoal for experience in memory}
 
 
-def test_a_flat_planner_leaves_its_runs_as_a_whole(memory: EpisodicMemory) -> None:
+def test_a_flat_planner_leaves_its_runs_as_a_whole(memory: SqliteMemory) -> None:
     assert [one.added for one in bootstrap(memory, "react").attempts(TASKS)] == [1] * len(TASKS)
     assert sorted(experience.subgoal for experience in memory) == sorted(task.instruction for task in TASKS.values())
 
 
-def test_what_misses_its_goal_leaves_nothing(memory: EpisodicMemory) -> None:
+def test_what_misses_its_goal_leaves_nothing(memory: SqliteMemory) -> None:
     attempts = list(bootstrap(memory, max_decisions=3).attempts(TASKS))
     assert [(one.achieved, one.added, one.end) for one in attempts] == [(False, 0, "out_of_decisions")] * len(TASKS)
     assert len(memory) == 0
 
 
-def test_later_tasks_have_earlier_ones_as_examples(memory: EpisodicMemory) -> None:
+def test_later_tasks_have_earlier_ones_as_examples(memory: SqliteMemory) -> None:
     one = bootstrap(memory)
     list(one.attempts(first(2)))
     model = one._model
@@ -108,7 +108,7 @@ def test_later_tasks_have_earlier_ones_as_examples(memory: EpisodicMemory) -> No
 
 
 def test_a_model_that_is_gone_twice_in_a_row_ends_it_and_it_goes_on_with_the_first_of_them(
-    memory: EpisodicMemory,
+    memory: SqliteMemory,
 ) -> None:
     dying = Counting(dies_over=SECOND.instruction)
     attempts = bootstrap(memory, model=dying).attempts(first(4))
@@ -127,7 +127,7 @@ def test_a_model_that_is_gone_twice_in_a_row_ends_it_and_it_goes_on_with_the_fir
     assert revived.instructions == [task.instruction for task in list(TASKS.values())[1:4]]
 
 
-def test_a_model_that_is_gone_over_one_task_loses_only_that(memory: EpisodicMemory) -> None:
+def test_a_model_that_is_gone_over_one_task_loses_only_that(memory: SqliteMemory) -> None:
     class Choking(Counting):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
             if f": {SECOND.instruction}\n" in request.prompt.rpartition("Target_domain:\n")[2]:
@@ -138,14 +138,14 @@ def test_a_model_that_is_gone_over_one_task_loses_only_that(memory: EpisodicMemo
     assert [one.end for one in attempts] == ["done", "model_gone", "done"]
 
 
-def test_what_earlier_versions_wrote_of_a_broken_run_is_carried_out_again(memory: EpisodicMemory) -> None:
+def test_what_earlier_versions_wrote_of_a_broken_run_is_carried_out_again(memory: SqliteMemory) -> None:
     record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
     old = {"task_id": FIRST.task_id, "planner": "reactree_wm", "achieved": False, "added": 0, "end": "error"}
     record.write_text(json.dumps(old) + "\n")
     assert [one.end for one in bootstrap(memory).attempts(first(1))] == ["done"]
 
 
-def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: EpisodicMemory) -> None:
+def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: SqliteMemory) -> None:
     def make(task: Any) -> World:
         return Burning(task) if task is SECOND else SymbolicWorld(task)
 
@@ -157,7 +157,7 @@ def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: Episo
     assert revived.instructions == [SECOND.instruction]
 
 
-def test_what_was_broken_off_goes_on_where_it_was(memory: EpisodicMemory) -> None:
+def test_what_was_broken_off_goes_on_where_it_was(memory: SqliteMemory) -> None:
     done = list(islice(bootstrap(memory).attempts(TASKS), 2))
     before = len(memory)
     again = bootstrap(memory)
@@ -169,7 +169,7 @@ def test_what_was_broken_off_goes_on_where_it_was(memory: EpisodicMemory) -> Non
     assert not any(f"Your task is to: {FIRST.instruction}\n" in text for text in last)
 
 
-def test_a_kill_between_memory_and_record_adds_nothing_twice(memory: EpisodicMemory) -> None:
+def test_a_kill_between_memory_and_record_adds_nothing_twice(memory: SqliteMemory) -> None:
     list(bootstrap(memory).attempts(first(1)))
     before = len(memory)
     record = memory.path.with_name("memory.db.bootstrap.jsonl")
@@ -179,20 +179,20 @@ def test_a_kill_between_memory_and_record_adds_nothing_twice(memory: EpisodicMem
     assert len(record.read_text(encoding="utf-8").splitlines()) == 1
 
 
-def test_every_planner_has_its_own_record(memory: EpisodicMemory) -> None:
+def test_every_planner_has_its_own_record(memory: SqliteMemory) -> None:
     list(bootstrap(memory, "react").attempts(first(1)))
     (attempt,) = bootstrap(memory, "react_wm").attempts(first(1))
     assert attempt.planner == "react_wm"
 
 
-def test_a_broken_record_is_named(memory: EpisodicMemory) -> None:
+def test_a_broken_record_is_named(memory: SqliteMemory) -> None:
     memory.path.with_name("memory.db.bootstrap.jsonl").write_text("{}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"memory\.db\.bootstrap\.jsonl: line 1 is broken"):
         list(bootstrap(memory).attempts(TASKS))
 
 
-def test_the_seed_is_taken_over_once(memory: EpisodicMemory, tmp_path: Path) -> None:
-    with EpisodicMemory(tmp_path / "seed.db", WordHashEmbedder()) as seed:
+def test_the_seed_is_taken_over_once(memory: SqliteMemory, tmp_path: Path) -> None:
+    with SqliteMemory(tmp_path / "seed.db", WordHashEmbedder()) as seed:
         list(bootstrap(seed, "react").attempts(first(2)))
         one = bootstrap(memory)
         assert (one.begin_with(seed), one.begin_with(seed)) == (2, 0)

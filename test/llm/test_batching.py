@@ -341,9 +341,9 @@ def test_a_model_that_fails_with_several_texts_or_mixes_them_up_is_left_alone(
 
     for update in (as_the_library_does, all_of_the_first):
         monkeypatch.setattr(attention.SideBySide, "update", update)
-        assert Batch(loaded.model, ROOM).why_alone == "texts come out otherwise beside others"
+        assert Batch(loaded.model, ROOM).why_alone == "a text comes out differently in a batch"
     monkeypatch.setattr(attention.SideBySide, "update", not_at_all)
-    assert Batch(loaded.model, ROOM).why_alone == "it fails with several (NotImplementedError: no room)"
+    assert Batch(loaded.model, ROOM).why_alone == "it fails with several texts (NotImplementedError: no room)"
 
 
 def kept(*texts: Sequence[int], limit: int) -> KeptPrompts:

@@ -213,8 +213,11 @@ def test_what_a_template_needed_is_said_in_words(tokenizer: Any) -> None:
     [
         ("{{ raise_exception('not like this') }}", "not like this"),
         ("{{ messages[0].content.missing() }}", "no attribute"),
-        (EACH.replace("messages", "messages if turn.role != 'user'"), "it leaves out what is the user's"),
-        (EACH.replace("messages", "messages if turn.role != 'assistant'"), "it leaves out what is the assistant's"),
+        (EACH.replace("messages", "messages if turn.role != 'user'"), "it leaves out the message of the user"),
+        (
+            EACH.replace("messages", "messages if turn.role != 'assistant'"),
+            "it leaves out the message of the assistant",
+        ),
         (None, "chat_template is not set"),
     ],
 )

@@ -48,7 +48,7 @@ def test_what_could_be_better_is_named_with_the_way_out() -> None:
     report = check(Answering(reply, method="unconstrained"), WAH_NL)
     assert report.facts["a decision, warm"].endswith("900 prompt tokens (0 cached), 3 output tokens")
     assert report.problems == [
-        "what it said is no decision: 'fly' is not there.",
+        "its reply is no decision: 'fly' is not there.",
         "it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys",
         "nothing came from a prefix cache; start vLLM with --enable-prefix-caching",
     ]

@@ -142,7 +142,7 @@ def test_a_time_limit_of_the_engine_is_its_failure(engine: Moody, model: EngineM
 def test_an_engine_that_cancels_what_it_was_asked_has_failed(engine: Moody, model: EngineModel) -> None:
     engine.mood = asyncio.CancelledError()
     told = failure(model)
-    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: it cancelled what it was asked")
+    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: it cancelled the request")
     engine.mood = "Act: done"
     assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
 

@@ -35,7 +35,7 @@ OWN = "the system text is a message of its own"
 JOINED = "the system text is part of the user's first message"
 SCHEMAS_ONLY = "it obeys JSON schemas only"
 NOTHING = "it obeys no constraint"
-NO_CACHE = "it does not say what its prefix cache serves"
+NO_CACHE = "it does not report what its prefix cache serves"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ SERVERS = {
     "vLLM without a reasoning parser": Server(
         {"thinks": "text"},
         {**CHAT, "thinks": "in its text", "method": "one_request"},
-        ("it thinks in its text, but not where it is held to something",),
+        ("it thinks in its text, but not if its text is constrained",),
     ),
     "vLLM, told not to think": Server(
         {"thinks": "reasoning"},
@@ -74,7 +74,7 @@ SERVERS = {
         settings={"thinking": False},
     ),
     "vLLM, told to think in vain": Server(
-        {}, {**CHAT, "told to think": "yes"}, ("it does not think though it is told to",), {"thinking": True}
+        {}, {**CHAT, "told to think": "yes"}, ("it does not think although thinking is on",), {"thinking": True}
     ),
     "llama.cpp with a template that knows no system role": Server(
         {"owned_by": "llamacpp", "template": takes_no_system_role},
@@ -155,7 +155,7 @@ SERVERS = {
     "a hosted model that thinks though it is told not to": Server(
         {"owned_by": "system", "speaks": "openai", "obeys": {JSON_SCHEMA}, "thinks": "reasoning_content"},
         {**CHAT, **ONE_SCHEMA, "told to think": "no", "thinks": "in a field of its own"},
-        (SCHEMAS_ONLY, "it thinks though it is told not to", NO_CACHE),
+        (SCHEMAS_ONLY, "it thinks although thinking is off", NO_CACHE),
         {"thinking": False},
     ),
 }

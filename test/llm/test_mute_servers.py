@@ -187,7 +187,7 @@ def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: py
     now[0] += 7.0
     held.asked[1][1].succeed(Reply(THOUGHT))
     assert len(held.asked) == 2  # nobody waits for the third any more
-    with pytest.raises(NoAnswerInTime, match="busy with others"):
+    with pytest.raises(NoAnswerInTime, match="busy with other requests"):
         pendings[2].result(0)
 
 

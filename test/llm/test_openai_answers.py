@@ -293,7 +293,7 @@ def nested(exchange: Exchange) -> None:
 
 @pytest.mark.parametrize(
     ("behaviour", "problem"),
-    [(packed, "its answer is packed"), (endless, "its answer is longer than"), (nested, "garbage")],
+    [(packed, "its answer is compressed"), (endless, "its answer is longer than"), (nested, "garbage")],
 )
 def test_an_answer_that_is_too_much_is_an_error_in_one_line(
     peer: Peer, model: Model, behaviour: Behaviour, problem: str

@@ -171,7 +171,7 @@ SILENT = {
     "nothing": (answered(), "empty texts came (9 output tokens)", "chat=false"),
     "a thought": (answered(reasoning_content="Hm."), "a thought came ('Hm.')", "thinking=false"),
     "no end": (answered(finish="length", reasoning_content="Hm."), "still thought", "raise reasoning_tokens"),
-    "blanks": (answered(content=" \n"), "empty texts came", "look into its log"),
+    "blanks": (answered(content=" \n"), "empty texts came", "read its log"),
 }
 
 

@@ -14,11 +14,11 @@ from clients import PATIENCE, Model, ask, clients, refusal
 from openai_peer import Exchange, Peer, fails
 
 from reactree_ros.doctor import servers
-from reactree_ros.doctor.diagnosis import Level
 from reactree_ros.errors import UserError
 from reactree_ros.llm.openai import way
 from reactree_ros.llm.openai.way import proxy_to
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
+from reactree_ros.plugins.diagnosis import Level
 from reactree_ros.plugins.installation import install_line
 
 THOUGHT = "Think: well"
@@ -192,7 +192,7 @@ def test_an_error_names_the_proxy_without_its_password(
     monkeypatch.setenv("HTTP_PROXY", f"{scheme}me:{PASSWORD}@{nowhere}")
     failure = refusal(model(ELSEWHERE))
     assert type(failure) is ServerUnavailable
-    way_there = f"by way of the proxy {scheme or 'http://'}{nowhere} ($HTTP_PROXY)"
+    way_there = f"through the proxy {scheme or 'http://'}{nowhere} ($HTTP_PROXY)"
     assert f"the server at {ELSEWHERE} ({way_there}) cannot be reached" in str(failure)
     (found,) = servers.servers(ELSEWHERE, None)
     assert f"({way_there}) cannot be reached" in found.said
@@ -207,7 +207,7 @@ def test_what_a_proxy_answers_itself_is_told_with_its_name(
         proxy.on_models = fails(status, "the proxy says no")
         monkeypatch.setenv("HTTP_PROXY", f"http://me:{PASSWORD}@127.0.0.1:{proxy.port}")
         failure = refusal(model(ELSEWHERE))
-        assert f"by way of the proxy http://127.0.0.1:{proxy.port} ($HTTP_PROXY)" in str(failure)
+        assert f"through the proxy http://127.0.0.1:{proxy.port} ($HTTP_PROXY)" in str(failure)
         assert PASSWORD not in str(failure)
 
 
@@ -222,13 +222,13 @@ def test_a_proxy_that_cannot_be_used_is_the_users_error_in_one_line(
     one = model(ELSEWHERE)
     with pytest.raises(UserError, match="ALL_PROXY") as raised:
         one.ready().result(PATIENCE)
-    assert "it is no URL of a proxy" in str(raised.value)
+    assert "it is no proxy URL" in str(raised.value)
     assert PASSWORD not in str(raised.value)
     assert "\n" not in str(raised.value)
     assert type(refusal(one)) is RequestRejected
     (found,) = servers.servers(ELSEWHERE, None)
     assert found.level is Level.WRONG
-    assert "it is no URL of a proxy" in found.said
+    assert "it is no proxy URL" in found.said
     assert PASSWORD not in str(found)
 
 

@@ -12,11 +12,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the test doubles
 
 from word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[EpisodicMemory]:
+def memory(tmp_path: Path) -> Iterator[SqliteMemory]:
     """An empty episodic memory on disk."""
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as opened:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as opened:
         yield opened

@@ -19,11 +19,13 @@ from word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.embedding import EmbeddingError
-from reactree_ros.memory.episodic import EpisodicMemory, EpisodicMemoryError, approximate_tokens
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.memory.recorded import import_experiences
+from reactree_ros.memory.port import EpisodicMemoryError
+from reactree_ros.memory.recorded import export_experiences, import_experiences
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.tree.flows.fallback import FallbackFlow
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
@@ -43,7 +45,7 @@ def test_search_equals_a_plain_python_sort_by_cosine(
 ) -> None:
     embedder = WordHashEmbedder()
     stored = [experience(subgoal, task=number) for number, subgoal in enumerate(subgoals)]
-    with EpisodicMemory(tmp_path_factory.mktemp("search") / "memory.db", embedder) as memory:
+    with SqliteMemory(tmp_path_factory.mktemp("search") / "memory.db", embedder) as memory:
         memory.add_run(stored)
         found = memory.search(query, len(stored))
     asked = embedder.encode([query])[0].tolist()
@@ -53,7 +55,7 @@ def test_search_equals_a_plain_python_sort_by_cosine(
     assert [exact[one] for _, one in found] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-5)
 
 
-def test_examples_are_taken_until_the_next_would_exceed_the_token_limit(memory: EpisodicMemory) -> None:
+def test_examples_are_taken_until_the_next_would_exceed_the_token_limit(memory: SqliteMemory) -> None:
     near = experience("find the apple", filler="Think: a\nOK.\n" * 3)
     middle = experience("find the big apple quickly now", filler="Think: a\nOK.\n" * 50)
     far = experience("open fridge")
@@ -79,7 +81,7 @@ def test_the_limit_is_never_exceeded_and_never_stopped_short(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], limit: int
 ) -> None:
     stored = [experience(f"move apple {n}", task=n, filler="Think: x\nOK.\n" * n) for n in lengths]
-    with EpisodicMemory(tmp_path_factory.mktemp("limit") / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path_factory.mktemp("limit") / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run(stored)
         taken = memory.retrieve("move apple", token_limit=limit, count_tokens=len)
         order = [one for _, one in memory.search("move apple", len(stored))]
@@ -91,8 +93,8 @@ def test_the_limit_is_never_exceeded_and_never_stopped_short(
         assert total + max(len(one.text) for one in left.elements()) > limit
 
 
-def test_a_text_is_counted_once_while_the_counter_stays_the_same(memory: EpisodicMemory) -> None:
-    memory.add_run([experience(task=number) for number in range(5)])
+def test_a_text_is_counted_once_while_the_counter_stays_the_same(memory: SqliteMemory) -> None:
+    memory.add_run([experience(task=number, filler=f"Think: {number}\nOK.\n") for number in range(5)])
     counted: list[str] = []
 
     def count(text: str) -> int:
@@ -107,7 +109,7 @@ def test_a_text_is_counted_once_while_the_counter_stays_the_same(memory: Episodi
     assert len(counted) > 5
 
 
-def test_equal_similarities_give_every_end_its_share(memory: EpisodicMemory) -> None:
+def test_equal_similarities_give_every_end_its_share(memory: SqliteMemory) -> None:
     memory.add_run([experience(task=number, end=End.SUCCESS) for number in range(30)])
     memory.add_run([experience(task=number, end=End.FAILURE) for number in range(3)])
     memory.add_run([experience(task=number, end=End.EXPAND) for number in range(30)])
@@ -118,7 +120,7 @@ def test_equal_similarities_give_every_end_its_share(memory: EpisodicMemory) -> 
     assert all(240 < first[end] < 360 for end in End)  # 300 expected, standard deviation 14
 
 
-def test_subgoals_that_embed_the_same_are_drawn_from_together(memory: EpisodicMemory) -> None:
+def test_subgoals_that_embed_the_same_are_drawn_from_together(memory: SqliteMemory) -> None:
     memory.add_run([experience("Find the apple", task=n, end=End.SUCCESS) for n in range(20)])
     memory.add_run([experience("find the APPLE", end=End.FAILURE)])
     first = Counter(
@@ -133,7 +135,7 @@ def test_the_same_seed_gives_the_same_examples_in_whatever_order_they_were_added
     others = [experience(f"open fridge {n}", task=n) for n in range(30)]
 
     def taken(name: str, runs: list[list[Experience]], seed: int) -> tuple[Experience, ...]:
-        with EpisodicMemory(tmp_path / name, WordHashEmbedder()) as memory:
+        with SqliteMemory(tmp_path / name, WordHashEmbedder()) as memory:
             if not len(memory):
                 for run in runs:
                     memory.add_run(run)
@@ -149,9 +151,9 @@ def test_what_was_added_is_still_there_after_closing(tmp_path: Path) -> None:
         experience(),
         experience("öffne den Kühlschrank", end=End.EXPAND, decision=7, depth=3, filler="Think: \0’\n"),
     ]
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run(run)
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         assert list(memory) == run
         assert len(memory) == 2
         assert memory.search("öffne", 1)[0][1] == run[1]
@@ -163,7 +165,7 @@ def test_what_was_added_is_still_there_after_closing(tmp_path: Path) -> None:
     assert counts.by_task_name == {"put_fridge": 2}
 
 
-def test_the_turns_come_back_as_they_were_added(memory: EpisodicMemory) -> None:
+def test_the_turns_come_back_as_they_were_added(memory: SqliteMemory) -> None:
     turns: tuple[Turn, ...] = (
         Told("Your task is to: open the fridge", About.TASK),
         Saw("You are in the house."),
@@ -181,7 +183,7 @@ def test_the_turns_come_back_as_they_were_added(memory: EpisodicMemory) -> None:
     assert found.turns == turns
 
 
-def test_an_empty_memory_gives_no_examples(memory: EpisodicMemory) -> None:
+def test_an_empty_memory_gives_no_examples(memory: SqliteMemory) -> None:
     assert len(memory) == 0
     assert memory.retrieve("find", count_tokens=approximate_tokens) == ()
     assert memory.search("find", 3) == []
@@ -189,7 +191,7 @@ def test_an_empty_memory_gives_no_examples(memory: EpisodicMemory) -> None:
 
 def test_a_known_subgoal_is_not_embedded_again(tmp_path: Path) -> None:
     embedder = WordHashEmbedder()
-    with EpisodicMemory(tmp_path / "memory.db", embedder) as memory:
+    with SqliteMemory(tmp_path / "memory.db", embedder) as memory:
         memory.add_run([experience("a"), experience("a", task=2), experience("b")])
         memory.add_run([experience("b", task=3), experience("c")])
     assert embedder.asked == ["a", "b", "c"]
@@ -197,7 +199,7 @@ def test_a_known_subgoal_is_not_embedded_again(tmp_path: Path) -> None:
 
 def test_another_handle_sees_an_addition_at_its_next_retrieval_and_loads_only_that(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with EpisodicMemory(path, WordHashEmbedder()) as one, EpisodicMemory(path, WordHashEmbedder()) as other:
+    with SqliteMemory(path, WordHashEmbedder()) as one, SqliteMemory(path, WordHashEmbedder()) as other:
         one.add_run([experience(f"open fridge {n}", task=n) for n in range(50)])
         assert len(other.search("open fridge", 100)) == 50
         read: list[str] = []
@@ -212,7 +214,7 @@ def test_another_handle_sees_an_addition_at_its_next_retrieval_and_loads_only_th
 
 
 def test_only_about_as_many_texts_are_read_as_are_used(tmp_path: Path) -> None:
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run([experience(f"open fridge {n}", task=n) for n in range(500)])
         memory.search("open", 1)
         read: list[str] = []
@@ -223,7 +225,7 @@ def test_only_about_as_many_texts_are_read_as_are_used(tmp_path: Path) -> None:
     assert fetches[0].count(",") < 40
 
 
-def test_one_thread_adds_while_others_retrieve(memory: EpisodicMemory) -> None:
+def test_one_thread_adds_while_others_retrieve(memory: SqliteMemory) -> None:
     failures: list[BaseException] = []
     done = threading.Event()
 
@@ -264,7 +266,7 @@ def test_one_thread_adds_while_others_retrieve(memory: EpisodicMemory) -> None:
     assert failures == []
 
 
-def test_a_run_that_cannot_be_written_leaves_nothing_behind(memory: EpisodicMemory) -> None:
+def test_a_run_that_cannot_be_written_leaves_nothing_behind(memory: SqliteMemory) -> None:
     turns = (Told("\ud800"),)
     broken = Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
     with pytest.raises(EpisodicMemoryError, match="surrogates not allowed"):
@@ -275,7 +277,7 @@ def test_a_run_that_cannot_be_written_leaves_nothing_behind(memory: EpisodicMemo
     assert len(memory) == 1
 
 
-def test_a_run_without_experiences_and_bad_numbers_are_refused(memory: EpisodicMemory) -> None:
+def test_a_run_without_experiences_and_bad_numbers_are_refused(memory: SqliteMemory) -> None:
     with pytest.raises(ValueError, match="at least one experience"):
         memory.add_run([])
     with pytest.raises(ValueError, match="token_limit must not be negative, not -1"):
@@ -292,7 +294,7 @@ def foreign_database(path: Path) -> None:
 
 def changed_memory(*statements: str) -> Callable[[Path], None]:
     def make(path: Path) -> None:
-        with EpisodicMemory(path, WordHashEmbedder()) as memory:
+        with SqliteMemory(path, WordHashEmbedder()) as memory:
             memory.add_run([experience(), experience("open the fridge")])
         database = sqlite3.connect(path, isolation_level=None)
         for statement in statements:
@@ -304,7 +306,7 @@ def changed_memory(*statements: str) -> Callable[[Path], None]:
 
 def other_embedder(name: str, dimension: int) -> Callable[[Path], None]:
     def make(path: Path) -> None:
-        EpisodicMemory(path, WordHashEmbedder(name, dimension)).close()
+        SqliteMemory(path, WordHashEmbedder(name, dimension)).close()
 
     return make
 
@@ -330,7 +332,7 @@ def test_a_file_that_is_no_memory_of_ours_is_refused_and_left_as_it_was(
     make(path)
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(EpisodicMemoryError, match=message) as refused:
-        EpisodicMemory(path, WordHashEmbedder())
+        SqliteMemory(path, WordHashEmbedder())
     assert str(refused.value).startswith(str(path))
     assert "\n" not in str(refused.value)
     assert before is None or path.read_bytes() == before
@@ -338,7 +340,7 @@ def test_a_file_that_is_no_memory_of_ours_is_refused_and_left_as_it_was(
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(EpisodicMemoryError, match=r"the folder '.*absent' does not exist"):
-        EpisodicMemory(tmp_path / "absent" / "memory.db", WordHashEmbedder())
+        SqliteMemory(tmp_path / "absent" / "memory.db", WordHashEmbedder())
 
 
 @pytest.mark.parametrize(
@@ -354,7 +356,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 def test_a_damaged_row_is_named_at_every_retrieval(damage: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     changed_memory(damage)(path)
-    with EpisodicMemory(path, WordHashEmbedder()) as memory:
+    with SqliteMemory(path, WordHashEmbedder()) as memory:
         for _ in range(2):
             with pytest.raises(EpisodicMemoryError, match=message):
                 memory.search("fridge", 1)
@@ -365,7 +367,7 @@ def test_damaged_turns_are_named(turns: str, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     changed_memory(f"UPDATE experience SET turns = '{turns}' WHERE id = 2")(path)
     with (
-        EpisodicMemory(path, WordHashEmbedder()) as memory,
+        SqliteMemory(path, WordHashEmbedder()) as memory,
         pytest.raises(EpisodicMemoryError, match="row 2 of table experience is damaged: "),
     ):
         memory.search("fridge", 2)
@@ -373,7 +375,7 @@ def test_damaged_turns_are_named(turns: str, tmp_path: Path) -> None:
 
 def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with EpisodicMemory(path, WordHashEmbedder(), busy_timeout=0.1) as memory:
+    with SqliteMemory(path, WordHashEmbedder(), busy_timeout=0.1) as memory:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(EpisodicMemoryError, match=r"another process has been writing to it for more than 0\.1 s"):
@@ -385,7 +387,7 @@ def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) 
         assert len(memory) == 1
 
 
-def test_a_closed_memory_says_so(memory: EpisodicMemory) -> None:
+def test_a_closed_memory_says_so(memory: SqliteMemory) -> None:
     memory.close()
     memory.close()
     for use in (lambda: len(memory), lambda: memory.add_run([experience()]), lambda: memory.search("x", 1)):
@@ -415,7 +417,7 @@ class Broken(WordHashEmbedder):
 def test_an_embedder_that_breaks_its_promise_is_refused(
     vectors: NDArray[np.float32], message: str, tmp_path: Path
 ) -> None:
-    with EpisodicMemory(tmp_path / "memory.db", Broken(vectors)) as memory:
+    with SqliteMemory(tmp_path / "memory.db", Broken(vectors)) as memory:
         with pytest.raises(EmbeddingError, match=message):
             memory.add_run([experience()])
         with pytest.raises(EmbeddingError):
@@ -423,22 +425,22 @@ def test_an_embedder_that_breaks_its_promise_is_refused(
         assert len(memory) == 0
 
 
-def test_export_and_import_give_the_same_memory(memory: EpisodicMemory, tmp_path: Path) -> None:
+def test_export_and_import_give_the_same_memory(memory: SqliteMemory, tmp_path: Path) -> None:
     runs = [[experience(f"open fridge {part}", task=task, decision=part) for part in range(4)] for task in range(3)]
     for run in runs:
         memory.add_run(run)
-    assert memory.export(tmp_path / "all.jsonl") == 12
-    assert memory.export(tmp_path / "texts") == 12
+    assert export_experiences(memory, tmp_path / "all.jsonl") == 12
+    assert export_experiences(memory, tmp_path / "texts") == 12
     for exported in (tmp_path / "all.jsonl", tmp_path / "texts"):
         assert import_experiences(exported).runs == tuple(map(tuple, runs))
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the recorded runs in {SHARED}")
-def test_the_recorded_runs_go_through_a_memory_unchanged(memory: EpisodicMemory, tmp_path: Path) -> None:
+def test_the_recorded_runs_go_through_a_memory_unchanged(memory: SqliteMemory, tmp_path: Path) -> None:
     file = SHARED / "data" / "wah_nl" / "trajectories" / "reactree_wm.jsonl"
     for run in import_experiences(file).runs:
         memory.add_run(run)
-    memory.export(tmp_path / "out.jsonl")
+    export_experiences(memory, tmp_path / "out.jsonl")
     texts = [
         [json.loads(line)["text"] for line in path.read_bytes().split(b"\n") if line]
         for path in (file, tmp_path / "out.jsonl")

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
+from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 HERE = Path(__file__).resolve().parent
 BOUND = 120.0  # seconds
@@ -23,7 +24,7 @@ PREAMBLE = """
 import os, signal, sqlite3, sys
 sys.path[:0] = [{here!r}, {root!r}]
 from word_hash_embedder import WordHashEmbedder, experience
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 path = sys.argv[1]
 """
 
@@ -51,7 +52,7 @@ WRITER = """
 writer = sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
-with EpisodicMemory(path, WordHashEmbedder()) as memory:
+with SqliteMemory(path, WordHashEmbedder()) as memory:
     for number in range(40):
         run = [experience(f"open fridge {number} {part}", task=f"{writer}-{number}") for part in range(6)]
         memory.add_run(run)
@@ -69,7 +70,7 @@ def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_whole_r
             assert writer.stdin is not None
             writer.stdin.write("go\n")
             writer.stdin.flush()
-        with EpisodicMemory(path, WordHashEmbedder()) as reader:
+        with SqliteMemory(path, WordHashEmbedder()) as reader:
             while any(writer.poll() is None for writer in writers):
                 assert len(reader.search("open fridge", 1000)) % 6 == 0
             for writer in writers:
@@ -102,7 +103,7 @@ def traced(*arguments, **options):
     return connection
 armed = False
 sqlite3.connect = traced
-with EpisodicMemory(path, WordHashEmbedder()) as memory:
+with SqliteMemory(path, WordHashEmbedder()) as memory:
     memory.add_run(run(1))
     armed = True
     memory.add_run(run(2))
@@ -119,7 +120,7 @@ def test_a_writer_killed_in_the_middle_of_a_run_leaves_nothing_of_it(statement: 
     assert (code, errors) == (-signal.SIGKILL, "")
     if at == 1400:
         assert os.path.getsize(f"{path}-wal") > 1_000_000  # a part of the run had reached the disk
-    with EpisodicMemory(path, WordHashEmbedder()) as memory:
+    with SqliteMemory(path, WordHashEmbedder()) as memory:
         assert {one.task_id for one in memory} == {"1"}
         assert len(memory) == 1500
         assert memory.counts().runs == 1
@@ -129,7 +130,7 @@ def test_a_writer_killed_in_the_middle_of_a_run_leaves_nothing_of_it(statement: 
 
 ENDLESS = """
 import itertools
-with EpisodicMemory(path, WordHashEmbedder()) as memory:
+with SqliteMemory(path, WordHashEmbedder()) as memory:
     for number in itertools.count():
         memory.add_run([experience(f"open {part}", task=f"{sys.argv[2]}-{number}") for part in range(25)])
         print(number, flush=True)
@@ -150,7 +151,7 @@ def test_whenever_a_writer_is_killed_every_run_is_whole(tmp_path: Path) -> None:
         finally:
             writer.kill()
             writer.communicate(timeout=BOUND)
-        with EpisodicMemory(path, WordHashEmbedder()) as memory:
+        with SqliteMemory(path, WordHashEmbedder()) as memory:
             by_task = Counter(one.task_id for one in memory)
             assert set(by_task.values()) == {25}
             assert by_task[f"{attempt}-{int(last)}"] == 25, "a run that add_run returned from is there"
@@ -163,7 +164,7 @@ def test_a_memory_may_be_made_by_many_processes_at_once(tmp_path: Path) -> None:
     program = """
     print("ready", flush=True)
     sys.stdin.readline()
-    EpisodicMemory(path, WordHashEmbedder()).add_run([experience(task=sys.argv[2])])
+    SqliteMemory(path, WordHashEmbedder()).add_run([experience(task=sys.argv[2])])
     """
     makers = [start(path, program, number) for number in range(4)]
     try:
@@ -178,5 +179,5 @@ def test_a_memory_may_be_made_by_many_processes_at_once(tmp_path: Path) -> None:
     finally:
         for maker in makers:
             maker.kill()
-    with EpisodicMemory(path, WordHashEmbedder()) as memory:
+    with SqliteMemory(path, WordHashEmbedder()) as memory:
         assert {one.task_id for one in memory} == {"0", "1", "2", "3"}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from reactree_ros.memory.index import TIE, ExperienceIndex, GrowingArray
+from reactree_ros.memory.stores.sqlite.index import TIE, ExperienceIndex, GrowingArray
 
 
 def unit_rows(count: int, seed: int, dimension: int = 8) -> NDArray[np.float32]:

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from word_hash_embedder import experience
 
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.lab.planners.zsp import Mapping
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import EmbeddingError, EmbeddingUnavailable, SentenceTransformerEmbedder
-from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +32,8 @@ def embedder() -> SentenceTransformerEmbedder:
 
 def test_importing_the_memories_imports_no_heavy_library() -> None:
     program = (
-        "import sys; from reactree_ros.memory import embedding, episodic, experience, working; "
+        "import sys; from reactree_ros.memory import embedding, experience, port, spec, working; "
+        "from reactree_ros.memory.stores import sqlite; "
         "embedding.SentenceTransformerEmbedder().dimension; "
         "print([name for name in ('torch', 'sentence_transformers', 'transformers', 'rclpy') if name in sys.modules])"
     )
@@ -98,7 +100,7 @@ def test_a_memory_finds_the_nearest_subgoal_by_meaning(embedder: SentenceTransfo
         "move the wine glass to the table",
         "open fridge",
     ]
-    with EpisodicMemory(tmp_path / "memory.db", embedder) as memory:
+    with SqliteMemory(tmp_path / "memory.db", embedder) as memory:
         memory.add_run([experience(subgoal) for subgoal in subgoals])
         for query, subgoal in (
             ("grab an apple", "find and pick up the apple"),

@@ -1,4 +1,4 @@
-"""Working memory: the recorded wording, and order, time and looks."""
+"""Working memory: the recorded wording, and the latest sightings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.memory.working import Look, Sighting, WorkingMemory
+from reactree_ros.memory.working import Sighting, WorkingMemory
 
 
 def test_what_was_never_seen_is_answered_so() -> None:
@@ -17,89 +17,56 @@ def test_what_was_never_seen_is_answered_so() -> None:
 
 def test_a_sighting_at_a_receptacle_names_it_and_its_room() -> None:
     memory = WorkingMemory()
-    memory.see("juice", 1, room="kitchen 1", place="fridge 2", time=0.0)
+    memory.see("juice", 1, room="kitchen 1", place="fridge 2")
     assert memory.recall("juice") == "You saw juice 1 near fridge 2 in kitchen 1."
 
 
 def test_a_sighting_from_the_middle_of_a_room_names_the_room() -> None:
     memory = WorkingMemory()
-    memory.see("chair", 1, room="kitchen 1", place=None, time=0.0)
+    memory.see("chair", 1, room="kitchen 1", place=None)
     assert memory.recall("chair") == "You saw chair 1 in kitchen 1."
 
 
 def test_a_world_without_rooms_is_answered_without_them() -> None:
     memory = WorkingMemory()
-    memory.see("pen", 1, room=None, place="desk 1", time=0.0)
+    memory.see("pen", 1, room=None, place="desk 1")
     assert memory.recall("pen") == "You saw pen 1 near desk 1."
 
 
 def test_a_held_object_is_answered_as_held_until_it_is_seen_elsewhere() -> None:
     memory = WorkingMemory()
-    memory.see("cutlery fork", 1, room="kitchen 1", place="sink 1", time=0.0)
-    memory.see("cutlery fork", 1, room="kitchen 1", place=None, held=True, time=1.0)
+    memory.see("cutlery fork", 1, room="kitchen 1", place="sink 1")
+    memory.see("cutlery fork", 1, room="kitchen 1", place=None, held=True)
     assert memory.recall("cutlery fork") == "You are holding cutlery fork 1."
-    memory.see("cutlery fork", 1, room="bedroom 2", place="desk 1", time=2.0)
+    memory.see("cutlery fork", 1, room="bedroom 2", place="desk 1")
     assert memory.recall("cutlery fork") == "You saw cutlery fork 1 near desk 1 in bedroom 2."
 
 
 def test_instances_are_joined_by_a_blank_in_the_order_of_first_sighting() -> None:
     memory = WorkingMemory()
-    memory.see("cupcake", 2, room="kitchen 1", place="kitchen table 1", time=0.0)
-    memory.see("cupcake", 1, room="kitchen 1", place="kitchen table 1", time=0.0)
-    memory.see("cupcake", 2, room="living room 1", place="coffee table 1", time=5.0)
+    memory.see("cupcake", 2, room="kitchen 1", place="kitchen table 1")
+    memory.see("cupcake", 1, room="kitchen 1", place="kitchen table 1")
+    memory.see("cupcake", 2, room="living room 1", place="coffee table 1")
     assert memory.recall("cupcake") == (
         "You saw cupcake 2 near coffee table 1 in living room 1. You saw cupcake 1 near kitchen table 1 in kitchen 1."
     )
 
 
-def test_the_latest_sighting_has_its_order_and_time() -> None:
+def test_the_latest_sighting_of_each_instance_is_handed_out() -> None:
     memory = WorkingMemory()
-    memory.see("juice", 1, room="kitchen 1", place=None, time=1.5)
-    memory.looked_into("fridge 1", time=2.0)
-    memory.see("juice", 1, room="kitchen 1", place="fridge 1", time=2.5)
+    memory.see("juice", 1, room="kitchen 1", place=None)
+    memory.see("juice", 1, room="kitchen 1", place="fridge 1")
     assert memory.sightings("juice") == (
-        Sighting(
-            word="juice",
-            instance=1,
-            name="juice 1",
-            room="kitchen 1",
-            place="fridge 1",
-            held=False,
-            robot="",
-            order=2,
-            time=2.5,
-        ),
+        Sighting(word="juice", instance=1, name="juice 1", room="kitchen 1", place="fridge 1", held=False, robot=""),
     )
     assert memory.sightings("wine") == ()
 
 
-def test_receptacles_looked_into_keep_their_latest_look_the_latest_last() -> None:
-    memory = WorkingMemory()
-    memory.looked_into("fridge 1", time=1.0)
-    memory.looked_into("stove 1", time=2.0)
-    memory.looked_into("fridge 1", time=3.0)
-    assert list(memory.visited.items()) == [("stove 1", Look(order=1, time=2.0)), ("fridge 1", Look(order=2, time=3.0))]
-
-
 def test_what_it_hands_out_cannot_be_changed() -> None:
     memory = WorkingMemory()
-    memory.see("juice", 1, room="kitchen 1", place=None, time=0.0)
-    with pytest.raises(TypeError):
-        memory.visited["fridge 1"] = Look(order=0, time=0.0)  # type: ignore[index]
+    memory.see("juice", 1, room="kitchen 1", place=None)
     with pytest.raises(dataclasses.FrozenInstanceError):
         memory.sightings("juice")[0].room = "bedroom 1"  # type: ignore[misc]
-
-
-def test_clear_forgets_everything() -> None:
-    memory = WorkingMemory()
-    memory.see("juice", 1, room="kitchen 1", place=None, time=0.0)
-    memory.looked_into("fridge 1", time=1.0)
-    memory.clear()
-    assert memory.recall("juice") == "You have not seen juice before."
-    assert dict(memory.visited) == {}
-    assert memory.words == ()
-    memory.looked_into("fridge 1", time=0.0)
-    assert memory.visited["fridge 1"].order == 0
 
 
 @pytest.mark.parametrize(
@@ -108,11 +75,10 @@ def test_clear_forgets_everything() -> None:
         ({"word": " "}, "word is empty"),
         ({"room": ""}, "room is empty"),
         ({"place": ""}, "place is empty"),
-        ({"time": float("nan")}, "time must be a finite number of seconds, not nan"),
     ],
 )
 def test_nonsense_is_refused(change: dict[str, object], message: str) -> None:
-    sighting: dict[str, object] = {"word": "juice", "instance": 1, "room": "kitchen 1", "place": None, "time": 0.0}
+    sighting: dict[str, object] = {"word": "juice", "instance": 1, "room": "kitchen 1", "place": None}
     with pytest.raises(ValueError, match=message):
         WorkingMemory().see(**{**sighting, **change})  # type: ignore[arg-type]
 
@@ -125,8 +91,8 @@ def test_nonsense_is_refused(change: dict[str, object], message: str) -> None:
 )
 def test_a_recall_names_each_instance_once_in_first_order_at_its_last_place(seen: list[tuple[str, int, str]]) -> None:
     memory = WorkingMemory()
-    for time, (word, instance, place) in enumerate(seen):
-        memory.see(word, instance, room="kitchen 1", place=place, time=float(time))
+    for word, instance, place in seen:
+        memory.see(word, instance, room="kitchen 1", place=place)
     for word in ("juice", "wine"):
         last = {instance: place for name, instance, place in seen if name == word}
         first = dict.fromkeys(instance for name, instance, _ in seen if name == word)

@@ -183,7 +183,7 @@ def test_what_is_typed_while_nothing_is_asked_is_told_to_the_run(graph: Graph, t
     goal = graph.task()
     graph.until(lambda: world.held, "the skill runs")
     terminal.types("not that one, the red one")
-    terminal.shows("(the run is told)")
+    terminal.shows("(passed on to the run)")
     world.finish()
     assert goal.result.success
     assert told(planner) == ['The person says: "not that one, the red one".']
@@ -217,7 +217,7 @@ def test_of_two_planners_it_is_asked_which_is_meant_but_stop_stops_both(graph: G
     terminal.types("the red one")
     terminal.shows("(which planner is meant, /one/reactree_planner, /two/reactree_planner? Name it with --planner-node")
     terminal.types("stop")
-    terminal.shows("(the run is told)")
+    terminal.shows("(passed on to the run)")
     assert [goal.result.error_code for goal in goals] == [Result.CANCELED] * 2
 
 

@@ -22,7 +22,7 @@ from reactree_ros.tree.flows.fallback import FallbackFlow
 if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
     from rclpy.lifecycle import TransitionCallbackReturn
-    from reactree_interfaces.msg import Turn
+    from reactree_interfaces.msg import Argument, SpokenDecision, Turn
     from reactree_interfaces.srv import AbortGeneration, Generate
 
     from reactree_ros.nodes.messages import reply_from_msg
@@ -153,6 +153,20 @@ def test_what_a_reply_is_taken_for_comes_as_data(graph: Graph) -> None:
     graph.until(lambda: model.in_flight)
     model.answer("1", Reply("much", said=said))
     assert reply_from_msg(answer(graph, future)).said == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "says"),
+    [
+        ("dance", {}, "kind is 'dance'; it must be one of think, act, expand, ask"),
+        ("act", {"think": ["x"]}, "arguments of act lack 'act'"),
+        ("expand", {"expand": ["loop"], "subgoals": ["a"]}, "control flow 'loop' is unknown"),
+    ],
+)
+def test_a_decision_of_a_message_that_is_none_is_refused(kind: str, arguments: dict[str, list[str]], says: str) -> None:
+    told = [Argument(name=name, values=values) for name, values in arguments.items()]
+    with pytest.raises(ValueError, match=says):
+        reply_from_msg(Generate.Response(said=[SpokenDecision(kind=kind, arguments=told)]))
 
 
 def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:

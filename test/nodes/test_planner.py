@@ -18,7 +18,8 @@ from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import Reply
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.spec import memory as named
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
@@ -213,13 +214,23 @@ def test_examples_of_episodic_memory_are_as_many_as_asked_for(
 ) -> None:
     monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
     file, model = tmp_path / "memory.db", ScriptedModel({"find the apple": ["Act: done"]})
-    with EpisodicMemory(file, WordHashEmbedder()) as memory:
+    with SqliteMemory(file, WordHashEmbedder()) as memory:
         for task, thing in enumerate(("apple", "pudding")):
             memory.add_run([experience(f"look for the {thing}", task=task)])
     graph.household({}, model=model, memory=str(file), max_examples=most)
     assert graph.task("find the apple").result.success
     prompt = model.requests[0].prompt
     assert [thing for thing in ("apple", "pudding") if f"Your task is to: look for the {thing}" in prompt] == found
+
+
+def test_a_memory_of_another_store_is_named_by_the_same_parameter(graph: Graph, tmp_path: Path) -> None:
+    pytest.importorskip("reactree_garden.memory", reason="needs test/plugin; `make test` installs it")
+    name, model = f"notebook:path={tmp_path / 'notebook'}", ScriptedModel({"find the apple": ["Act: done"] * 2})
+    with named(name).open() as memory:
+        memory.add_run([experience("look for the apple")])
+    graph.household({}, model=model, memory=name)
+    assert graph.task("find the apple").result.success
+    assert "Your task is to: look for the apple" in model.requests[0].prompt
 
 
 def test_the_seed_reaches_the_model(graph: Graph) -> None:
@@ -286,6 +297,8 @@ def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
         graph.planner(parallel="most")
     with pytest.raises(UserError, match="planner 'reactre' is unknown; did you mean 'reactree'"):
         graph.planner(planner="reactre")
+    with pytest.raises(UserError, match="memory 'sqlit' is unknown; did you mean 'sqlite'"):
+        graph.planner(memory="sqlit:path=m.db")
 
 
 def test_a_change_that_makes_no_sense_is_refused_and_the_parameter_stays(graph: Graph) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
+from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
-from reactree_ros.memory.experience import Experience, ExperienceError
+from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.port import EpisodicMemoryError
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
 if importlib.util.find_spec("rclpy"):
@@ -96,20 +100,18 @@ def wait_for_skill(graph: Graph) -> Waiting:
 # ---------------------------------------------------------------------- episodic memory
 
 
-def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_on(graph: Graph) -> None:
-    class Torn:
-        def retrieve(self, subgoal: str, **_: object) -> tuple[Experience, ...]:
-            raise ExperienceError("memory.db: disk I/O error")
-
-        def close(self) -> None: ...
+def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_on(graph: Graph, tmp_path: Path) -> None:
+    class Torn(SqliteMemory):
+        def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
+            raise EpisodicMemoryError("memory.db: disk I/O error")
 
     planner = graph.household({"root": ACT * 2})
-    planner._memory.store = Torn()  # type: ignore[assignment]
+    planner._runner.memory = Torn(tmp_path / "memory.db", WordHashEmbedder())
     goal = graph.task()
     assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "memory_gone")
     assert (goal.result.error_code, goal.result.success) == (Result.MEMORY_GONE, False)
     assert goal.result.message == "the memory does not answer: no examples: memory.db: disk I/O error"
-    planner._memory.store = None
+    planner._runner.memory = None
     assert graph.task().result.success
 
 

@@ -64,7 +64,7 @@ def test_a_question_is_shown_with_who_asks_and_what_is_typed_answers_it(terminal
 
 def test_what_is_typed_while_nothing_is_asked_is_told_to_the_run(terminal: Terminal) -> None:
     terminal.types("the red one")
-    terminal.shows("(the run is told)")
+    terminal.shows("(passed on to the run)")
     assert terminal.words == ["the red one"]
 
 
@@ -75,7 +75,7 @@ def test_a_yes_that_comes_sooner_than_anybody_can_read_is_not_taken(
     answer = terminal.desk.ask(skill("turn on stove 1"))
     terminal.shows("y: yes; anything else: no")
     terminal.types("y")
-    terminal.shows("say it again")
+    terminal.shows("type it again")
     assert not answer.done()
     monkeypatch.setattr(terminal_module, "REACTION", 0.0)
     terminal.types("y")
@@ -105,7 +105,7 @@ def test_stop_stops_the_run_whatever_is_asked_and_is_no_yes(terminal: Terminal) 
     terminal.types("stop")
     assert answer.result(PATIENCE).text == "stop"
     terminal.types("and this?")
-    terminal.shows("(the run is told)")
+    terminal.shows("(passed on to the run)")
     assert terminal.words == ["stop", "and this?"]
 
 
@@ -122,6 +122,6 @@ def test_stop_as_the_answer_to_a_question_that_is_not_open_any_more_stops_the_ru
 def test_a_skill_is_refused_by_stop_also_where_no_run_hears_it() -> None:
     desk = Desk()
     answer = desk.ask(skill("turn on stove 1"))
-    with pytest.raises(UserError, match="no run goes on"):
+    with pytest.raises(UserError, match="no run is going on"):
         desk.answer(1, "stop")
     assert answer.take().text == "stop"

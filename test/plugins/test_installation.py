@@ -15,15 +15,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.llm.spec import MODELS
-from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.cli.completion import kinds
 from reactree_ros.plugins import installation
 from reactree_ros.plugins.installation import check_own_requirements, install_line
-from reactree_ros.world.spec import WORLDS
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = {spec.extra for registry in (PLANNERS, WORLDS, MODELS, SUITES) for spec in registry if spec.extra}
+EXTRAS = {spec.extra for registry in kinds().values() for spec in registry if spec.extra}
 
 
 def asked_for(line: str) -> list[Requirement]:

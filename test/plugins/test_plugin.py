@@ -13,19 +13,51 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
-from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.llm.spec import MODELS
-from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.cli.completion import kinds
+from reactree_ros.memory.check import check_memory
+from reactree_ros.memory.spec import memory
 from reactree_ros.plugins import Registry
 from reactree_ros.world.check import check_world
-from reactree_ros.world.spec import WORLDS
 
 garden = pytest.importorskip("reactree_garden.world", reason="needs test/plugin; `make test` installs it")
-BROUGHT = {"planners": "pick", "worlds": "garden", "models": "gardener", "suites": "gardens"}
+BROUGHT = {"planners": "pick", "worlds": "garden", "models": "gardener", "memories": "notebook", "suites": "gardens"}
 
 
 def test_its_world_keeps_to_the_port() -> None:
     assert check_world(garden.Garden(garden.GardenTask("bean"))) == []
+
+
+def test_its_memory_keeps_to_the_port(tmp_path: Path) -> None:
+    assert check_memory(memory(f"notebook:path={tmp_path / 'notebook'}")) == []
+
+
+def test_its_memory_is_one_for_every_command(cli: Cli, tmp_path: Path) -> None:
+    house, memory = tmp_path / "house.json", f"notebook:path={tmp_path / 'notebook'}"
+    first = cli(
+        "run", "--world", "garden", "--llm", "gardener", "--memory", memory, "--save", tmp_path / "run", "--json"
+    )
+    assert first.json["gsr"] == 1
+    assert f"experiences │ {first.json['agent_nodes']} " in " ".join(
+        cli("memory", "show", "--memory", memory).out.split()
+    )
+    assert "fetch can-1" in cli("memory", "search", "fetch the can", "--memory", memory).out
+    assert cli("memory", "export", tmp_path / "out.jsonl", "--memory", memory).code == 0
+    assert "0 runs added, 1 were there" in cli("memory", "import", tmp_path / "out.jsonl", "--memory", memory).out
+    assert "1 runs" in str(cli("doctor", "--json", "--memory", memory).json["sections"]["Episodic memory"])
+    again = cli(
+        "run", "--world", "garden", "--llm", "gardener", "--memory", memory, "--save", tmp_path / "again", "--json"
+    )
+    assert again.code == 0
+    assert '"retrieved"' in (tmp_path / "again").read_text(encoding="utf-8")
+    assert cli("fork", tmp_path / "again", "--at", 2, "--memory", memory, "--json").code == 0
+    cli("house", "--seed", 4, "--tasks", 1, "--out", house)
+    filled = cli("bootstrap", "--tasks", house, "--memory", f"{memory}2", "--seed-memory", memory)
+    assert (filled.code, "of --seed-memory" in filled.out) == (0, True)
+    assert (tmp_path / "notebook2.bootstrap.jsonl").exists()
+    suite = ("--suite", "gardens", "--gardens", 1, "--llm", "gardener", "--planner", "react", "--limit", 1)
+    assert cli("bench", *suite, "--memory", memory, "--out", tmp_path / "bench").code == 0
+    made = ("--houses", 1, "--rooms", 3, "--examples", 2, "--workers", 1, "--out", tmp_path / "data")
+    assert cli("dataset", *made, "--memory", f"{memory}2").code == 0
 
 
 @pytest.mark.parametrize("planner", ["reactree_wm", "reactree", "react", "pick", "pick_wm:patience=1"])
@@ -96,6 +128,10 @@ def test_what_it_brings_is_listed(cli: Cli, kind: str, name: str) -> None:
             "world 'garden': beds is '12': input should be less than or equal to 9",
         ),
         (["--world", "garden", "--house", "villa"], "--house: the world 'garden' takes none; name another --world"),
+        (["--memory", "notbook:path=n"], "memory 'notbook' is unknown; did you mean 'notebook'?"),
+        (["--memory", "notebook:pth=n"], "memory 'notebook': there is no setting 'pth'; did you mean 'path'?"),
+        (["--memory", "notebook:n"], "memory 'notebook': write a setting as NAME=VALUE, not 'n'"),
+        (["--memory", "notebook:path=/no/such/n"], "/no/such/n: cannot be made (No such file or directory)"),
         (["--beds", "4"], "--beds: the world 'virtualhome' takes none; name another --world (garden)"),
         (["--world", "garden", "--world-option", "bed=4"], "there is no setting 'bed'; did you mean 'beds'?"),
         (["--world", "garden", "--task-id", "9"], "there is no task 9 in garden; there are 0, 1, 2"),
@@ -231,7 +267,7 @@ def test_what_cannot_be_loaded_does_not_disturb_the_rest(broken: Path) -> None:
     assert (ended.returncode, ended.stderr, json.loads(ended.stdout)["end"]) == (0, "", "done")
 
 
-@pytest.mark.parametrize("registry", [PLANNERS, WORLDS, MODELS, SUITES], ids=lambda one: one.kind)
+@pytest.mark.parametrize("registry", kinds().values(), ids=lambda one: one.kind)
 def test_what_comes_with_the_package_is_named_first(registry: Registry) -> None:
     assert registry.names[: len(registry.own)] == registry.own
     assert set(BROUGHT.values()) & set(registry.names[len(registry.own) :])
@@ -272,8 +308,8 @@ def test_a_command_is_called_like_ours_and_stands_in_the_help_where_it_says(
         ("import sys; sys.exit(3)", "command 'weed' of weeding cannot be loaded: SystemExit 3"),
         ("import no_such_module", "command 'weed' of weeding cannot be loaded: No module named 'no_such_module'"),
         ("def", "command 'weed' of weeding cannot be loaded: invalid syntax (weeding.py, line 1)"),
-        ("app = None", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
-        ("", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
+        ("app = None", "command 'weed': weeding has no typer.Typer named 'app'"),
+        ("", "command 'weed': weeding has no typer.Typer named 'app'"),
     ],
 )
 def test_a_broken_command_is_told_where_it_is_called_and_breaks_no_other(tmp_path: Path, code: str, said: str) -> None:

@@ -34,8 +34,8 @@ from reactree_ros.llm.port import (
     Reply,
     ServerUnavailable,
 )
-from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.tree.goal_node import GoalNode
@@ -382,7 +382,7 @@ class Room(ScriptedModel):
 def test_examples_that_were_found_and_left_out_are_played_again(tmp_path: Path) -> None:
     from memory.word_hash_embedder import WordHashEmbedder
 
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         for number in range(4):
             turns = (Told("Your task is to: root"), Told(f"{'long ' * 300}{number}"))
             memory.add_run([Experience("root", turns, End.SUCCESS, "1", "x", number, 1)])

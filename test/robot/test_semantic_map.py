@@ -170,7 +170,7 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
     ("text", "said"),
     [
         (None, "cannot be read"),
-        ("a: [", "is no YAML: while parsing"),
+        ("a: [", "is not YAML: while parsing"),
         ("[]", "the document: input should be a valid dictionary"),
         ("map: m.yaml", "skills: field required"),
         ("skills: {go to: {type: a, action: b}}", "the document: name either a map or a map_topic"),
@@ -233,8 +233,8 @@ objects:
         ("name: desk 1", "name: hall 1", "map.yaml:9: receptacles.0.name: the name 'hall 1' occurs 2 times"),
         ("own: desk", "own: hall", "map.yaml:11: receptacles.0.own: the robot's own name 'hall' occurs 2 times"),
         ("    apple: apple", "    7: aple", "map.yaml:18: objects.classes.7: the word 'aple' is not known"),
-        ("start: hall 1", "start: hall 1\nframe: odom", "map.yaml:3: 'frame' is said 2 times; leave one"),
-        ("      x: 1.0", "      x: [1.0", "map.yaml:14: is no YAML: while parsing a flow sequence"),
+        ("start: hall 1", "start: hall 1\nframe: odom", "map.yaml:3: 'frame' is there 2 times; leave one"),
+        ("      x: 1.0", "      x: [1.0", "map.yaml:14: is not YAML: while parsing a flow sequence"),
     ],
 )
 def test_an_error_names_line_and_field(this: str, is_that: str, said: str) -> None:

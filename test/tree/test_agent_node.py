@@ -142,7 +142,7 @@ def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
     run = scripted_episode({"root": ["Act: recall location of apple", "Act: done"]}, world=world, working_memory=True)
     memory = run.context.working_memory
     assert memory is not None
-    memory.see("apple", 1, room="kitchen 1", place="fridge 1", time=0.0)
+    memory.see("apple", 1, room="kitchen 1", place="fridge 1")
     result = run.run()
     assert "\nAct: recall location of apple\nYou saw apple 1 near fridge 1 in kitchen 1.\n" in root_of(run).text
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])

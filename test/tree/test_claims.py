@@ -9,7 +9,8 @@ import pytest
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.tree.claims import Circle, Claimant, ClaimedSkill, Claims, Taken
-from reactree_ros.world.port import Household, Observation, Outcome, Score, Use, World
+from reactree_ros.world.port import Household, Observation, Outcome, Score
+from reactree_ros.world.team import SharedWorld, Use
 
 
 class Robot(Claimant):
@@ -129,7 +130,7 @@ def test_who_would_wait_before_a_way_for_one_that_waits_for_it_is_told_so() -> N
     assert ann.done()
 
 
-class Yard(World):
+class Yard(SharedWorld):
     """Places at which one robot can stand; it fails if two do.
 
     Args:
@@ -176,7 +177,7 @@ def test_robots_that_would_wait_for_one_another_make_way_and_are_told_so() -> No
     claims, where = Claims(), {"ann": "", "bob": ""}
     ann, bob = Yard(where, "ann", None), Yard(where, "bob", None)
 
-    def go(robot: Claimant, world: World, place: str) -> Pending[Observation]:
+    def go(robot: Claimant, world: SharedWorld, place: str) -> Pending[Observation]:
         return ClaimedSkill(f"go to {place}", world, robot, claims, patience=9).pending
 
     go(ANN, ann, "fridge 1").take()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from types import SimpleNamespace
+from typing import Any
 
 import py_trees
 import pytest
@@ -11,7 +16,25 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
-from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_named
+from reactree_ros import plugins
+from reactree_ros.agent.control_flow import (
+    _DECLARED,
+    CONTROL_FLOWS,
+    ControlFlow,
+    default_flows,
+    flow_named,
+    flow_of,
+    flow_over,
+    flows_by_word,
+)
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.parameters import Choice, Number, Text
+from reactree_ros.agent.prompt import Siblings, system_text, task_turn
+from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
+from reactree_ros.agent.wording import Wording
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import ParallelFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
@@ -112,3 +135,138 @@ def test_ticked_again_it_starts_from_its_first_child(flow: type[ControlFlow]) ->
 
 def test_sequence_is_py_trees_own() -> None:
     assert type(over(SequenceFlow, [], ParallelPolicy.ALL)) is py_trees.composites.Sequence
+
+
+# ------------------------------------------------------------------ somebody else's
+
+
+def in_order(self: ControlFlow, node: Any, children: Sequence[Behaviour]) -> Composite:
+    """Carry it out as a sequence."""
+    return py_trees.composites.Sequence(str(self), memory=True, children=list(children))
+
+
+@dataclass(frozen=True)
+class Within(ControlFlow):
+    """A number."""
+
+    name = "within"
+    wording = Wording("within {seconds} seconds", {"seconds": Number(1, 600)})
+    text, phrase, ordered, sign, summary = '"within N seconds"', "within {seconds} seconds", True, "◷", "in time"
+    composite = in_order
+
+    seconds: int
+
+
+@dataclass(frozen=True)
+class Until(ControlFlow):
+    """A text."""
+
+    name = "until"
+    wording = Wording("again until {condition}", {"condition": Text(60)})
+    text, phrase, ordered, sign, summary = '"again until X"', "again until {condition}", False, "↻", "again"
+    composite = in_order
+
+    condition: str
+
+
+@dataclass(frozen=True)
+class Search(ControlFlow):
+    """A choice and a text."""
+
+    name = "search"
+    wording = Wording("search {way} for {thing}", {"way": Choice(("near", "far")), "thing": Text(60)})
+    text, phrase, ordered, sign, summary = '"search near for X"', "searching {way} for {thing}", True, "⌕", "search"
+    composite = in_order
+
+    way: str
+    thing: str
+
+
+#: What is said in words, with the same in JSON, and what comes of it.
+SAID: dict[str, tuple[dict[str, Any], ControlFlow]] = {
+    "within 30 seconds": ({"within": {"seconds": 30}}, Within(30)),
+    "again until the sequence of cups is full, or parallel to it": (
+        {"until": {"condition": "the sequence of cups is full, or parallel to it"}},
+        Until("the sequence of cups is full, or parallel to it"),
+    ),
+    "search near for a red cup": ({"search": {"way": "near", "thing": "a red cup"}}, Search("near", "a red cup")),
+}
+#: What is refused, and why.
+WRONG: dict[str, tuple[Any, str]] = {
+    "a number too large": ("within 900 seconds", "within {seconds} seconds"),
+    "no number": ("within a while", "within {seconds} seconds"),
+    "none of the options": ("search everywhere for a cup", "search {way} for {thing}"),
+    "no argument": ("again until", "again until {condition}"),
+    "an argument too much": ({"within": {"seconds": 3, "minutes": 1}}, "within {seconds} seconds"),
+    "not an object": ({"within": 3}, "names no control flow"),
+    "a list": ({"within": ["a", "b"]}, "names no control flow"),
+    "arguments of one that takes none": ({"sequence": {"seconds": 3}}, "names no control flow"),
+    "unknown": ({"whenever": {}}, "is unknown"),
+    "two": ("sequence and parallel", "more than one control flow"),
+}
+STRANGE = (Within, Until, Search)
+GRAMMAR = DecisionGrammar(["done"], (*default_flows(), *STRANGE))
+SUBGOALS = ["find a cup", "fill it"]
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Somebody else's control flows, which are known as by entry points."""
+    points = {one.name: EntryPoint(one.name, f"{__name__}:{one.__name__}", CONTROL_FLOWS.group) for one in STRANGE}
+    own = {**plugins._own_points(), CONTROL_FLOWS.group: {**CONTROL_FLOWS._own, **points}}
+    monkeypatch.setattr(plugins, "_own_points", lambda: own)
+    monkeypatch.setattr(CONTROL_FLOWS, "_loaded", {})
+    caches = (flows_by_word, flow_named, flow_of)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+def in_words(flow: str) -> str:
+    return f"Expand:\n- control flow: {flow}\n- subgoals: {', '.join(SUBGOALS)}"
+
+
+def in_json(flow: Any) -> str:
+    return json.dumps({"decision": {"Expand": {"control_flow": flow, "subgoals": SUBGOALS}}})
+
+
+@pytest.mark.usefixtures("declared")
+@pytest.mark.parametrize("words", SAID)
+def test_somebody_elses_is_said_read_and_recorded_with_its_arguments(words: str) -> None:
+    fields, flow = SAID[words]
+    assert re.fullmatch(GRAMMAR.regex(), in_words(words))
+    for text in (in_words(words), in_words(words).replace("- control", "* Control"), in_json(words), in_json(fields)):
+        (said,) = read(text, GRAMMAR)
+        assert said.decision == Expand(flow, tuple(SUBGOALS))
+        assert said.text == in_words(words)
+        assert turn_from_dict(json.loads(json.dumps(turn_to_dict(said)))) == said
+    assert flow_of(str(flow)) == flow
+    assert type(flow) in [flow_named(one.name) for one in STRANGE]
+    assert flow.name in json.dumps(GRAMMAR.json_schema())
+    assert flow.text in system_text(WAH_NL, control_flows=GRAMMAR.control_flows)
+    assert flow.told in task_turn("fill it", Siblings("drink", flow, tuple(SUBGOALS))).text
+    assert flow_over(flow.over(None, [])) is flow
+
+
+@pytest.mark.usefixtures("declared")
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arguments_are_refused_and_the_reason_names_the_wording(case: str) -> None:
+    said, reason = WRONG[case]
+    with pytest.raises(Unreadable, match=re.escape(reason)):
+        read(in_json(said), GRAMMAR)
+
+
+@pytest.mark.parametrize("part", ["name", "text", "phrase", "ordered", "sign", "summary", "composite"])
+def test_one_that_leaves_a_part_open_is_refused_where_it_is_declared(part: str) -> None:
+    kept = ("name", "wording", "text", "phrase", "ordered", "sign", "summary", "composite")
+    body = {name: vars(Within)[name] for name in kept if name != part}
+    with pytest.raises(TypeError, match=part):
+        dataclass(frozen=True)(type("Silent", (ControlFlow,), {**body, "__annotations__": {"seconds": int}}))(3)
+
+
+def test_arguments_are_fields() -> None:
+    body = {name: value for name, value in vars(Within).items() if name in (*_DECLARED, "wording", "composite")}
+    with pytest.raises(TypeError, match=r"needs one field per argument of 'within \{seconds\} seconds'"):
+        type("Wrong", (ControlFlow,), {**body, "__annotations__": {"minutes": int}})

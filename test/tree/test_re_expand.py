@@ -28,7 +28,7 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED, TreeOptions
 from reactree_ros.view.exports import write_exports
-from reactree_ros.world.port import Observation, World
+from reactree_ros.world.port import Observation
 
 FAILS = ["Think: it is not here", "Act: failure"]
 
@@ -292,7 +292,7 @@ class Crew(ScriptedWorld):
         super().__init__()
         self.robots = {name: ScriptedWorld() for name in ("robot_1", "robot_2")}
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, ScriptedWorld]:
         return self.robots
 
 

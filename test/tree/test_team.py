@@ -23,7 +23,8 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
 from reactree_ros.tree.flows.parallel import Concurrent
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions
-from reactree_ros.world.port import Observation, RightOfWay, RobotGone, Seen, World, WorldError
+from reactree_ros.world.port import Observation, RobotGone, Seen, WorldError
+from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.wrappers import SkillTimeLimit
 
 
@@ -34,11 +35,11 @@ class Crew(ScriptedWorld):
         robots: By name.
     """
 
-    def __init__(self, **robots: World) -> None:
+    def __init__(self, **robots: SharedWorld) -> None:
         super().__init__()
         self.robots = robots
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         return self.robots
 
 

@@ -76,11 +76,11 @@ def test_a_live_run_is_watched_from_its_first_decision_to_its_last(live: Live, o
     for number in range(1, 6):
         page.get_by_role("button", name="Step", exact=True).click()
         expect(page.locator(".budget b").first).to_have_text(str(number))
-        expect(page.get_by_role("button", name="Go on")).to_be_visible()
+        expect(page.get_by_role("button", name="Continue")).to_be_visible()
         grown.append(page.locator("[role=treeitem]").count())
     assert grown == sorted(grown)
     assert len(set(grown)) > 2
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(page.locator(".top .chip")).to_have_text(ENDED)
     result = live.result()
     expect(page.locator(".moves .of")).to_have_text(f"of {result.decisions}")
@@ -108,19 +108,19 @@ def test_a_reload_in_mid_run_loses_nothing(live: Live, open_page: Open) -> None:
     for number in range(1, 5):
         page.get_by_role("button", name="Step", exact=True).click()
         expect(page.locator(".budget b").first).to_have_text(str(number))
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     settled(page)
     before = names(page)
     page.reload()
     expect(page.locator(".budget b").first).to_have_text("4")
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     expect(page.locator("[role=treeitem]")).to_have_count(len(before))
     assert names(page) == before
 
 
 def test_a_run_is_paused_and_goes_on(live: Live, open_page: Open) -> None:
     page = open_page(live.url)
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     page.keyboard.press("s")
     expect(page.locator(".budget b").first).to_have_text("1")
     expect(page.locator(".top .chip")).to_have_text("paused")
@@ -132,8 +132,8 @@ def test_a_run_is_paused_and_goes_on(live: Live, open_page: Open) -> None:
 def test_a_run_is_cancelled_once_it_is_confirmed(live: Live, open_page: Open) -> None:
     page = open_page(live.url)
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Let it run").click()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    page.get_by_role("button", name="Keep running").click()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     page.keyboard.press("c")
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.locator(".top .chip")).to_have_text("Interrupted")
@@ -213,7 +213,7 @@ def test_a_planner_is_offered_only_what_it_can_do(tmp_path: Path, serve: Serve, 
     planner.steered = lines.path
     page = open_page(f"{serve(tmp_path, steering=planner).url}#/latest")
     page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     expect(page.get_by_role("button", name="Step", exact=True)).to_be_hidden()
     expect(page.locator(".decision")).to_be_hidden()
     assert planner.done == ["pause run.jsonl"]
@@ -430,7 +430,7 @@ def test_a_world_with_poses_has_a_map_on_which_the_robot_moves(tmp_path: Path, s
     room, fridge = "kitchen 1, at 2.0, 1.5 m", "fridge 1, at 3.5, 2.5 m"
     spoken = {
         2: [],
-        3: [room, f"{fridge}, never looked into", "the robot, at 1.0, 1.0 m"],
+        3: [room, f"{fridge}, never opened", "the robot, at 1.0, 1.0 m"],
         4: [room, fridge, "apple 1, at 3.5, 2.4 m", "the robot, at 2.0, 2.5 m"],
         5: [room, fridge, "the robot, at 2.0, 2.5 m"],
     }
@@ -478,7 +478,7 @@ def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: S
     for name in ("reactree_wm.jsonl", "reactree.jsonl"):
         rows.filter(has=page.locator(f"td[title='{name}']")).get_by_role("checkbox").check()
     page.get_by_role("button", name="Side by side").click()
-    expect(page.get_by_text("they part at decision 5")).to_be_visible()
+    expect(page.get_by_text("they differ from decision 5")).to_be_visible()
     expect(page.get_by_role("tree")).to_have_count(2)
     here = page.locator("tr.here td .text")
     expect(here.first).to_have_text("recall location of pudding")

@@ -339,5 +339,5 @@ def test_a_port_that_is_taken_is_named(record: Path, serve: Serve) -> None:
     from reactree_ros.view.server import ViewServer
 
     port = serve(record).port
-    with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be had"):
+    with pytest.raises(UserError, match=f"127.0.0.1:{port} is not available"):
         ViewServer(Runs(record), port=port)

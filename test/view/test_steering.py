@@ -89,7 +89,7 @@ def test_a_person_says_something_only_to_a_paused_run() -> None:
     with pytest.raises(UserError, match="not paused"):
         steering.say("Act: done")
     steering.pause()
-    with pytest.raises(UserError, match="nothing in it"):
+    with pytest.raises(UserError, match="decision is empty"):
         steering.say(" \n")
     assert not episode.finished
 

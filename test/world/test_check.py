@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.recorded import RecordedWorld
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
+from reactree_ros.world.team import RightOfWay, SharedWorld, Use
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
 
 SHORT = 0.2  # for what never comes, in seconds
@@ -274,9 +275,74 @@ class OneWord(Shed):
     recallable = "rake"
 
 
+class Pair(Shed, SharedWorld):
+    """A shed with two robots."""
+
+    def __init__(self, **others: Any) -> None:
+        super().__init__()
+        self.others = others or {"one": self, "two": Member()}
+
+    def team(self) -> Mapping[str, SharedWorld]:
+        return self.others
+
+
+class Member(Shed, SharedWorld):
+    pass
+
+
+class SaysNoUse(Member):
+    def use(self, skill: str) -> Use:
+        return skill  # type: ignore[return-value]
+
+
+class UsesNothingNamed(Member):
+    def use(self, skill: str) -> Use:
+        return Use(places=("",))
+
+
+class Heedless(Member):
+    def heed(self, right_of_way: RightOfWay) -> None:
+        raise WorldError("no company, please")
+
+
+class LeavesTheOther(Pair):
+    """Leaves what its second robot is asked for in flight."""
+
+    def __init__(self) -> None:
+        super().__init__(one=Member(), two=Stuck())
+
+
+class Stuck(Member):
+    def execute(self, skill: str) -> Pending[Observation]:
+        return Pending()
+
+
+class OnePlace(Member):
+    places = "door"
+
+
+class NoTeam(Member):
+    def team(self) -> Mapping[str, SharedWorld]:
+        return ["one", "two"]  # type: ignore[return-value]
+
+
+def test_a_world_of_several_robots_keeps_to_the_port() -> None:
+    assert check_world(Pair()) == []
+    assert check_world(SkillTimeLimit(Pair(), 10.0)) == []
+
+
 @pytest.mark.parametrize(
     ("world", "problem"),
     [
+        (NoTeam(), "team gives ['one', 'two']; it must be robots by name, each a SharedWorld"),
+        (Pair(one=Shed(), two=Shed()), "it must be robots by name, each a SharedWorld"),
+        (Pair(one=Member()), "team names 'one' alone; it must be empty if there is one robot"),
+        (Pair(**{"one": Member(), " ": Member()}), "team calls a robot ' ', which is no name"),
+        (Pair(one=Member(), two=SaysNoUse()), "gives 'open door 1'; it must be a Use"),
+        (Pair(one=Member(), two=UsesNothingNamed()), "it must be a Use that names things, places and ways"),
+        (Pair(one=Member(), two=Heedless()), "heed raises WorldError: no company, please"),
+        (LeavesTheOther(), "a skill of 'two' did not settle within 0.2 s"),
+        (OnePlace(), "places is 'door', which are no words"),
         (Blocks(), "'levitate' did not return within 0.2 s; return a pending result and settle it later"),
         (Guesses(), "'levitate' is no skill of this world, but it was not refused"),
         (RefusesButMoves(), "'open door 1' was refused, but the world is not as it was"),
@@ -308,7 +374,7 @@ class OneWord(Shed):
     ids=lambda value: type(value).__name__ if isinstance(value, World) else "",
 )
 def test_what_a_world_does_wrong_is_named(world: World, problem: str) -> None:
-    never = isinstance(world, Blocks | NeverAnswers | NeverRests | CannotBeStopped)
+    never = isinstance(world, Blocks | NeverAnswers | LeavesTheOther | NeverRests | CannotBeStopped)
     problems = check_world(
         world, at_once=SHORT if isinstance(world, Blocks) else LONG, timeout=SHORT if never else LONG
     )

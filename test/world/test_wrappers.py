@@ -15,6 +15,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending, _Alarms
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
+from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
 
 PATIENCE = 20.0
@@ -22,7 +23,7 @@ SHORT = 0.05
 LATE = "The skill was not carried out: took longer than 0.05 s and was stopped."
 
 
-class Slow(World):
+class Slow(SharedWorld):
     """Everything stays in flight until it is settled here; whether it is at rest is said here, too."""
 
     household = Household(name="slow", actions=("go to", "turn on"))
@@ -393,7 +394,7 @@ class Crew(Slow):
         super().__init__()
         self.robots = {"one": Slow(), "two": Slow()}
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         return self.robots
 
 

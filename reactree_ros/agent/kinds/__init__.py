@@ -24,13 +24,15 @@ def kinds() -> Mapping[str, type[Decision]]:
     """Return every kind by its name, this package's first.
 
     Raises:
-        UserError: What announces one kind announces another, too.
+        UserError: What stands for one kind stands for another, too.
     """
     found: dict[str, type[Decision]] = {}
     for kind in DECISIONS:
         for other in found.values():
             if (shared := _shared(kind, other)) is not None:
-                raise UserError(f"'{shared}' announces the decision kinds '{other.name}' and '{kind.name}'; rename one")
+                raise UserError(
+                    f"'{shared}' stands for the decision kinds '{other.name}' and '{kind.name}'; rename one"
+                )
         found[kind.name] = kind
     return found
 
@@ -42,12 +44,18 @@ def kinds_by_word() -> Mapping[str, type[Decision]]:
 
 
 def _shared(one: type[Decision], other: type[Decision]) -> str | None:
-    """Return a word that announces two kinds; None if none does."""
-    if not (one.spellings and other.spellings):
+    """Return what stands for two kinds; None if nothing does."""
+    for first, second in ((one, other), (other, one)):
+        if first.name in second.recorded_fields()[1:]:
+            return first.name
+    if not (one.spellings and other.spellings) or one.leads or other.leads:
         return None
-    if one.word == other.word and not (one.leads or other.leads):
-        return one.word
-    for word in (one.word, other.word):
-        if all(re.fullmatch(kind.spellings, word, re.IGNORECASE) for kind in (one, other)):
+    words = [one.word, other.word, *_plain_words(one), *_plain_words(other)]
+    for word in words:
+        if all(re.fullmatch(f"{kind.word}|{kind.spellings}", word, re.IGNORECASE) for kind in (one, other)):
             return word
-    return next(iter({*one.keys} & {*other.keys}), None)
+    return next(iter({*one.keys, *one.tools} & {*other.keys, *other.tools}), None)
+
+
+def _plain_words(kind: type[Decision]) -> list[str]:
+    return re.findall(r"(?<![^|])\w+(?![^|])", kind.spellings)

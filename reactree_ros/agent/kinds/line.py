@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast, get_args, get_type_hints
 from typing_extensions import Self
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.parameters import Parameter, ParameterError
 from reactree_ros.agent.parser import MalformedDecision
 from reactree_ros.agent.reading.labels import inline_label
@@ -20,6 +20,7 @@ from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.agent.wording import Wording
+from reactree_ros.errors import UserError
 
 
 class Line(Decision):
@@ -46,6 +47,20 @@ class Line(Decision):
         return Wording(cls.form or f"{{{names[0]}}}", found) if found else None
 
     @classmethod
+    def check(cls) -> None:
+        """See :meth:`Decision.check`; a line has a place for every argument."""
+        try:
+            wording = cls.wording()
+        except (ValueError, NameError) as error:
+            raise UserError(f"decision kind '{cls.name}': {error}") from error
+        placed = cls.arguments()[:1] if wording is None else tuple(wording.parameters)
+        missing = [name for name in cls.arguments() if name not in placed]
+        if missing and cls.spellings and not cls.leads:
+            raise UserError(
+                f"decision kind '{cls.name}' has no parameter for {', '.join(missing)}; declare one of each"
+            )
+
+    @classmethod
     def regex(cls, grammar: Grammar) -> str:
         """See :meth:`Decision.regex`."""
         wording = cls.wording()
@@ -55,7 +70,7 @@ class Line(Decision):
     def ebnf(cls, grammar: Grammar) -> Sequence[str]:
         """See :meth:`Decision.ebnf`."""
         wording = cls.wording()
-        return (f'{cls.name} ::= "{cls.word}: " {"line" if wording is None else wording.ebnf()}',)
+        return (f'{rule_name(cls.name)} ::= "{cls.word}: " {"line" if wording is None else wording.ebnf()}',)
 
     @classmethod
     def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -101,7 +101,8 @@ def _flow(said: Any, names: str) -> ControlFlow:
     taking = [one for one in known_flows() if takes(one)]
     if isinstance(said, dict) and len(said) == 1:
         ((name, given),) = said.items()
-        said = name if not given else _with_arguments([one for one in taking if one.name == name], given) or said
+        named = [one for one in taking if one.name == name and isinstance(given, dict)]
+        said = _with_arguments(named, given) or (name if given in (None, {}) else said)
     elif isinstance(said, str):
         said = _with_arguments([one for one in taking if one.wording.says(said)], said) or said
     if isinstance(said, ControlFlow):

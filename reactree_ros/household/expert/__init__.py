@@ -1,4 +1,4 @@
-"""A rule-based household policy in the place of a language model: it reads prompts and says decisions."""
+"""A rule-based household policy in place of a language model: it reads prompts and makes decisions."""
 
 from reactree_ros.household.expert.policy import decide
 

@@ -1,10 +1,10 @@
-"""What of an instruction is open, what the expert asks about it, and what it makes of the answers.
+"""Open parts of an instruction, the expert's questions about them, and how answers fill them.
 
-Open is what an instruction does not name: which things ("something", "snacks", "the glasses"), how many ("a few
-apples"), where to ("put it away", "the table" of several), or what it seems to say by mistake (one thing twice in a
-list). The rules are about words; which task it is they do not know. Each question is about one part, the things first,
-because people answer one thing at a time. Where an answer does not tell, it is asked once more in other words; where
-that does not tell either, or nobody may be asked any more, an instruction is read as without a person.
+A part is open if the instruction does not name it: which things ("something", "snacks", "the glasses"), how many ("a
+few apples"), where to ("put it away", "the table" of several). A probable mistake is open, too (one thing twice in a
+list). The rules are about words and do not know the task. Each question is about one part, things first, because people
+answer one thing at a time. If an answer does not help, the question is asked once more in other words. If that does not
+help either, or nobody may be asked any more, the instruction is read as without a person.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from reactree_ros.household.wording import plural
 
 _VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
 _TIDYING = word_set("arrange clear organise organize sort straighten tidy")
-#: "… and some other things"; the same before a colon sums up a list.
+#: "… and some other things"; before a colon, the same words sum up a list.
 _AND_MORE = re.compile(
     r"\b(?:something|(?:a|some|other|few|more|usual) (?:(?:other|more|of|the) ){0,4}(?:stuff|things?|items?|bits))\b"
     r"(?! to drink)(?!(?: \w+){0,6} :)"
 )
 _ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")
-#: Where people eat.
+#: The place where people eat.
 _LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
 _NO = word_set("no none not nothing")
 
 
 @dataclass(frozen=True)
 class Clarified:
-    """What an instruction asks for, as far as it is known.
+    """The known contents of an instruction.
 
     Attributes:
-        instruction: The goals, what is open taken as without a person.
-        question: What to ask next; empty: nothing is open, or it was all asked.
+        instruction: The goals; open parts are read as without a person.
+        question: The next question; empty if nothing is open, or every question was asked.
     """
 
     instruction: Instruction
@@ -63,12 +63,12 @@ class Clarified:
 
 
 def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
-    """Say what an instruction asks for, with a person's answers, and what to ask next.
+    """Return an instruction's contents with a person's answers, and the next question.
 
     Args:
         text: The instruction.
-        answers: What was said to each question that was asked, in order; empty where nobody answered.
-        checks: Whether to ask, once nothing else is open, if anything else is wanted.
+        answers: The answer to each question so far, in order; empty if nobody answered.
+        checks: Whether to ask at the end if anything else is wanted.
     """
     sentence = read_sentence(text)
     clarifying = _Clarifying(sentence, answers)
@@ -79,12 +79,12 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
 
 @dataclass
 class _Clarifying:
-    """Goes through what is open, in order, as far as it is answered.
+    """Goes through the open parts in order, as far as they are answered.
 
     Attributes:
-        sentence: What was read of the instruction.
+        sentence: The parsed instruction.
         answers: The answers so far, by question.
-        errands: What is known so far: one for each place.
+        errands: The known contents so far: one errand per place.
     """
 
     sentence: Sentence
@@ -98,7 +98,7 @@ class _Clarifying:
         self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
 
     def next_question(self, *, checks: bool) -> str:
-        """Take the answers in; returns the first question that is open and was not asked."""
+        """Apply the answers; return the first question that is open and was not asked."""
         steps = [self._nothing_named, self._groups, self._twice, self._and_more, self._places, self._numbers]
         if checks:
             steps += [self._anything_else, self._places, self._numbers]
@@ -122,7 +122,7 @@ class _Clarifying:
         yield from self._ask_for_things(asks, errand, None)
 
     def _groups(self) -> Iterator[str]:
-        """A thing is named by a word for several: "snacks", "the glasses"."""
+        """A word for several things is named: "snacks", "the glasses"."""
         for errand in self.errands:
             for item in list(errand.items):
                 if self._is_group(item, errand.place):
@@ -140,7 +140,7 @@ class _Clarifying:
         return item.entry.kind is Topic.GROUP and not all(any(one.startswith(part) for one in named) for part in parts)
 
     def _twice(self) -> Iterator[str]:
-        """One list has the same thing with a number twice: one of them may have been meant otherwise."""
+        """One list has the same thing with a number twice: one of them may be a mistake."""
         for errand in self.errands:
             numbered = [item.entry.words for item in errand.items if item.count is not None and not item.more]
             if len(set(numbered)) < len(numbered):
@@ -160,7 +160,7 @@ class _Clarifying:
         yield from self._ask_for_more(asks, errand)
 
     def _anything_else(self) -> Iterator[str]:
-        """Nothing seems open; whoever speaks may have left something out."""
+        """Nothing seems open, but the speaker may have forgotten something."""
         moved = [errand for errand in self.errands if errand.items and errand.place is not None]
         if not moved:
             return
@@ -175,7 +175,7 @@ class _Clarifying:
         yield from self._ask_for_more(asks, errand)
 
     def _ask_for_things(self, asks: Sequence[str], errand: Errand, item: Item | None) -> Iterator[str]:
-        """Ask which things are meant by an item, or by all of an errand."""
+        """Ask which things an item means, or a whole errand."""
         for question in asks:
             if question not in self.answers:
                 yield question
@@ -199,7 +199,7 @@ class _Clarifying:
     # ------------------------------------------------------------------ where to
 
     def _places(self) -> Iterator[str]:
-        """Nobody says where things go, or it is one of several tables."""
+        """The instruction does not say where things go, or the place is one of several tables."""
         left = list(self.errands)
         while left:
             errand = left.pop(0)
@@ -233,7 +233,7 @@ class _Clarifying:
     # ------------------------------------------------------------------ how many
 
     def _numbers(self) -> Iterator[str]:
-        """Several are asked for, nobody says how many: "some apples", "a few plates"."""
+        """Several things are wanted, but not how many: "some apples", "a few plates"."""
         for errand in self.errands:
             for at, item in enumerate(errand.items):
                 named = len(item.entry.words) == 1 and item.entry.words != (GLASSES,)
@@ -252,7 +252,7 @@ class _Clarifying:
 
 
 def _without_summaries(items: list[Item]) -> list[Item]:
-    """Leave out what sums up things that are named after it; "an apple and a snack" are two."""
+    """Leave out an item that sums up later ones; "an apple and a snack" are two."""
 
     def sums_up(at: int, item: Item) -> bool:
         after = {word for other in items[at + 1 :] for word in other.entry.words if other.entry.kind is not Topic.GROUP}
@@ -265,7 +265,7 @@ def _without_summaries(items: list[Item]) -> list[Item]:
 
 
 def _things_in(answer: str, asked: Item | None) -> list[Item]:
-    """Return the things that an answer names, each with how many; none where it names none."""
+    """Return the things that an answer names, each with its count."""
     if asked is not None:
         answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
     read = read_sentence(answer)
@@ -279,7 +279,7 @@ def _things_in(answer: str, asked: Item | None) -> list[Item]:
 
 
 def _with_head(match: re.Match[str], *, head: str) -> str:
-    """Return what "the wine one" and "the wine ones" mean, where glasses were spoken of."""
+    """Return the meaning of "the wine one" and "the wine ones", after a question about glasses."""
     return f"{match['which']} {plural(head) if match[0].endswith('s') else head}"
 
 
@@ -307,7 +307,7 @@ def _places_in(answer: str, *, head: str) -> list[str]:
 
 
 def _number_in(answer: str) -> int:
-    """Return the number that an answer says; 0 where it says none."""
+    """Return the number in an answer; 0 if there is none."""
     found = 0
     for word in re.findall(r"[a-z]+|\d+", answer.casefold()):
         number = int(word) if word.isdigit() and len(word) < 3 else NUMBERS.get(word, 0)

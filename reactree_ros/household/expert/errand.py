@@ -1,7 +1,7 @@
-"""How a goal is pursued with skills: search a thing, pick it up, bring it somewhere, open, close, turn on.
+"""Pursues a goal with skills: search a thing, pick it up, bring it somewhere, open, close, turn on.
 
-Every function answers with the next skill, or with None where nothing more can be done. Nothing is kept between calls:
-what has been tried already is read off the trajectory.
+Every function returns the next skill, or None if nothing more can be done. No state is kept between calls: the
+trajectory shows what has been tried already.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reactree_ros.household.vocabulary import class_of_word, properties_of_word
 
 
 def achieved(goal: Goal, situation: Situation) -> bool:
-    """Whether the trajectory shows that a goal has been reached."""
+    """Return whether the trajectory shows that a goal has been reached."""
     if isinstance(goal, Move | PutDown):
         return len(_placed(goal.thing, goal.place, situation)) >= goal.count
     if isinstance(goal, Take):
@@ -26,7 +26,7 @@ def achieved(goal: Goal, situation: Situation) -> bool:
 
 
 def next_skill(goal: Goal, situation: Situation) -> str | None:
-    """The next skill towards a goal that is not reached; None where there is none left."""
+    """Return the next skill towards an unreached goal; None if there is none."""
     if len(situation.held) >= situation.hands and _needs_a_hand(goal, situation):
         return _free_a_hand(goal, situation)
     if skill := _open_first(goal, situation):
@@ -34,22 +34,22 @@ def next_skill(goal: Goal, situation: Situation) -> str | None:
     if isinstance(goal, Operate):
         return _operate(goal, situation)
     if isinstance(goal, Take):
-        if goal.room or goal.closer:  # whoever expanded into this has asked working memory before
+        if goal.room or goal.closer:  # the node that expanded into this has asked working memory before
             rooms = [goal.room] if goal.room else knowledge.rooms_for(goal.thing, situation.rooms)
             known = take_known(goal.thing, situation, recall=False)
             return known or _search(goal.thing, rooms, situation, closer=(goal.closer,))
         return _find(goal.thing, situation)
     skills = (_bring(instance, goal, situation) for instance in _held(goal.thing, situation))
     skill = next((skill for skill in skills if skill is not None), None)
-    if skill is None and isinstance(goal, PutDown):  # what was put down elsewhere on the way is fetched
+    if skill is None and isinstance(goal, PutDown):  # fetch a thing that was put down elsewhere on the way
         return take_known(goal.thing, situation, recall=False, only=situation.placed)
     return skill or _find(goal.thing, situation)
 
 
 def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
-    """The next skill to be rid of what was picked up by mistake; None where nothing was, or it does no harm.
+    """Return the next skill to get rid of a thing picked up by mistake; None if there is none, or it does no harm.
 
-    What was in the hands before stays there, unless it keeps a goal's thing from its place.
+    A thing that was in the hands from the start stays there, unless it keeps a goal's thing from its place.
     """
     wanted = {goal.thing for goal in goals}
     foreign = [instance for instance in situation.held if word_of(instance) not in wanted]
@@ -61,14 +61,14 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
 
 
 def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
-    """Whether a goal needs a hand that holds nothing: for a switch, or for a door that is seen to be closed."""
+    """Return whether a goal needs an empty hand: for a switch, or for a door that is closed."""
     if isinstance(goal, Take | Operate):
         return isinstance(goal, Operate)
     return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
 
 
 def _open_first(goal: Goal, situation: Situation) -> str | None:
-    """The next skill to open what a thing is put into, for who has one hand and nothing in it; else None."""
+    """Return the next skill to open the target, for an agent with one empty hand; otherwise None."""
     if not isinstance(goal, Move | PutDown) or situation.hands > 1 or situation.held or not opens(goal.place):
         return None
     if goal.place in map(word_of, situation.opened):
@@ -77,13 +77,13 @@ def _open_first(goal: Goal, situation: Situation) -> str | None:
 
 
 def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
-    """The next skill to have a free hand: what is not for the goal is put down, if there is such a thing."""
+    """Return the next skill to free a hand: put down a thing that no goal needs, if there is one."""
     held = sorted(situation.held, key=lambda instance: word_of(instance) == goal.thing)
     return next((skill for one in held if (skill := _put_anywhere(one, situation)) is not None), None)
 
 
 def _put_anywhere(instance: str, situation: Situation) -> str | None:
-    """Put a thing down here, or on the first piece of furniture of this room that takes things."""
+    """Put a thing down here, or on the first fitting piece of furniture in this room."""
     skill = f"put down {instance}"
     for spot in (situation.at, *situation.views.get(situation.room, ())):
         takes = spot and spot != instance and _takes_things(spot, situation)
@@ -100,17 +100,17 @@ def _takes_things(spot: str, situation: Situation) -> bool:
 
 
 def can_be_held(thing: str) -> bool:
-    """Whether a thing can be picked up."""
+    """Return whether a thing can be picked up."""
     return "GRABBABLE" in properties_of_word(thing)
 
 
 def opens(place: str) -> bool:
-    """Whether things are put behind a door there."""
+    """Return whether a place has a door."""
     return {"CAN_OPEN", "CONTAINERS"} <= properties_of_word(place)
 
 
 def can_be_held_at_once(goal: Move, situation: Situation) -> bool:
-    """Whether all that is to be moved can be held at the same time, beside what else is held."""
+    """Return whether all things to move can be held at once, along with the others in the hands."""
     others = [instance for instance in situation.held if word_of(instance) != goal.thing]
     return can_be_held(goal.thing) and goal.count <= max(1, situation.hands - len(others))
 
@@ -128,7 +128,7 @@ def _find(thing: str, situation: Situation) -> str | None:
 def take_known(
     thing: str, situation: Situation, *, recall: bool = True, only: Container[str] | None = None
 ) -> str | None:
-    """The next skill to pick up an instance of which it is known, or can be recalled, where it is; or one of some."""
+    """Return the next skill to pick up an instance (or one of some) whose place is known or can be recalled."""
 
     def wanted(instance: str) -> bool:
         return _wanted(instance, thing, situation) and (only is None or instance in only)
@@ -158,7 +158,7 @@ def _wanted(instance: str, thing: str, situation: Situation) -> bool:
 
 
 def _follow(sighting: Sighting, situation: Situation) -> str | None:
-    """Go to where an instance was seen; if it is not there, to the instance itself."""
+    """Go to the place of a sighting; if the instance is not there, to the instance itself."""
     if sighting.room != situation.room:
         if not sighting.room:
             return None
@@ -172,7 +172,7 @@ def _follow(sighting: Sighting, situation: Situation) -> str | None:
 def _search(
     thing: str, rooms: Sequence[str], situation: Situation, *, closer: Sequence[bool] = (False, True)
 ) -> str | None:
-    """Look around in one room after the other: at the likeliest places, then closer, at all."""
+    """Look around in one room after the other: first at the likeliest places, then at all."""
     if len(situation.held) >= situation.hands:
         return None
     skills = (_search_room(thing, room, situation, closer=look) for look in closer for room in rooms)
@@ -193,7 +193,7 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
 
 
 def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str]:
-    """Whoever is one of several robots begins where no other one does, and leaves out where others have looked."""
+    """Order spots for one of several robots: start away from the others, skip what they have looked at."""
     if situation.me not in situation.crew:
         return spots
     first = situation.crew.index(situation.me) * len(spots) // len(situation.crew)
@@ -201,7 +201,7 @@ def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str
 
 
 def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
-    """The next skill to see what is at a spot; None once that is seen, by itself or whoever has searched there."""
+    """Return the next skill to look at a spot; None if this agent or another has seen it."""
     if spot in situation.searched and spot not in situation.shut:
         return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done
@@ -247,9 +247,9 @@ def _operate(goal: Operate, situation: Situation) -> str | None:
 
 
 def _reachable(word: str, kind_of_room: str, situation: Situation) -> Iterator[tuple[str, str | None]]:
-    """Instances of a receptacle or an appliance, each with the skill that leads to it: None if the agent is there.
+    """Yield instances of a receptacle or an appliance, each with the skill that leads there; None if already there.
 
-    The order is the same wherever the agent is, so that things that belong together come to the same place.
+    The order does not depend on the agent's place, so that things of one goal come to the same place.
     """
     rooms = sorted(knowledge.rooms_for(word, situation.rooms), key=lambda room: word_of(room) != kind_of_room)
     for room in rooms:

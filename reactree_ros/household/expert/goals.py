@@ -1,7 +1,7 @@
-"""What an instruction asks for: goals, and the wording of the subgoals that the expert gives to its own child nodes.
+"""Goals of an instruction, and the wording of subgoals that the expert gives to its child nodes.
 
-A child node sees nothing but its own prompt, so what it is to do must be in its subgoal's words. The words are written
-and read here, side by side. They never contain a comma, since subgoals are split at commas.
+A child node sees only its own prompt, so its subgoal must say everything. This module both writes and reads the words.
+They never contain a comma, because subgoals are split at commas.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _WORDS = frozenset(entry.word for entry in CLASSES.values())
 
 @dataclass(frozen=True)
 class Move:
-    """Some things of a kind are to be on or in a receptacle.
+    """Goal: some things of a kind are on or in a receptacle.
 
     Attributes:
-        thing: What to move, a word of the vocabulary.
+        thing: The thing to move, a word of the vocabulary.
         place: The receptacle, a word of the vocabulary.
-        room: The kind of room that the receptacle is in; empty where that does not matter.
-        count: How many.
+        room: The kind of room of the receptacle; empty for any.
+        count: Number of things.
     """
 
     thing: str
@@ -46,14 +46,14 @@ class Move:
 
 @dataclass(frozen=True)
 class Take:
-    """Some things of a kind are to be in the hands.
+    """Goal: some things of a kind are in the hands.
 
     Attributes:
-        thing: What to pick up, a word of the vocabulary.
-        room: Where to look, e.g. ``kitchen 1``; empty for the whole house.
-        closer: Look at what a quick search leaves out, too.
-        count: How many.
-        another: The last of them: the others have been picked up before.
+        thing: The thing to pick up, a word of the vocabulary.
+        room: The room to search, e.g. ``kitchen 1``; empty for the whole house.
+        closer: Whether to search places that a quick search leaves out.
+        count: Number of things.
+        another: Whether the others have been picked up before.
     """
 
     thing: str
@@ -74,7 +74,7 @@ class Take:
 
 @dataclass(frozen=True)
 class PutDown:
-    """Things that are in the hands are to be on or in a receptacle; the words are as in :class:`Move`."""
+    """Goal: things in the hands are on or in a receptacle; the words are as in :class:`Move`."""
 
     thing: str
     place: str
@@ -87,12 +87,12 @@ class PutDown:
 
 @dataclass(frozen=True)
 class Operate:
-    """A thing is to be opened, closed or turned on.
+    """Goal: a thing is opened, closed or turned on.
 
     Attributes:
-        action: ``open``, ``close`` or ``turn on``; what is open is closed before it is turned on.
-        thing: What, a word of the vocabulary.
-        room: The kind of room that it is in; empty where that does not matter.
+        action: ``open``, ``close`` or ``turn on``; an open thing is closed before it is turned on.
+        thing: The thing, a word of the vocabulary.
+        room: The kind of room of the thing; empty for any.
     """
 
     action: str
@@ -108,7 +108,7 @@ Goal = Move | Take | PutDown | Operate
 
 
 def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
-    """Return the goals that a task's conditions come to, in their order; what is turned on comes last."""
+    """Return the goals of a task's conditions, in their order; appliances are turned on last."""
     goals: list[Goal] = []
     for one in conditions:
         target = CLASSES[one.target].word
@@ -120,7 +120,7 @@ def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
 
 
 def preposition(place: str) -> str:
-    """How a thing is put there: ``in`` the fridge, ``on`` the table."""
+    """Return how a thing is put there: ``in`` the fridge, ``on`` the table."""
     return "in" if "CONTAINERS" in class_of_word(place).properties else "on"
 
 
@@ -134,7 +134,7 @@ def some(thing: str, count: int) -> str:
 
 
 def describe(goals: Sequence[Goal]) -> str:
-    """One line for several goals, e.g. ``move the plate and the mug in the dishwasher``."""
+    """Describe several goals in one line, e.g. ``move the plate and the mug in the dishwasher``."""
     texts: list[str] = []
     where = ""  # of the goal before, if another thing can join it
     for goal in goals:
@@ -160,7 +160,7 @@ _OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (
 
 @lru_cache(maxsize=256)
 def read_subgoal(text: str) -> tuple[Goal, ...]:
-    """The goals of a subgoal that was written here; none where the text is in other words."""
+    """Return the goals of a subgoal in this module's words; none for other words."""
     parts = [_read_part(part) for part in re.split(r" and (?=move )", text)]
     goals = tuple(goal for part in parts for goal in part)
     return goals if all(parts) and all(map(_is_known, goals)) else ()

@@ -1,4 +1,4 @@
-"""The goals of an instruction in everyday English, such as people give to a household robot."""
+"""Goals of an instruction in everyday English, as people give it to a household robot."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from reactree_ros.household.lexicon import (
 from reactree_ros.household.scene import HANDS
 
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
-# What is meant where a drink goes into the dishwasher.
+# Meaning of a drink that goes into the dishwasher.
 _GLASS_OF = {"wine": "wine glass", "juice": "water glass", "bottled water": "water glass"}
-# Where "glasses" are for drinking; elsewhere (a desk, a nightstand) they are spectacles.
+# Places at which "glasses" are for drinking; elsewhere (a desk, a nightstand) they are spectacles.
 GLASS_PLACES = frozenset(
     {"cabinet", "coffee table", "dishwasher", "fridge", "kitchen cabinet", "kitchen counter", "kitchen table", "sink"}
 )
@@ -30,7 +30,7 @@ GLASS_PLACES = frozenset(
 
 @dataclass(frozen=True)
 class Instruction:
-    """What an instruction asks for; where there are no goals, `not_understood` says why."""
+    """Goals of an instruction; if there are none, `not_understood` says why."""
 
     goals: tuple[Goal, ...]
     not_understood: str = ""
@@ -41,19 +41,19 @@ def read_instruction(text: str) -> Instruction:
     """Read an instruction.
 
     Args:
-        text: In everyday English, on one line or several.
+        text: The instruction in everyday English, on one line or several.
     """
     sentence = read_sentence(text)
     return goals_for(text, sentence, errands_of(sentence))
 
 
 def goals_for(text: str, sentence: Sentence, errands: Iterable[Errand]) -> Instruction:
-    """Return what an instruction asks for, once its errands are known.
+    """Return the goals of an instruction from its errands.
 
     Args:
         text: The instruction.
-        sentence: What was read of it.
-        errands: Its errands, those of :func:`errands_of` or others that a person has told.
+        sentence: The parsed instruction.
+        errands: Its errands, from :func:`errands_of` or completed by a person.
     """
     if any(operation.action == "turn off" for operation in sentence.operations):
         return Instruction((), "There is no skill to turn something off.")
@@ -67,7 +67,7 @@ def goals_for(text: str, sentence: Sentence, errands: Iterable[Errand]) -> Instr
 
 
 def not_understood(text: str) -> str:
-    """Say that an instruction is not understood."""
+    """Return a message that the instruction is not understood."""
     return f"I do not understand what to do: “{' '.join(text.split())[:100]}”."
 
 
@@ -75,25 +75,25 @@ def not_understood(text: str) -> str:
 
 
 def errands_of(sentence: Sentence) -> list[Errand]:
-    """Return the errands of a sentence, with places as it names them: the table may be any."""
+    """Return the errands of a sentence, with places as named: "the table" may be any."""
     return [*sentence.errands, *_left_over(sentence)]
 
 
 def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
-    """Return which table is meant by "the table": that of a room or a table that is named too; empty: nobody says."""
+    """Return the table that "the table" means: one that another phrase or room names; empty if none does."""
     tables = [errand.place for errand in errands if errand.place in ("kitchen table", "coffee table")]
     table = SURFACE_OF_ROOM.get(sentence.rooms.get(TABLE, ""), tables[0] if tables else "")
     return table if table.endswith(TABLE) else ""
 
 
 def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
-    """The errands, each with a word of the vocabulary for its place, or None."""
+    """Return the errands, each with a vocabulary word for its place, or None."""
     meant = {TABLE: table_of(sentence, errands) or "kitchen table", WASHER: _washer(errands)}
     return [replace(errand, place=meant.get(errand.place or "", errand.place)) for errand in errands]
 
 
 def _left_over(sentence: Sentence) -> Iterator[Errand]:
-    """What nobody said a place for: it goes where was spoken of last, or into the hands."""
+    """Yield an errand for items without a place: they go to the place named last, or into the hands."""
     if not sentence.pending:
         return
     place = sentence.open_place
@@ -127,7 +127,7 @@ def _moves(errands: Iterable[Errand], rooms: Mapping[str, str]) -> Iterator[Goal
 
 
 def _without_labels(items: list[Item]) -> list[Item]:
-    """Leaves out what only sums up the others: "the food items", or "snacks" where an apple is named too."""
+    """Leave out labels that only sum up other items: "the food items", or "snacks" if an apple is named, too."""
     named = {word for item in items if item.entry.kind is not Topic.GROUP for word in item.entry.words}
 
     def sums_up(item: Item) -> bool:
@@ -137,7 +137,7 @@ def _without_labels(items: list[Item]) -> list[Item]:
 
 
 def _counts(items: list[Item], place: str | None) -> dict[str, int]:
-    """How many of each thing: what is named twice is the same, unless it is "another"."""
+    """Count each thing: a thing named twice is the same, unless it is "another"."""
     named = {word for item in items for word in item.entry.words}
     counts: dict[str, int] = {}
     for item in items:
@@ -148,7 +148,7 @@ def _counts(items: list[Item], place: str | None) -> dict[str, int]:
 
 
 def _meant(item: Item, place: str | None, named: set[str]) -> Iterator[tuple[str, int]]:
-    """The things that an item stands for, each with how many, at a place and beside what else is named."""
+    """Yield the things that an item stands for, each with its count, given the place and the other items."""
     count = item.count or (2 if item.entry.plural else 1)
     for word in item.entry.words:
         if item.entry.kind is Topic.GROUP:
@@ -156,7 +156,7 @@ def _meant(item: Item, place: str | None, named: set[str]) -> Iterator[tuple[str
         elif word == GLASSES and place in GLASS_PLACES:
             yield from (("wine glass", 1), ("water glass", 1)) if count <= 2 else (("water glass", count),)
         elif word == GLASS_OF_WINE:
-            # Nothing can be poured. Where a table is laid it is the glass, with food it is the wine.
+            # Nothing can be poured: "glass of wine" is the glass on a laid table, and the wine with food.
             laid = place == "dishwasher" or (place == "kitchen table" and named <= _TABLEWARE)
             yield "wine glass" if laid else "wine", count
         elif word in _GLASS_OF and place == "dishwasher":
@@ -178,12 +178,12 @@ def _operations(sentence: Sentence, errands: list[Errand]) -> Iterator[Operate]:
 
 
 def _is_means(operation: Operation, sentence: Sentence) -> bool:
-    """Whether a door is opened to get at what is named afterwards."""
+    """Return whether a door is opened only to reach things named afterwards."""
     return operation.action == "open" and operation.named < sentence.named
 
 
 def _with_operation(goals: list[Goal], operation: Operate) -> list[Goal]:
-    """Adds a door or a switch; what moving and turning on do by themselves is left out."""
+    """Add a door or a switch, unless moving or turning on includes it."""
     filled = {goal.place for goal in goals if isinstance(goal, Move)}
     opened = operation.action == "open" and operation.thing in filled
     turned_on = operation.action == "close" and replace(operation, action="turn on") in goals

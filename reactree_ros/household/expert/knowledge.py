@@ -1,4 +1,4 @@
-"""What one knows about houses in general: in which rooms things are, and what is worth a look first."""
+"""General knowledge about houses: the rooms of things, and the best places to look first."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from reactree_ros.household.expert.reading import word_of
 
 @dataclass(frozen=True)
 class _Habit:
-    """Where things of some kinds are kept, the likeliest first, each with a thought for what a look costs.
+    """Usual places of some kinds of things, the likeliest first, weighed against the cost of a look.
 
     Attributes:
-        things: Words of the vocabulary; those of no habit follow the last one.
+        things: Words of the vocabulary; other words follow the last habit.
         rooms: Kinds of rooms.
-        places: What is looked at in a quick search. A surface shows what is on it at once, a container has to be
-            opened, and there are many kitchen cabinets.
+        places: Places of a quick search. A surface shows its things at once, a container has to be opened, and there
+            are many kitchen cabinets.
     """
 
     things: frozenset[str]
@@ -84,7 +84,7 @@ _HABITS = (
     ),
 )
 
-# The rooms that furniture and appliances stand in, the likeliest first; others as in the last habit.
+# Rooms of furniture and appliances, the likeliest first; others follow the last habit.
 _FURNITURE_ROOMS = {
     "bathroom": ("bathroom cabinet", "bathroom counter", "bathtub", "toilet", "towel rack", "washing machine"),
     "bedroom": ("bed", "closet", "nightstand"),
@@ -99,13 +99,13 @@ OPENABLE = frozenset(
     {"bathroom cabinet", "cabinet", "dishwasher", "fridge", "kitchen cabinet", "kitchen cabinets", "microwave oven"}
     | {"stove"}
 )
-"""What is opened in a search. Closets, nightstands, bookshelves and washing machines say "open" and stay closed."""
+"""Places that a search opens. Closets, nightstands, bookshelves and washing machines say "open" and stay closed."""
 
 _WIDE = frozenset({"kitchen table", "coffee table", "kitchen counter", "bed"})
-"""Surfaces of which a neighbour shows only a part."""
+"""Surfaces that show only a part of their things to a neighbour."""
 
 _NO_SPOTS = frozenset({"door", "faucet", "light switch", "towel rack", "user"})
-"""Nothing is kept on these, and what is around them is seen from elsewhere."""
+"""Nothing is kept on these, and their surroundings are seen from elsewhere."""
 
 
 def _habit_of(thing: str) -> _Habit:
@@ -113,12 +113,12 @@ def _habit_of(thing: str) -> _Habit:
 
 
 def _ranked(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
-    """Instances by the rank of their word; words without one come before the last."""
+    """Sort instances by the rank of their word; unranked words come before the last one."""
     return sorted(names, key=lambda name: order.index(word) if (word := word_of(name)) in order else len(order) - 1.5)
 
 
 def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
-    """Rooms in the order in which a thing or a piece of furniture is looked for."""
+    """Return rooms in the order of a search for a thing or a piece of furniture."""
     for room, furniture in _FURNITURE_ROOMS.items():
         if thing in furniture:
             others = tuple(other for other in ("kitchen", "living room", "bedroom", "bathroom") if other != room)
@@ -127,17 +127,17 @@ def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
 
 
 def quick_spots(thing: str, view: Iterable[str]) -> list[str]:
-    """What is worth a look in a quick search for a thing, of what a room shows, the best first."""
+    """Return the spots of a room's view for a quick search for a thing, the best first."""
     places = _habit_of(thing).places
     return _ranked((spot for spot in view if word_of(spot) in places), places)
 
 
 def all_spots(thing: str, view: Iterable[str]) -> list[str]:
-    """Everything in a room that a closer search looks at, what a quick search leaves out first."""
+    """Return all spots of a room for a closer search, those outside of a quick search first."""
     quick = quick_spots(thing, view)
     return [*(spot for spot in view if spot not in quick and word_of(spot) not in _NO_SPOTS), *quick]
 
 
 def shown_by_neighbours(spot: str) -> bool:
-    """Whether what is there has been seen once the spot was next to the agent."""
+    """Return whether a spot counts as seen once it was next to the agent."""
     return word_of(spot) not in _WIDE

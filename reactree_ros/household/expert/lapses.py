@@ -1,7 +1,7 @@
-"""The expert with lapses, drawn from a seed: it forgets where it has searched, and gives up what it could do.
+"""The expert with lapses, drawn from a seed: it forgets its searches, and gives up achievable goals.
 
-It stands for language models in comparisons of what helps against such lapses. What it is told of searches it overlooks
-as often as what it has seen itself.
+It stands in for language models in comparisons of remedies against such lapses. It overlooks reported searches as often
+as its own.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _ENDS = tuple(str(Act(skill)) for skill in ("done", FAILURE))
 
 
 class LapsingSettings(Settings):
-    """How often it lapses."""
+    """Rates of lapses."""
 
     forgets: float = Field(
         default=0.0,
         ge=0,
         le=0.9,
-        description="how likely it overlooks that it searched a place, once it has left there, or was told so",
+        description="how likely it overlooks a search of a place, its own after leaving or a reported one",
     )
     gives_up: float = Field(
-        default=0.0, ge=0, le=1, description="how likely each decision of a node under the root is 'failure' instead"
+        default=0.0, ge=0, le=1, description="how likely each decision of a node below the root is 'failure' instead"
     )
-    lapse_seed: int = Field(default=0, description="of what it forgets and gives up, beside the seed of the run")
+    lapse_seed: int = Field(default=0, description="seed of its lapses, in addition to the run's seed")
 
 
 class LapsingModel(ExpertModel):
-    """The expert with lapses; the same seeds, tasks and prompts give the same ones.
+    """The expert with lapses; the same seeds, tasks and prompts give the same lapses.
 
     Args:
-        settings: How often it lapses.
+        settings: Rates of lapses.
     """
 
     def __init__(self, settings: LapsingSettings) -> None:
@@ -50,7 +50,7 @@ class LapsingModel(ExpertModel):
         self._lapses = settings
 
     def consider(self, request: DecisionRequest) -> Decided:
-        """Return what it says: what the expert does with what it has not forgotten, or that it gives up."""
+        """Return the expert's decision with the searches that it has not forgotten, or a decision to give up."""
         decided = super().consider(request)
         node = request.id.partition(".")[0]
         if node == "0" or not isinstance(request.may_say, DecisionGrammar) or decided.text in _ENDS:
@@ -59,9 +59,9 @@ class LapsingModel(ExpertModel):
         return Decided(str(Act(FAILURE))) if gives_up else decided
 
     def recollect(self, request: DecisionRequest, situation: Situation) -> None:
-        """Forget places that were searched: each search, and each time that it was told of one, is overlooked or not.
+        """Forget searched places: each search, and each report of one, is overlooked or not.
 
-        That is drawn once; where all of it is overlooked, the place is as if it had not been searched.
+        The draw for each is final. If all searches of a place are overlooked, the place counts as unsearched.
         """
         node = request.id.partition(".")[0]
         for spot in {**situation.looks, **situation.searched}:

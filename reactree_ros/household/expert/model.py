@@ -23,30 +23,30 @@ from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Repl
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Settings
 
-#: How a prompt without a system text begins.
+#: Beginnings of a prompt without a system text.
 _BARE = ("Target_domain:", "Source domain:")
 
 
 class ExpertSettings(Settings):
-    """What can be set of the expert."""
+    """Settings of the expert."""
 
     checks: bool = Field(
-        default=False, description="where nothing else of an instruction is open, ask whether anything else is wanted"
+        default=False, description="ask if anything else is wanted when nothing in an instruction is open"
     )
 
 
 class ExpertModel(LanguageModel):
     """A deterministic rule-based household policy; it is no language model.
 
-    It reads a request's prompt; where that has no system text, what may be done is what the request says.
+    It reads the prompt of a request. If that has no system text, the request says what is allowed.
 
     Args:
-        goals: What instructions ask for, where that is known as data; the others are read.
-        settings: How it asks a person, where it may.
+        goals: Goals of instructions that are known as data; other instructions are parsed.
+        settings: How it asks a person.
     """
 
-    _settings = ExpertSettings()  # of those that are made without any
-    _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # of those that are made without any
+    _settings = ExpertSettings()  # default of instances made without settings
+    _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # default of instances made without goals
 
     def __init__(
         self, goals: Mapping[str, Sequence[Goal]] | None = None, settings: ExpertSettings | None = None
@@ -57,7 +57,7 @@ class ExpertModel(LanguageModel):
             self._settings = settings
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer at once; what asks for reasoning and more, such as code, is refused."""
+        """Answer at once; refuse requests for reasoning or code."""
         begin = time.perf_counter()
         try:
             decided = self.consider(request)
@@ -66,10 +66,10 @@ class ExpertModel(LanguageModel):
         return Pending.of(Reply(decided.text, seconds=time.perf_counter() - begin))
 
     def consider(self, request: DecisionRequest) -> Decided:
-        """Return what it says, and whether it knows what the task asks for.
+        """Return the decision, and whether the expert knows the task's goals.
 
         Raises:
-            RequestRejected: The request asks for reasoning and more.
+            RequestRejected: The request asks for reasoning or code.
         """
         may_say = request.may_say
         if isinstance(may_say, FreeText) and may_say.thinks:
@@ -82,11 +82,11 @@ class ExpertModel(LanguageModel):
         return consider(prompt, self._goals, may_ask=may_ask, checks=self._settings.checks, recollect=recollect)
 
     def recollect(self, request: DecisionRequest, situation: Situation) -> None:
-        """Change what it knows of a household of rooms before it decides; to be overridden."""
+        """Change the knowledge about a household of rooms before a decision; for subclasses."""
 
 
 def _with_abilities(request: DecisionRequest) -> str:
-    """Return a request's prompt; one without a system text gets what it would say of what may be done."""
+    """Return a request's prompt; if it has no system text, add one with the allowed actions."""
     prompt, may_say = request.prompt, request.may_say
     if not isinstance(may_say, DecisionGrammar | SubgoalGrammar) or not prompt.startswith(_BARE):
         return prompt

@@ -1,7 +1,7 @@
-"""The expert: a rule-based household policy that reads a prompt's text, and nothing else, and says one decision.
+"""The expert: a rule-based household policy that reads only a prompt's text, and makes one decision.
 
-It decides in the paper's style (appendix G): the root thinks and expands into one subgoal per thing, that one into
-finding and putting down, a search into rooms. Where it may not expand, it does one goal after the other itself.
+It decides in the paper's style (appendix G): the root thinks and expands into one subgoal per thing, that node into
+finding and putting down, a search into rooms. If it may not expand, it pursues one goal after the other itself.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of 
 
 @dataclass(frozen=True)
 class Decided:
-    """What the expert says.
+    """The expert's decision.
 
     Attributes:
         text: The decision.
-        understood: Whether it comes of what the task asks for; else the expert says that it knows nothing to do. In a
-            room of AI2-THOR, where nobody asks for it, that is not told apart.
+        understood: Whether it follows from the task; otherwise the expert says that it knows nothing to do. Always true
+            in a room of AI2-THOR, where nobody asks for it.
     """
 
     text: str
@@ -40,12 +40,12 @@ class Decided:
 def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     """Return the next decision for a prompt: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
 
-    It need not have come by its own decisions to where the prompt ends.
+    The decisions in the prompt may be somebody else's.
 
     Args:
-        prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only what
-            follows the last ``Target_domain:`` and the actions that the system text names matter.
-        known: What instructions ask for, where that is known as data; the others are read.
+        prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only the text
+            after the last ``Target_domain:`` and the actions in the system text matter.
+        known: Goals of instructions that are known as data; other instructions are parsed.
     """
     return consider(prompt, known).text
 
@@ -58,14 +58,14 @@ def consider(
     checks: bool = False,
     recollect: Callable[[Situation], None] = lambda situation: None,
 ) -> Decided:
-    """Return the next decision for a prompt as :func:`decide` does, and whether it was understood.
+    """Return the next decision for a prompt like :func:`decide`, and whether the task was understood.
 
     Args:
         prompt: See :func:`decide`.
         known: See :func:`decide`.
-        may_ask: Whether a person may be asked now; what the prompt says that one answered counts anyway.
-        checks: Whether it asks, once nothing else is open, if anything else is wanted.
-        recollect: Changes what it knows of a household of rooms before it decides.
+        may_ask: Whether a person may be asked now; answers in the prompt count anyway.
+        checks: Whether to ask at the end if anything else is wanted.
+        recollect: Changes the knowledge about a household of rooms before the decision.
     """
     system, lines = split_prompt(prompt)
     situation = read_prompt(system, lines)
@@ -87,7 +87,7 @@ def consider(
 
 
 def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
-    """Return what a task asks for: as it is known, or as its words say."""
+    """Return the goals of a task: known ones, or those of its words."""
     if known and task in known:
         return Instruction(tuple(known[task]), not_understood(task))
     goals = read_subgoal(task)
@@ -95,15 +95,15 @@ def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> 
 
 
 def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
-    """Whether nothing of a task can be open: it is known as data, or in the expert's own words."""
+    """Return whether no part of a task can be open: it is known as data, or in the expert's own words."""
     return bool(known and task in known) or bool(read_subgoal(task))
 
 
 def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
     """Expand, or work on the goals in this agent node.
 
-    Several goals for one thing stay together, and so do more things of a kind than can be held at once: only one
-    trajectory tells which of them are already where they belong.
+    Several goals for one thing stay together, and so do more things of a kind than the hands can hold. Only one
+    trajectory tells which of them are already in place.
     """
     situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move | PutDown))
     if skill := errand.put_away(goals, situation):
@@ -130,7 +130,7 @@ def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _go_on(goals: Sequence[Goal], situation: Situation) -> str:
-    """Go on after expansions that failed: share out what is left of the goals, or work on that in this agent node.
+    """Continue after failed expansions: share out the remaining goals, or work on them in this agent node.
 
     After a search through all rooms there is nothing left to try.
     """
@@ -149,7 +149,7 @@ def _go_on(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
-    """One subgoal per thing: in parallel, or in sequence where what is moved comes before a door or a switch."""
+    """Expand into one subgoal per thing: in parallel, or in sequence if moves come before a door or a switch."""
     moves = [goal for goal in goals if isinstance(goal, Move)]
     others = [goal for goal in goals if not isinstance(goal, Move)]
     if moves and others:
@@ -163,7 +163,7 @@ def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _find_then_put(goal: Move, situation: Situation) -> str:
-    """Take what is to be moved, and bring it; who comes with full hands has opened the door before."""
+    """Take the things to move, and bring them; an agent that comes with full hands has opened the door before."""
     door = (
         [Operate(action="open", thing=goal.place, room=goal.room)]
         if goal.count >= situation.hands and errand.opens(goal.place)
@@ -174,15 +174,15 @@ def _find_then_put(goal: Move, situation: Situation) -> str:
 
 
 def _one_by_one(goal: Move | Take) -> list[str]:
-    """One search for each of the things: of what one has seen, working memory tells the next."""
+    """Search for one thing after the other: working memory tells where the earlier search has seen the next one."""
     more = [Take(thing=goal.thing, count=count, another=True) for count in range(2, goal.count + 1)]
     return list(map(str, (Take(thing=goal.thing), *more)))
 
 
 def _search_rooms(goal: Take, situation: Situation) -> str:
-    """Go where a thing is known to be; where that is unknown, look for it in one room after the other.
+    """Go to the known place of a thing, or look for it in one room after the other.
 
-    What was found counts in the next room, too: it is in the hands there from the start.
+    A thing found in one room is in the hands from the start in the next room.
     """
     if "fallback" not in situation.control_flows:
         return _work_through([goal], situation)
@@ -217,7 +217,7 @@ def _plan(subgoals: Sequence[str], how: str) -> str:
 
 
 def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
-    """Do one goal after the other; what cannot be done does not keep the rest from being done."""
+    """Pursue one goal after the other; an impossible one does not stop the rest."""
     if any(isinstance(goal, Move) for goal in goals) and not situation.thoughts:
         return _plan(list(map(str, goals)), "one after the other")
     given_up = []
@@ -234,7 +234,7 @@ def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _regret(goal: Goal, situation: Situation) -> str:
-    """Why a goal is given up."""
+    """Say why a goal is given up."""
     held = any(word_of(instance) == goal.thing for instance in situation.held)
     if isinstance(goal, Operate):
         return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"
@@ -252,7 +252,7 @@ def _regret(goal: Goal, situation: Situation) -> str:
 
 
 def _strange(word: str, situation: Situation) -> str:
-    """Say which words of this house are not known where nothing of a word was seen: one of them may have been meant."""
+    """Name unknown words of this house if nothing of a kind was seen: one of them may be meant."""
     listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
     seen = {word_of(instance) for names in listed for instance in names}
     unknown = sorted(filterfalse(is_known, seen))

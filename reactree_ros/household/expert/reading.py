@@ -1,4 +1,4 @@
-"""What a prompt says: the agent node's task, what it has done so far, and the house as far as it has been told."""
+"""Reads a prompt: the agent node's task, its trajectory, and the known house."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _RECALLED = re.compile(
 _EFFECTS = tuple(
     f"You {verb} " for verb in ("are in", "move", "arrive", "pick up", "put down", "open", "close", "turn on")
 )
-#: Ends what is said where a stop or a pause has interrupted an act; what is to be seen then follows.
+#: Ends the text after a stop or a pause has interrupted an act; the observation follows.
 _GO_ON = " You may go on. "
-#: How one of several robots is told which it is, at the start and where it stands in for another one.
+#: How one of several robots learns its name, at the start and if it replaces another one.
 _INTRODUCED = re.compile(
     r" You are (?P<me>[^,.]{1,100}), one of (?P<others>[^.]{1,1000}) and (?P<last>[^,.]{1,100})\.$"
 )
 _STANDS_IN = re.compile(r"(?:^|\. )You are (?P<me>[^,.]+) now\.$")
-#: What other robots tell of what they have done meanwhile, at the end of a line.
+#: Reports of other robots about their work, at the end of a line.
 _LOOKED = re.compile(r" [^.,\s]+ has looked at (?P<spot>[A-Za-z ]{1,100} \d+)\.")
 _SEEN = re.compile(
     r" [^.,\s]+ saw (?P<instance>[A-Za-z ]{1,100} \d+) near (?P<near>[A-Za-z ]{1,100} \d+)"
     r" in (?P<room>[a-z ]{1,100} \d+)\."
 )
 _FULL = "You do not have an empty hand."
-#: How it is told that a robot tried something and did not succeed.
+#: A report that a robot tried something without success.
 _FAILED = ("You could not ", "You tried to ")
-#: How it is told which subgoals of an expansion that failed succeeded.
+#: A report of the subgoals that succeeded in a failed expansion.
 _SUCCEEDED, _NOT_BEGUN, _OTHERWISE = " Succeeded: ", ". Not begun: ", " Go on otherwise."
-#: How it is told what was searched in a room.
+#: A report of the places searched in a room.
 _SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]{1,100} \d+)?: (?P<places>[^;.]*)")
-#: How often it is worth trying what a robot does not succeed in.
+#: Number of tries for a skill without success on a robot.
 TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
 _ANSWER = re.compile(r'(?:The person answers: |That was asked already; the answer was )"(?P<words>.*)"')
@@ -53,9 +53,9 @@ _ANSWER = re.compile(r'(?:The person answers: |That was asked already; the answe
 
 @dataclass(frozen=True)
 class Sighting:
-    """Where an instance was seen last; ``near`` is a receptacle, or empty where only the room is known.
+    """Last sighting of an instance; ``near`` is a receptacle, or empty if only the room is known.
 
-    ``room`` is empty where whoever saw it had forgotten which room it was in.
+    ``room`` is empty if the observer did not know it any more.
     """
 
     instance: str
@@ -65,42 +65,43 @@ class Sighting:
 
 @dataclass
 class Situation:
-    """What a prompt says, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``.
+    """The contents of a prompt, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``.
 
     Attributes:
-        task: What the agent node is to do.
+        task: The agent node's task.
         can_recall: Whether there is a working memory.
-        control_flows: What an expansion may use; empty where the agent node cannot expand, or that was refused.
+        control_flows: Control flows of an expansion; empty if the agent node cannot expand, or an expansion was
+            refused.
         rooms: Every room of the house.
-        room: Where the agent is.
-        views: What each room showed from its middle, as far as it was looked at.
-        near: What is next to the agent: the latest list of an arrival or an opening.
-        held: What it holds.
+        room: The agent's room.
+        views: Each room's view from its middle, if it was looked at.
+        near: Things next to the agent: the latest list after an arrival or an opening.
+        held: Things in the hands.
         at: The instance that it walked to last.
         visits: How often it arrived at an instance that was not closed, or opened one.
         looks: The room and the latest list of every instance that it walked to.
         reached: Instances that were next to it at some time.
         opened: Instances known to be open.
         closed: Instances known to be closed.
-        shut: Those of them that were closed here: what is in them has to be seen again.
-        missed: Acts that picked up nothing although the thing had been seen, once.
-        recalled: What working memory answered, by the word that was asked for.
-        placed: Instances put down, with where.
-        settled: Those of them that lie where a goal wants them, and stay there; see :meth:`settle`.
-        brought: What it held at the start.
-        refused: Acts without effect though they had a chance, with where the agent stood.
+        shut: Those of them that were closed here: their contents must be seen again.
+        missed: Acts that picked up nothing although the thing had been seen once.
+        recalled: Answers of working memory, by the word asked for.
+        placed: Instances put down, with their places.
+        settled: Those of them that are where a goal wants them, and stay there; see :meth:`settle`.
+        brought: Things in the hands at the start.
+        refused: Acts without effect although they had a chance, with the agent's place.
         done: Acts that had an effect.
-        thoughts: What it thought.
-        hands: How many things can be held.
-        failed: How often acts did not succeed though nothing was said against them.
-        expansions: How often it said that it expands.
-        expandable: What an expansion may use where one is not the last word.
-        fallen: Of each expansion that failed, its control flow and the subgoals that succeeded.
-        searched: How often it was told of an instance that it was searched, by itself or by another.
-        me: Which robot it is, of several.
-        crew: The robots; empty where there is one only.
-        told: Where others have looked meanwhile.
-        answers: What a person said to each question, in order; empty where nobody answered.
+        thoughts: Its thoughts.
+        hands: Number of things that it can hold.
+        failed: How often acts failed without a refusal.
+        expansions: How often it decided to expand.
+        expandable: Control flows of an expansion, if more than one expansion is allowed.
+        fallen: Of each failed expansion, its control flow and the subgoals that succeeded.
+        searched: How often an instance was reported as searched, by itself or by another.
+        me: Its own name, if there are several robots.
+        crew: The robots; empty if there is only one.
+        told: Places that others have looked at meanwhile.
+        answers: A person's answer to each question, in order; empty if nobody answered.
     """
 
     task: str
@@ -138,7 +139,7 @@ class Situation:
     answers: dict[str, str] = field(default_factory=dict)
 
     def start(self, line: str) -> None:
-        """Takes in the observation that an agent node starts with."""
+        """Read the observation that an agent node starts with."""
         match = _START.match(line)
         if match is not None:
             self.rooms = instances(match["rooms"])
@@ -147,7 +148,7 @@ class Situation:
             self.me, self.crew = introduced["me"], (*introduced["others"].split(", "), introduced["last"])
 
     def _look_up(self, line: str) -> None:
-        """Takes in a look around, from wherever the agent is now."""
+        """Read a look around from the agent's current place."""
         match = _START.match(line)
         if match is None:
             return
@@ -158,7 +159,7 @@ class Situation:
         self.brought = self.held
 
     def act(self, skill: str, line: str) -> None:
-        """Takes in a skill and the line that came of it; one that was interrupted may be tried again."""
+        """Read a skill and its observation; an interrupted one may be tried again."""
         line = self._hear(line)
         before, interrupted, seen = line.partition(_GO_ON)
         if interrupted:
@@ -199,18 +200,18 @@ class Situation:
             self.closed.add(thing)
             self.shut.add(thing)
             if thing == self.at:
-                self.near = ()  # what is in it cannot be reached any more
+                self.near = ()  # its contents cannot be reached any more
         elif verb != "turn on" or not (line.startswith("You turn on ") or " is already turned on." in line):
             if self.shut and verb == "pick up" and skill not in self.missed:
                 self.missed.add(skill)
-                self._forget(thing)  # the door of what it was in may have been closed
+                self._forget(thing)  # the door of its container may have been closed
             elif had_a_chance:
                 self.refused.add((skill, self.at))
             return
         self.done.add(skill)
 
     def _hear(self, line: str) -> str:
-        """Take in what other robots tell; returns the line without it."""
+        """Read the reports of other robots; return the line without them."""
         if not self.crew:
             return line
         self.told.update(match["spot"] for match in _LOOKED.finditer(line))
@@ -221,19 +222,19 @@ class Situation:
         return _SEEN.sub("", _LOOKED.sub("", line))
 
     def _is_worth_another_try(self, verb: str, skill: str) -> bool:
-        """Take in that a robot did not succeed; whoever was on the way stands nowhere that is known."""
+        """Record that a robot failed; return whether to try again. After a failed walk, its place is unknown."""
         if verb == "go to":
             self.near, self.at = (), ""
         self.failed[skill] += 1
         return self.failed[skill] < TRIES
 
     def settle(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """Take in which things goals want where, as words: what was put down elsewhere may be picked up again."""
+        """Record where goals want which things, as words: a thing put down elsewhere may be picked up again."""
         places = set(wanted)
         self.settled = {name for name, at in self.placed.items() if (word_of(name), word_of(at)) in places}
 
     def _has_a_chance(self, verb: str, thing: str) -> bool:
-        """Whether a refusal would say something of a thing, and not only that nothing was done for the skill before."""
+        """Return whether a refusal would be about the thing, and not only about missing preparation."""
         if verb == "put down":
             return thing in self.held and self.at not in self.closed
         return verb not in ("pick up", "open", "close", "turn on") or (
@@ -241,41 +242,41 @@ class Situation:
         )
 
     def _lie(self, thing: str) -> None:
-        """Note that a thing was put down where the agent is."""
+        """Record that a thing was put down at the agent's place."""
         room, names = self.looks.pop(self.at, (self.room, ()))
         self.looks[self.at] = room, (*names, thing)
         self.near = (*self.near, thing)
 
     def _forget(self, thing: str) -> None:
-        """Note that a thing is not where it was seen."""
+        """Record that a thing is not where it was seen."""
         self.near = tuple(name for name in self.near if name != thing)
         for spot, (room, names) in self.looks.items():
             self.looks[spot] = room, tuple(name for name in names if name != thing)
 
     def fell(self, flow: str, line: str, after: str) -> None:
-        """Takes in that an expansion failed, and the look around after it."""
+        """Read that an expansion failed, and the look around after it."""
         self.fallen.append((flow, _succeeded(line)))
         _, waited, seen = after.partition(_GO_ON)
         self._look_up(seen if waited else after)
 
     def remind(self, line: str) -> None:
-        """Takes in what was searched."""
+        """Read a report of searched places."""
         self.searched.update(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
 
     def forget(self, spot: str) -> None:
-        """Forgets that a spot was searched, with what it saw there alone."""
+        """Forget the search of a spot, with the things seen only there."""
         del self.searched[spot]
         self.looks.pop(spot, None)
         self.reached.discard(spot)
         self.done.discard(f"open {spot}")
 
     def resume(self, line: str) -> None:
-        """Takes in one line that stands for skills and observations that are not shown: where they ended is unknown."""
+        """Read one line that replaces hidden skills and observations: their final place is unknown."""
         self.room, self.near, self.at = "", (), ""
         self.held = instances(line.partition(" You hold ")[2])
 
     def known(self, word: str) -> list[Sighting]:
-        """Where instances were seen, in this agent node or as working memory says."""
+        """Return the known places of instances, from this agent node or from working memory."""
         known = {}
         for place, (room, names) in self.looks.items():
             for name in names:
@@ -287,7 +288,7 @@ class Situation:
         return list(known.values())
 
     def _room_of(self, place: str) -> str:
-        """The room from whose middle an instance was seen, for one that was looked at in a room that was forgotten."""
+        """Return the room of an instance that was seen there, or looked at in a forgotten room."""
         return next((room for room, names in self.views.items() if room and place in names), "")
 
     def _look_around(self, line: str) -> None:
@@ -298,7 +299,7 @@ class Situation:
         self.visits[self.at] += self.at not in self.closed
         self.reached.update(self.near)
         _, before = self.looks.pop(self.at, ("", ()))  # the latest look comes last
-        # What was seen before a door closed on it is still behind it.
+        # Things seen before a door closed are still behind it.
         hidden = [name for name in before if name not in (*self.near, *self.held)] if self.at in self.closed else ()
         self.looks[self.at] = self.room, (*self.near, *hidden)
 
@@ -319,18 +320,18 @@ class Situation:
 
 
 def word_of(instance: str) -> str:
-    """``kitchen cabinet`` of ``kitchen cabinet 3``."""
+    """Return the word of an instance: ``kitchen cabinet`` of ``kitchen cabinet 3``."""
     return instance.rpartition(" ")[0]
 
 
 @lru_cache(maxsize=4096)
 def instances(text: str) -> tuple[str, ...]:
-    """``apple 1``, ``apple 2`` and ``mug 3`` of ``apple (1, 2), mug (3)``."""
+    """Return the instances in a list: ``apple 1``, ``apple 2`` and ``mug 3`` of ``apple (1, 2), mug (3)``."""
     return tuple(f"{word} {number}" for word, numbers in _LISTED.findall(text) for number in numbers.split(", "))
 
 
 def _succeeded(line: str) -> tuple[str, ...]:
-    """Return the subgoals that are told to have succeeded in an expansion that failed."""
+    """Return the subgoals reported as successful in a failed expansion."""
     _, told, rest = line.partition(_SUCCEEDED)
     if not told or not rest.endswith(f".{_OTHERWISE}"):
         return ()
@@ -339,14 +340,14 @@ def _succeeded(line: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _seen(line: str) -> tuple[str, ...]:
-    """What an observation lists after "you see"; all there is on a line but for what is held."""
+    """Return the list after "you see" in an observation; everything on the line except held things."""
     listed = line.partition("ou see ")[2].partition(" You hold ")[0]
     return instances(listed)
 
 
 @lru_cache(maxsize=256)
 def _sightings(line: str) -> tuple[Sighting, ...]:
-    """What a recall answers: "You saw juice 1 near fridge 2 in kitchen 1. You saw …"."""
+    """Return the sightings in a recall's answer: "You saw juice 1 near fridge 2 in kitchen 1. You saw …"."""
     matches = _RECALLED.finditer(line)
     return tuple(Sighting(match["instance"], match["near"] or "", match["room"]) for match in matches if match["room"])
 
@@ -367,7 +368,7 @@ def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] |
 
     Args:
         lines: The text.
-        start: How the starting observation begins.
+        start: Beginning of the starting observation.
     """
     task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
     if task_at is None:
@@ -379,7 +380,7 @@ def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] |
 
 
 def read_prompt(system: str, lines: list[str]) -> Situation | None:
-    """Read a prompt; None where it has no task with a starting observation as in a household of rooms."""
+    """Read a prompt; None if it has no task with a starting observation of a household of rooms."""
     found = find_task(lines, _START)
     if found is None:
         return None
@@ -397,7 +398,7 @@ def read_prompt(system: str, lines: list[str]) -> Situation | None:
 
 
 def _read_trajectory(situation: Situation, lines: list[str]) -> None:
-    """Goes through decisions and the line that follows each, and what is told beside them."""
+    """Read decisions, the line after each, and reports in between."""
     flow = ""
     for index, line in enumerate(lines):
         after = lines[index + 1] if index + 1 < len(lines) else ""

@@ -1,8 +1,7 @@
-"""Reads the words of an instruction: which things are named, where they go, what is opened, closed or turned on.
+"""Parses an instruction: which things it names, where they go, what to open, close or turn on.
 
-Things that are named wait until it is said where they go ("get a fork and put it on the table"), or go where was said
-before ("put on the table: a fork, a plate"). A place after "from" or "that are on" is where a thing is, not where it
-goes.
+Named things wait for their place ("get a fork and put it on the table"), or go to a place named before ("put on the
+table: a fork, a plate"). A place after "from" or "that are on" is where a thing is, not where it goes.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from reactree_ros.household.lexicon import (
 )
 from reactree_ros.household.vocabulary import class_of_word
 
-#: A count that no house holds; larger ones are taken for it.
+#: A larger count is reduced to this one, which no house can hold.
 MANY = 10_000
 NUMBERS = {
     **{"a": 1, "an": 1, "one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "both": 2, "three": 3, "four": 4},
@@ -64,14 +63,14 @@ _NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]
 
 @dataclass(frozen=True)
 class Item:
-    """Something that was named.
+    """A named item.
 
     Attributes:
-        entry: What the phrase means.
-        count: How many; None where that was not said.
-        more: Whether it comes on top of what was named before ("another apple").
-        label: Whether it only sums up what is listed ("the following food items").
-        phrase: The words for it, corrected.
+        entry: The meaning of the phrase.
+        count: Number of things; None if not said.
+        more: Whether it is in addition to things named before ("another apple").
+        label: Whether it only sums up a list ("the following food items").
+        phrase: Its words, corrected.
     """
 
     entry: Entry
@@ -83,7 +82,7 @@ class Item:
 
 @dataclass
 class Errand:
-    """Items and the word of where they go; None where nobody said."""
+    """Items and the word for their place; None if not said."""
 
     items: list[Item]
     place: str | None
@@ -96,7 +95,7 @@ class Operation:
     Attributes:
         action: ``open``, ``close``, ``turn on`` or ``turn off``.
         thing: Its word.
-        named: How many items were named before.
+        named: Number of items named before.
     """
 
     action: str
@@ -106,19 +105,19 @@ class Operation:
 
 @dataclass
 class Sentence:
-    """What has been read so far; see :func:`read_sentence`.
+    """The parsed part of an instruction; see :func:`read_sentence`.
 
     Attributes:
-        words: The words, corrected, with punctuation as words of their own.
-        errands: Items with where they go.
-        operations: What is to be opened, closed and turned on.
-        named: How many items were named.
+        words: The words, corrected, with punctuation as separate words.
+        errands: Items with their places.
+        operations: Things to open, close and turn on.
+        named: Number of items named.
         washing: Whether things are to be washed.
-        pending: Items that nobody has said a place for.
-        open_place: A place that was named before what goes there.
-        last_place: What "it" and "the door" may stand for.
+        pending: Items without a place so far.
+        open_place: A place named before its items.
+        last_place: The place that "it" and "the door" may stand for.
         room: A room that something goes to.
-        rooms: The kind of room that a place or a switch is in, where it was said.
+        rooms: The kind of room of a place or a switch, if said.
         vessel: A thing that something goes into or onto.
         put: Whether a verb of putting came after the pending items.
         for_me: Whether the pending items are for the speaker.
@@ -144,19 +143,19 @@ class Sentence:
     _towards: bool = field(default=False, init=False)  # "on the", "into", … came right before
     _number: int | None = field(default=None, init=False)
     _more: bool = field(default=False, init=False)
-    _fixed: str | None = field(default=None, init=False)  # what was named last, if it stands in a room
-    _fixed_end: int = field(default=0, init=False)  # where the words for it end
-    _particles: set[int] = field(default_factory=set, init=False)  # where "on" and "off" belong to "turn"
+    _fixed: str | None = field(default=None, init=False)  # the last named thing, if it stands in a room
+    _fixed_end: int = field(default=0, init=False)  # end of its words
+    _particles: set[int] = field(default_factory=set, init=False)  # positions of "on" and "off" that belong to "turn"
 
     def read(self) -> None:
-        """Reads all words."""
+        """Parse all words."""
         self._find_particles()
         while self._at < len(self.words):
             self._step()
         self._end_clause()
 
     def _find_particles(self) -> None:
-        """Finds the "on" of "turn on the tv" and "turn the tv on": it leads to no place."""
+        """Find the "on" of "turn on the tv" and "turn the tv on": it leads to no place."""
         for start, word in enumerate(self.words):
             for index in range(start + 1, min(start + 7, len(self.words))) if word in _TURN else ():
                 if self.words[index] in _ENDS:
@@ -208,7 +207,7 @@ class Sentence:
         elif word in _THEM:
             self._pronoun(word)
         elif word in _TO:
-            # In "put in a wine glass" the glass is what is put; "put the plate in" leads to what is spoken of.
+            # In "put in a wine glass" the glass is put; "put the plate in" leads to a place named before.
             self._towards = not (self._word(-1) in PUTTING and self._thing_ahead())
             self.put = self.put or self._word(1) in _ENDS | _PAUSES
         elif word == "door":
@@ -240,7 +239,7 @@ class Sentence:
             self.open_place = None
 
     def _begin(self, verb: str) -> None:
-        """A verb of moving: what was said before it is complete."""
+        """Handle a verb of moving: the phrase before it is complete."""
         self._operate(self.last_place)
         self._verb, self._number, self._more, self._towards = verb, None, False, False
         if any(errand.place == self.open_place for errand in self.errands):
@@ -256,7 +255,7 @@ class Sentence:
         self._towards = False
 
     def _take_along(self) -> None:
-        """In "put it …", "it" is what was moved last, if it goes on to another place."""
+        """Handle "put it …": "it" is the last moved item, if it goes on to another place."""
         if self.pending or not self.errands:
             return
         for index in range(self._at + 1, len(self.words)):
@@ -308,7 +307,7 @@ class Sentence:
 
     def _item(self, entry: Entry, start: int) -> None:
         if self._is_container_of_earlier(start) or (self._word() == "of" and self._thing_ahead()):
-            return  # "the dish" again, or "a glass of" what follows
+            return  # "the dish" again, or "a glass of" before a drink
         end = self._at
         if TABLEWARE.isdisjoint(entry.words):  # "wine bottle", "pudding cup"
             while self._word() in CONTAINERS:
@@ -325,7 +324,7 @@ class Sentence:
             self._settle(self.open_place)
 
     def _is_container_of_earlier(self, start: int) -> bool:
-        """Whether it is only what an earlier item came in: "pick up the pudding dish, set the dish on the table"."""
+        """Return whether a thing is an earlier item's container: "pick up the pudding dish, set the dish on …"."""
         word = self.words[start]
         return word in CONTAINERS and any(
             earlier == word and (found := look_up(self.words, index - 1)) is not None and found[1] == 1
@@ -349,7 +348,7 @@ class Sentence:
         self.put = self.for_me = False
 
     def _operate(self, thing: str | None) -> None:
-        """The object of "open", "close" or "turn on" is found."""
+        """Handle the object of "open", "close" or "turn on"."""
         if self._action is not None and thing is not None and _operable(self._action, thing):
             self.operations.append(Operation(self._action, thing, named=self.named))
         self._action, self._towards = None, False
@@ -370,7 +369,7 @@ class Sentence:
         return next((self.words[index] for index in found), None)
 
     def _states_ahead(self) -> int:
-        """How many words like "are already" follow "that", if "on", "in", … comes next; 0 otherwise."""
+        """Count words like "are already" after "that", if "on", "in", … comes next; otherwise return 0."""
         length = 0
         while self._word(1 + length) in _STATES:
             length += 1
@@ -382,7 +381,7 @@ class Sentence:
             self._at += 1
 
     def _skip_source(self, length: int) -> None:
-        """Skips "from the cupboard": wherever a thing is, it is searched."""
+        """Skip "from the cupboard": every place is searched anyway."""
         self._at += length
         while self._word() in _TO | _ARTICLES | _STATES:
             self._at += 1
@@ -401,7 +400,7 @@ def _operable(action: str, word: str) -> bool:
 
 
 def read_sentence(text: str) -> Sentence:
-    """Read an instruction, or several in a row."""
+    """Parse an instruction, or several in a row."""
     text = re.sub(r"[’']", "", text.lower())
     sentence = Sentence([correct(word) for word in _WORDS.findall(_NUMBERING.sub("", text))])
     sentence.read()

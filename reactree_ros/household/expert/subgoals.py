@@ -1,8 +1,6 @@
-"""The expert as HiAgent: it reads a prompt of subgoals and actions, and says an action, alone or with the next subgoal.
+"""The expert as HiAgent: reads a prompt of subgoals and actions, and says an action, with the next subgoal if needed.
 
-It says summaries, too.
-
-What it hides from itself behind a summary it does not know any more: then it takes the room it is in as unknown.
+It says summaries, too. It does not know what it has hidden behind a summary; then it takes its room as unknown.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ _NOT_UNDERSTOOD = "understand a task that does not start in a house of rooms tha
 
 
 def is_by_subgoals(prompt: str) -> bool:
-    """Whether a prompt is HiAgent's, or asks for a summary."""
+    """Return whether a prompt is HiAgent's, or asks for a summary."""
     return prompt.endswith(_OUTPUT) or '"Subgoal: subgoal"' in split_prompt(prompt)[0]
 
 
 def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
-    """Return what follows a prompt: ``Action: …``, ``2 Subgoal: …`` with its first action, or a summary."""
+    """Return the continuation of a prompt: ``Action: …``, ``2 Subgoal: …`` with its first action, or a summary."""
     if prompt.endswith(_OUTPUT):
         return _summary(prompt.rpartition("##Trajectory\n")[2])
     system, lines = split_prompt(prompt)
@@ -47,14 +45,14 @@ def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     left = [subgoal for subgoal in wanted if subgoal not in begun]
     if left:
         first_skill, _ = _next(read_subgoal(left[0]), situation)
-        # Every subgoal has an action, also one that is achieved already.
+        # Every subgoal has an action, even one that is achieved already.
         return f"{len(begun) + 1} Subgoal: {left[0]}\n{_ACTION}{first_skill or f'go to {situation.rooms[0]}'}"
     own = prompt.rpartition("Target_domain:")[2]
     return f"{_ACTION}{'failure' if given_up or 'Subgoal is not met.' in own else 'done'}"
 
 
 def _subgoals(situation: Situation | None, known: Mapping[str, Sequence[Goal]]) -> list[str]:
-    """One subgoal for each thing, moves first; none where the task is not understood."""
+    """Return one subgoal for each thing, moves first; none if the task is not understood."""
     if situation is None:
         return []
     task = situation.task
@@ -66,7 +64,7 @@ def _subgoals(situation: Situation | None, known: Mapping[str, Sequence[Goal]]) 
 
 
 def _chunks(lines: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Subgoals with what stands under each: an action and its observation; without an action, a summary."""
+    """Yield subgoals with their actions and observations, or with only a summary."""
     chunk: tuple[str, list[tuple[str, str]]] | None = None
     action = ""
     for line in lines:
@@ -92,7 +90,7 @@ def _take_in(pairs: Sequence[tuple[str, str]], situation: Situation) -> None:
 
 
 def _next(goals: Sequence[Goal], situation: Situation) -> tuple[str | None, bool]:
-    """The next skill for goals, if there is one, and whether one of them is given up."""
+    """Return the next skill for goals, if there is one, and whether one of them is given up."""
     given_up = False
     for goal in goals:
         if not errand.achieved(goal, situation):
@@ -103,7 +101,7 @@ def _next(goals: Sequence[Goal], situation: Situation) -> tuple[str | None, bool
 
 
 def _summary(prompt: str) -> str:
-    """The last observation, and whether the goals of the subgoal have been achieved."""
+    """Return the last observation, and whether the subgoal's goals have been achieved."""
     trajectory, _, rest = prompt.partition("\n\n##Subgoal:\n")
     subgoal = rest.removesuffix(f"\n{_OUTPUT}")
     lines = trajectory.split("\n")

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from reactree_ros.household.expert.thor_steps import KNIVES, Step
 
-# What people call a thing, and the classes that they may mean, the likeliest first.
+# People's names for things, and the classes that each may mean, the likeliest first.
 _THINGS: dict[str, tuple[str, ...]] = {
     "alarm clock|clock": ("AlarmClock",),
     "apple": ("Apple",),
@@ -112,7 +112,7 @@ _TREATED = {
     "heat": re.compile(r"\b(heat\w*|warm\w*|microwaved|microwaving|cook\w*|hot)\b|\bmicrowave (?:the|a|an)\b"),
     "cool": re.compile(r"\b(cool\w*|chill\w*|cold|refrigerat(?:ed|e)|frozen)\b"),
 }
-# A place that is named after one of these only says where something else is.
+# A place after one of these words only says where something else is.
 _ASIDE = re.compile(
     r"\b(?:from|off|of|under|underneath|beneath|below|near|nearest|next|by|beside|behind|above|against|closest|besides|"
     r"around|along|opposite|between)(?: to)?"
@@ -126,7 +126,7 @@ _THROWN = re.compile(r"\bthrow(?:ing|n)?\b.{0,200}\b(?:away|out)\b")
 
 @dataclass(frozen=True)
 class _Named:
-    """Something that an instruction names: where in the text, what may be meant, and of what kind it is."""
+    """A thing or place in an instruction: its position in the text, its possible classes, and its kind."""
 
     start: int
     end: int
@@ -151,10 +151,10 @@ def read_thor_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]
 
     Args:
         text: The instruction.
-        fixed: Classes of the receptacles that the room has; a place that is none of them is not where things go.
+        fixed: Classes of the room's receptacles; other places are not destinations.
 
     Returns:
-        The steps in order; none where it is not understood.
+        The steps in order; none if it is not understood.
     """
     lower = _plain(text)
     named = list(_named(lower))
@@ -187,7 +187,7 @@ def read_thor_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case, without signs, with the plurals that are more than an s made like it."""
+    """Return a text in lower case, without signs, with irregular plurals made regular."""
     words = " ".join(re.sub(r"[^a-z0-9' ]", " ", text.lower()).split())
     for plural, singular in (("oes", "os"), ("knives", "knifes"), ("loaves", "loafs"), ("shelves", "shelfs")):
         words = re.sub(rf"{plural}\b", singular, words)
@@ -195,7 +195,7 @@ def _plain(text: str) -> str:
 
 
 def _named(text: str) -> Iterator[_Named]:
-    """Yield what a text names; of names that follow each other, such as "glass bowl", the last is meant."""
+    """Yield the names in a text; of adjacent names, such as "glass bowl", the last one counts."""
     found = [
         _Named(match.start(), match.end(), _BY_WORD[match[1]], bool(match[2]), match[1] in _PLACE_WORDS)
         for match in _ALL.finditer(text)
@@ -206,14 +206,14 @@ def _named(text: str) -> Iterator[_Named]:
 
 
 def _target(things: Sequence[_Named]) -> _Named | None:
-    """Choose what is handled: the first thing that carries nothing, and cuts nothing where there is another one."""
+    """Choose the thing to handle: the first that carries nothing, and cuts nothing if there is another one."""
     others = [one for one in things if not set(one.classes) & set(KNIVES)] or things
     held = [one for one in others if not _CARRIERS & set(one.classes)]
     return next(iter([*held, *others]), None)
 
 
 def _destination(text: str, places: Sequence[_Named], fixed: Sequence[str]) -> tuple[str, ...] | None:
-    """Choose where things go: the last place that is named for its own sake and that the room has."""
+    """Choose the destination: the last place that is named for its own sake and that the room has."""
     here = [(one, tuple(name for name in one.classes if name in fixed)) for one in places]
     own = [classes for one, classes in here if classes and not _ASIDE.search(text[: one.start])]
     anywhere = [classes for _, classes in here if classes]

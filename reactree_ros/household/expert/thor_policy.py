@@ -1,7 +1,7 @@
 """The expert in AI2-THOR: one decision at a time for tasks in the style of ALFRED.
 
 The root thinks and expands into steps in sequence, in the words of the recordings; a child node carries out one step.
-Where it may not expand, one agent node carries out all of them.
+If it may not expand, one agent node carries out all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from reactree_ros.household.expert.thor_reading import ThorSituation, class_of
 from reactree_ros.household.expert.thor_steps import KNIVES, Step, read_step
 
 _OPENABLE = ("Fridge", "Microwave", "Cabinet", "Drawer", "Safe", "Box", "LaundryHamper")
-# Where things are looked for, the likeliest first; what has to be opened comes late, most of all where there are many.
+# Places to search, the likeliest first; places that must be opened come late, above all if there are many.
 _SPOTS = (
     *("CounterTop", "DiningTable", "SideTable", "CoffeeTable", "Desk", "Dresser", "Shelf", "Sofa", "Bed", "ArmChair"),
     *("SinkBasin", "StoveBurner", "Toilet", "TVStand", "BathtubBasin", "Cart", "CoffeeMachine", "Ottoman"),
@@ -44,7 +44,7 @@ def decide_in_thor(situation: ThorSituation) -> str:
 
 
 def _first_open(steps: Sequence[Step], situation: ThorSituation) -> Step | None:
-    """Return the first step that the trajectory does not show to be done; every act counts for one step only."""
+    """Return the first step that the trajectory does not show as done; every act counts for one step only."""
     done = iter(situation.done)
     for number, step in enumerate(steps):
         if number == 0 and step.verb == "take" and not situation.done and class_of(situation.held) in step.thing:
@@ -55,7 +55,7 @@ def _first_open(steps: Sequence[Step], situation: ThorSituation) -> Step | None:
 
 
 def _completes(skill: str, held: str, step: Step, situation: ThorSituation) -> bool:
-    """Whether an act that had an effect completes a step."""
+    """Return whether an act that had an effect completes a step."""
     verb, thing = ("pick up", skill.removeprefix("pick up ")) if skill.startswith("pick up ") else ("", "")
     if step.verb == "take":
         return verb == "pick up" and class_of(thing) in step.thing
@@ -69,7 +69,7 @@ def _completes(skill: str, held: str, step: Step, situation: ThorSituation) -> b
 
 
 def _next_skill(step: Step, situation: ThorSituation) -> str | None:
-    """Return the next skill towards a step; None where nothing is left to try."""
+    """Return the next skill towards a step; None if nothing is left to try."""
     if step.verb == "take":
         return _free_hand(situation, ()) or _find(step.thing, "pick up", situation, away=step.place)
     if step.verb == "turn on":
@@ -98,7 +98,7 @@ def _find(
     away: Sequence[str] = (),
     only: Collection[str] = (),
 ) -> str | None:
-    """Do something to an instance of some classes; look for one where none is known."""
+    """Do something to an instance of some classes; look for one if none is known."""
 
     def wanted(instance: str) -> bool:
         fits = class_of(instance) in classes and instance != situation.held and (not only or instance in only)
@@ -125,14 +125,14 @@ def _spots(situation: ThorSituation) -> Iterator[str]:
 
 
 def _return_to(place: str, situation: ThorSituation) -> str | None:
-    """Return the next skill to see again what was seen at a place; None if it is not to be seen there."""
+    """Return the next skill to see a known place again; None if it cannot be seen there."""
     if situation.at != place:
         return _unless_refused(f"go to {place}", situation)
     return _unless_refused(f"open {place}", situation) if place in situation.closed else None
 
 
 def _look_at(spot: str, situation: ThorSituation) -> str | None:
-    """Return the next skill to see what is at a spot; None once that is seen."""
+    """Return the next skill to look at a spot; None once it was seen."""
     if spot not in situation.looked:
         return _unless_refused(f"go to {spot}", situation)
     opening = f"open {spot}"
@@ -145,7 +145,7 @@ def _look_at(spot: str, situation: ThorSituation) -> str | None:
 
 
 def _bring(step: Step, situation: ThorSituation) -> str | None:
-    """Put what is held where it belongs: at the first place that takes it."""
+    """Put the held thing in its place: the first one that takes it."""
     putting = f"put down {situation.held}"
     for place in _places(step, situation):
         if (putting, place) not in situation.refused:
@@ -171,7 +171,7 @@ def _find_place(step: Step, situation: ThorSituation) -> str | None:
 
 
 def _reach(place: str, situation: ThorSituation) -> str | None:
-    """Return what leads to an open place; None if the agent is there."""
+    """Return the skill that leads to an open place; None if the agent is there."""
     if situation.at != place:
         return f"go to {place}"
     if place in situation.closed and not _refused(f"open {place}", situation):
@@ -184,7 +184,7 @@ def _put_to_treat(step: Step, situation: ThorSituation) -> str | None:
 
 
 def _treat(step: Step, situation: ThorSituation) -> str | None:
-    """Clean, heat or cool what was put there, and take it out again."""
+    """Clean, heat or cool the thing that was put there, and take it out again."""
     for thing, place in situation.inside.items():
         if class_of(thing) not in step.thing or class_of(place) not in _APPLIANCES[step.verb]:
             continue

@@ -1,4 +1,4 @@
-"""What a prompt of AI2-THOR's household says: the task, what was done so far, and the room as far as it was told."""
+"""Reads a prompt of AI2-THOR's household: the task, the trajectory, and the known room."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "turn
 
 @dataclass
 class ThorSituation:
-    """What a prompt says, up to its last line. Instances are written as in skills: ``CounterTop (1)``.
+    """The contents of a prompt, up to its last line. Instances are written as in skills: ``CounterTop (1)``.
 
     Attributes:
-        task: What the agent node is to do.
+        task: The agent node's task.
         can_recall: Whether there is a working memory.
-        can_expand: Whether the agent node may expand; false too once that was refused.
+        can_expand: Whether the agent node may expand; false after a refused expansion, too.
         fixed: The receptacles that the look around the room showed.
-        near: What the latest observation lists.
-        held: What it holds; empty: nothing.
-        at: Where it went or what it opened last.
-        seen: Where instances were seen, here or as working memory says.
-        looked: Where it went, with what was seen there before anything was opened.
+        near: The latest observation's list.
+        held: The held thing; empty for none.
+        at: The place that it went to or opened last.
+        seen: Places of instances, seen here or told by working memory.
+        looked: Places that it went to, with the things seen there before anything was opened.
         opened: Instances known to be open.
         closed: Instances known to be closed.
         running: Instances that are turned on.
-        inside: Where instances were put, as long as they are there.
-        treated: Instances that were cleaned, heated or cooled, with which of it.
+        inside: Places of put down instances, as long as they are there.
+        treated: Instances that were cleaned, heated or cooled, with the treatment.
         slices: Instances that are slices.
         recalled: Classes that working memory was asked about.
-        refused: Acts without effect, with where the agent stood.
-        done: Acts that had an effect, in order, each with what was held before it.
-        thoughts: What it thought.
+        refused: Acts without effect, with the agent's place.
+        done: Acts that had an effect, in order, each with the thing held before it.
+        thoughts: Its thoughts.
         fallen: Whether its expansion failed.
     """
 
@@ -72,7 +72,7 @@ class ThorSituation:
     fallen: bool = False
 
     def act(self, skill: str, line: str) -> None:
-        """Take in a skill and the line that came of it."""
+        """Read a skill and its observation."""
         verb, thing = split_skill(skill, _VERBS)
         before = self.held
         if verb == "recall location of":
@@ -152,17 +152,17 @@ class ThorSituation:
 
 
 def class_of(instance: str) -> str:
-    """``CounterTop`` of ``CounterTop (1)``."""
+    """Return the class of an instance: ``CounterTop`` of ``CounterTop (1)``."""
     return instance.partition(" ")[0]
 
 
 def instances(text: str) -> tuple[str, ...]:
-    """``Drawer (1)``, ``Drawer (2)`` and ``Bed (1)`` of ``Drawer (1, 2), Bed (1)``."""
+    """Return the instances in a list: ``Drawer (1)``, ``Drawer (2)`` and ``Bed (1)`` of ``Drawer (1, 2), Bed (1)``."""
     return tuple(f"{name} ({number})" for name, numbers in _LISTED.findall(text) for number in numbers.split(", "))
 
 
 def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
-    """Read a prompt; None where it has no task with a starting observation as in AI2-THOR.
+    """Read a prompt; None if it has no task with a starting observation of AI2-THOR.
 
     Args:
         system: The system text.
@@ -186,7 +186,7 @@ def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
 
 
 def _read_trajectory(situation: ThorSituation, lines: Iterable[str]) -> None:
-    """Go through decisions and the line that follows each."""
+    """Read decisions and the line after each."""
     acted = ""
     for line in lines:
         if (kind := kind_said(line)) is not None and kind.accompanies:

@@ -1,7 +1,7 @@
-"""What a task in AI2-THOR comes to: steps, and the wording of the subgoals that the expert gives to its child nodes.
+"""Steps of a task in AI2-THOR, and the wording of subgoals that the expert gives to its child nodes.
 
-Things and places are named by the simulator's classes, several where the instruction's word may mean any of them:
-``find and pick up Cup or Mug``. The words are written and read here, side by side, and never contain a comma.
+Things and places have the simulator's class names, several if the instruction's word may mean any of them: ``find and
+pick up Cup or Mug``. This module both writes and reads the words, which never contain a comma.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-#: What is done to a thing before it is put somewhere.
+#: Treatments of a thing before it is put somewhere.
 TREATMENTS = ("clean", "heat", "cool")
 KNIVES = ("Knife", "ButterKnife")
 
@@ -21,9 +21,9 @@ class Step:
 
     Attributes:
         verb: ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``.
-        thing: Classes that it may be done to.
-        place: For ``place`` where it goes; for ``take`` where not to take it from.
-        near: For ``place``, where what it goes into stands.
+        thing: Possible classes of the thing.
+        place: For ``place``, its destination; for ``take``, a place not to take it from.
+        near: For ``place``, what the destination stands near.
     """
 
     verb: str
@@ -53,7 +53,7 @@ _FORMS = (
 
 @lru_cache(maxsize=256)
 def read_step(text: str) -> Step | None:
-    """Read a step that was written here; None where the text is in other words."""
+    """Read a step in this module's words; None for other words."""
     for form, verb in _FORMS:
         if match := form.fullmatch(text):
             classes = [tuple(group.split(" or ")) if group else () for group in match.groups()]

@@ -1,7 +1,6 @@
 """Houses that come with the package.
 
-They are what :func:`reactree_ros.household.generator.generate_house` makes; the apartment's task has one more
-wording.
+:func:`reactree_ros.household.generator.generate_house` made them; the apartment's task has one more wording.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Benchmarks: task suites carried out by several planners, in worker processes or on Ray, and the report on them."""
+"""Benchmarks: several planners carry out task suites, in worker processes or on Ray, and a report compares them."""

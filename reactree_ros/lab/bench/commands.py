@@ -1,8 +1,7 @@
-"""What ``reactree bench`` does: carries a suite out with a progress bar and says what it took."""
+"""Carries out ``reactree bench`` with a progress bar, and prints a summary."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,17 +10,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.lab.bench.workers import Died, Workers, carry_out
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.record.verdict import Judgement
 
 
 @dataclass
 class _Tally:
-    """How many runs are done, reached their goal, or claim it unchecked, and what this session has added."""
+    """Counts of runs: done, successful, claimed without a check, and new in this session."""
 
     done: int
     achieved: int
@@ -50,14 +49,14 @@ class _Tally:
 
 
 def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console) -> bool:
-    """Carry out what is not done yet of a bench.
+    """Carry out the remaining runs of a bench.
 
     Args:
-        settings: What is run.
+        settings: Settings of the bench.
         out: The bench's folder.
-        workers: How many workers.
-        ray: Address of a Ray cluster, ``local`` for one of this machine's own; None: processes of this machine.
-        console: Where the result is printed.
+        workers: Number of workers.
+        ray: Address of a Ray cluster, ``local`` for a new one on this machine; None for processes of this machine.
+        console: Prints the result.
 
     Returns:
         Whether every run is done.
@@ -78,7 +77,7 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
             _carry_out(jobs, runs, folder, lambda: _workers(settings, min(workers, left), ray), tally)
     lines = [f"{tally.done} of {runs} runs done in {out}, {tally.text}"]
     if tally.done < runs:
-        lines.append("The same command carries out again what is not done.")
+        lines.append("Repeat the command to run the rest again.")
     if tally.new:
         lines.append(
             f"{tally.new} runs in {tally.elapsed:.1f} s with {workers} worker{'s' * (workers > 1)}, "
@@ -122,24 +121,20 @@ def _carry_out(
         try:
             given_up = carry_out(jobs, folder, make_workers(), recorded=recorded, died=died)
         except KeyboardInterrupt:
-            say(f"interrupted after {tally.done} runs; the same command goes on from there", "red")
+            say(f"interrupted after {tally.done} runs; repeat the command to continue", "red")
             raise
     for key in given_up:
         say(f"given up, because every worker died over it: {key}", "red")
 
 
-def checked_memory(path: Path | None) -> tuple[str, int]:
-    """Return where an episodic memory lies, as workers anywhere on this machine find it, and what it holds.
+def checked_memory(memory: NamedMemory | None) -> tuple[str, int]:
+    """Return the name of an episodic memory for workers anywhere on this machine, and its number of experiences.
 
     Raises:
         UserError: There is none, or it cannot be opened.
     """
-    if path is None:
+    if memory is None:
         return "", 0
-    if not path.exists():
-        raise UserError(f"--memory {path}: there is no such memory; `reactree memory import` makes one")
-    from reactree_ros.memory.embedding import default_embedder
-    from reactree_ros.memory.episodic import EpisodicMemory
-
-    with EpisodicMemory(path, default_embedder()) as memory:
-        return os.path.abspath(path), len(memory)
+    memory.check_exists()
+    with memory.open() as opened:
+        return memory.absolute(), len(opened)

@@ -1,6 +1,6 @@
-"""What a bench says about its planners: means with 95 % intervals, and paired tests between every two planners.
+"""Statistics of a bench's planners: means with 95 % intervals, and paired tests between every two planners.
 
-The unit of every interval is the task: runs of one task with several seeds are averaged first, because they are no
+The unit of every interval is the task. Runs of one task with several seeds are averaged first, because they are not
 independent samples.
 """
 
@@ -21,14 +21,14 @@ _NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One thing that is measured of every run.
+    """A measure of a run.
 
     Attributes:
         name: Its name in tables.
-        of: Reads it from a result; None where it is not known.
+        of: Reads it from a result; None if unknown.
         is_share: Whether it lies between 0 and 1.
-        is_success: Whether it says yes or no.
-        counts_tokens: Whether it is a number of tokens that a rule of thumb may have counted.
+        is_success: Whether it is yes or no.
+        counts_tokens: Whether it is a number of tokens that may be approximate.
         digits: Digits after the decimal point.
     """
 
@@ -62,10 +62,10 @@ MEASURES = (
     SECONDS,
 )
 
-#: A further row where prices were set for the runs.
+#: A further row if the runs have prices.
 COST = Measure(name="cost, in the prices of the runs", of=lambda run: run.cost, digits=5)
 
-#: Further rows where a person could be asked.
+#: Further rows if the runs could ask a person.
 ASKED = (
     Measure(name="questions", of=lambda run: run.questions, digits=2),
     Measure(name="needless questions", of=lambda run: run.needless, digits=2),
@@ -74,18 +74,18 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Prices:
-    """What a language model costs, in dollars for a million tokens.
+    """Prices of a language model, in dollars for a million tokens.
 
     Attributes:
-        input: Of prompts; a prefix cache's discount is not taken off.
-        output: Of replies.
+        input: Price of prompts, without a discount for a prefix cache.
+        output: Price of replies.
     """
 
     input: float
     output: float
 
     def measure(self) -> Measure:
-        """Make the measure of what a run costs, in thousandths of a dollar (ReCode, table 3)."""
+        """Return the measure of a run's cost, in thousandths of a dollar (ReCode, table 3)."""
 
         def cost(run: RunLine) -> float | None:
             if run.all_input_tokens is None or run.all_output_tokens is None:
@@ -101,8 +101,8 @@ class Estimate:
 
     Attributes:
         mean: The mean.
-        low: Where the interval begins; None where a single task gives none.
-        high: Where it ends.
+        low: Lower end of the interval; None for a single task.
+        high: Upper end.
     """
 
     mean: float
@@ -113,11 +113,11 @@ class Estimate:
 def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
     """Estimate a measure from runs of one planner.
 
-    The interval of a success rate is Wilson's, with the number of tasks as sample size; that of any other mean is
-    Student's over the tasks, cut at what the measure can be.
+    A success rate has Wilson's interval, with the number of tasks as sample size. Any other mean has Student's over the
+    tasks, cut at the measure's limits.
 
     Returns:
-        None where the measure is known of no run.
+        None if no run has the measure.
     """
     values = _by_task(runs, measure)
     if not values:
@@ -154,10 +154,10 @@ class Pairing:
     Attributes:
         one: The first planner.
         other: The second planner.
-        measure: What is compared.
-        pairs: How many runs of each were compared.
+        measure: The measure.
+        pairs: Number of compared pairs of runs.
         mean: Mean difference: the second planner's value minus the first one's.
-        half: Half of its 95 % interval, Student's over the tasks; None where a single task gives none.
+        half: Half of its 95 % interval, Student's over the tasks; None for a single task.
         median: Median difference.
         test: The test.
         p: Its two-sided p value.
@@ -175,7 +175,7 @@ class Pairing:
 
 
 def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
-    """Compare every two planners: success, SSR and steps; what no pair of runs knows is left out.
+    """Compare every two planners by success, SSR and steps; leave out measures without any pair of runs.
 
     Args:
         runs: The runs of each planner.
@@ -199,7 +199,7 @@ def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
 
 
 def mcnemar(differences: Sequence[float]) -> tuple[str, float]:
-    """Test whether one planner succeeds where the other fails more often than the other way round; exactly."""
+    """Test exactly whether one planner succeeds in the other's failures more often than the other way round."""
     better, worse = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
     count, fewer = better + worse, min(better, worse)
     p = min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count)
@@ -207,7 +207,7 @@ def mcnemar(differences: Sequence[float]) -> tuple[str, float]:
 
 
 def wilcoxon(differences: Sequence[float]) -> tuple[str, float]:
-    """Test whether differences lie around 0, by their signed ranks; pairs without difference are left out."""
+    """Test whether differences are centred at 0, by their signed ranks; pairs without difference are left out."""
     from scipy import stats
 
     name = "Wilcoxon signed-rank"

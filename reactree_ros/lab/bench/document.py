@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True)
 class Link:
-    """A text that leads to a file, named relative to the document."""
+    """A text with a link to a file, relative to the document."""
 
     text: str
     path: str
@@ -53,11 +53,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG, which also lies beside the document.
+    """An SVG, which is also saved as a file next to the document.
 
     Attributes:
-        title: What it shows.
-        file: Its file's name.
+        title: Its caption.
+        file: Its file name.
         svg: Its content.
     """
 
@@ -92,7 +92,7 @@ def as_html(blocks: Sequence[Block]) -> str:
 
 
 def as_markdown(blocks: Sequence[Block]) -> str:
-    """Write a document as Markdown; pictures are links to the files beside it."""
+    """Write a document as Markdown; pictures are links to their files."""
     return "\n\n".join(_markdown(block) for block in blocks) + "\n"
 
 
@@ -142,5 +142,5 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Keep what a user or a model said from being read as markup."""
+    """Escape a user's or a model's text, so that it is not read as markup."""
     return re.sub(r"([\\`*_\[\]<|])", r"\\\1", " ".join(text.split()))

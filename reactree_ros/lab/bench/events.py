@@ -1,4 +1,4 @@
-"""What happened in a run, decision by decision, as the report's plots and failure causes need it."""
+"""The course of a run, decision by decision, for the report's plots and failure causes."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.llm.port import prompt_text
-from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.record.moment import Moment, Request
 from reactree_ros.record.schema import Event as Recorded
 from reactree_ros.record.schema import observation_from_dict
 from reactree_ros.world.port import Observation, Outcome
 
-#: The kind of an event that is a skill which was asked of the world, of a refusal, and of a refused skill.
+#: Kinds of events: a skill that was asked of the world, a refusal, and a refused act.
 ACT, REFUSED, REFUSED_ACT = "act", "refused", "refused_act"
 
 
 @dataclass(frozen=True)
 class Event:
-    """One decision and what came of it.
+    """One decision and its result.
 
     Attributes:
-        decision: Decisions counted up to this one, with it.
-        subgoal: Goal of the agent node that decided.
-        kind: What it said: what its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`.
-        said: The skill of an act or a recall, refused or not; the whole text of everything else.
-        outcome: How the skill ended, a value of :class:`Outcome`; empty where there was none.
-        room: Room in which something was seen; empty where nothing was.
-        place: What the agent stood at when it saw something; empty where it stood in the middle of a room.
-        seen: Names of what was seen, e.g. ``juice 1``.
+        decision: Number of decisions so far, including this one.
+        subgoal: Goal of the deciding agent node.
+        kind: What its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`.
+        said: The skill of an act or a recall, refused or not; otherwise the whole text.
+        outcome: Outcome of the skill, a value of :class:`Outcome`; empty if there was none.
+        room: Room of the observation; empty if nothing was seen.
+        place: The agent's place during the observation; empty in the middle of a room.
+        seen: Names of seen things, e.g. ``juice 1``.
         subgoals: Subgoals of an expansion.
-        input_tokens: Tokens of the longest prompt that it took; None where it came without a request of its own.
+        input_tokens: Tokens of the longest prompt for it; None if it needed no request of its own.
         output_tokens: Tokens of the reply; None likewise.
     """
 
@@ -50,7 +50,7 @@ class Event:
 
     @property
     def is_action(self) -> bool:
-        """Whether a skill was asked of the world: carried out, refused by it, or refused before."""
+        """Whether it asked the world for a skill: carried out, refused by the world, or refused before."""
         return self.kind in (ACT, REFUSED_ACT)
 
     @property
@@ -60,7 +60,7 @@ class Event:
 
     @property
     def skill(self) -> str:
-        """The skill of an action; empty for everything else."""
+        """The skill of an action; otherwise empty."""
         return self.said if self.is_action else ""
 
 
@@ -69,8 +69,8 @@ class Size:
     """Tokens of one request and its reply.
 
     Attributes:
-        input: Tokens of the prompt, of all requests that the reply took.
-        longest: Tokens of the longest prompt among those.
+        input: Prompt tokens of all requests for the reply.
+        longest: Tokens of the longest of these prompts.
         output: Tokens of the reply.
         approximate: Whether one of them was not counted by the model's tokenizer.
     """
@@ -83,10 +83,10 @@ class Size:
 
 @dataclass(frozen=True)
 class RunEvents:
-    """What a run's record tells.
+    """The data from a run's record.
 
     Attributes:
-        events: Its decisions and what came of them, in order.
+        events: Its decisions and their results, in order.
         sizes: The size of each reply, in order.
     """
 
@@ -95,10 +95,10 @@ class RunEvents:
 
 
 def told_by(record: Iterable[Recorded]) -> RunEvents:
-    """Return what the events of a record tell.
+    """Return the data from a record's events.
 
     Raises:
-        UserError: One of them cannot be used.
+        UserError: An event cannot be used.
     """
     teller, moment = _Teller(), Moment()
     for event in record:
@@ -108,16 +108,16 @@ def told_by(record: Iterable[Recorded]) -> RunEvents:
 
 
 class _Teller:
-    """Makes a record's events what :class:`RunEvents` holds."""
+    """Collects :class:`RunEvents` from a record's events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.sizes: list[Size] = []
-        self._size: Size | None = None  # of the reply whose first decision is to come
-        self._acting = False  # the last event waits for its observation
+        self._size: Size | None = None  # of the reply whose first decision is still to come
+        self._acting = False  # whether the last event waits for its observation
 
     def hear(self, event: Recorded, moment: Moment) -> None:
-        """Take in the next event, with the moment after it."""
+        """Read the next event, with the moment after it."""
         kind = event["e"]
         if kind == "reply":
             self._size = size_of(moment.requests[event["id"]])
@@ -132,7 +132,7 @@ class _Teller:
                 self._add(event, moment, REFUSED, event["said"])
         elif kind == "observation" and self._acting and event["of"] != "survey":
             self._acting = False
-            # Where it looks around instead, the skill was broken off by a hold.
+            # A look around instead of a result means that a hold interrupted the skill.
             halted = event["of"] == "observe"
             self._came(observation_from_dict(event), Outcome.HALTED.value if halted else event["outcome"])
 
@@ -151,7 +151,7 @@ class _Teller:
         )
 
     def _add(self, event: Recorded, moment: Moment, kind: str, said: str, *, subgoals: tuple[str, ...] = ()) -> None:
-        size, self._size, self._acting = self._size, None, False  # the first decision of a reply takes its tokens
+        size, self._size, self._acting = self._size, None, False  # a reply's tokens go to its first decision
         self.events.append(
             Event(
                 decision=event["decisions"],
@@ -166,7 +166,7 @@ class _Teller:
 
 
 def size_of(request: Request) -> Size:
-    """Return the size of a request that was answered; what the model did not count is estimated."""
+    """Return the size of an answered request; estimate counts that the model does not give."""
     reply = request.reply
     assert reply is not None  # it was answered
     into, out = reply.prompt_tokens, reply.output_tokens

@@ -1,4 +1,4 @@
-"""Why a run failed: the causes of the paper's figure 4, assigned by rules from the run's events and its goal."""
+"""Causes of failed runs, as in the paper's figure 4; rules assign them from the run's events and its goal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reactree_ros.record.verdict import EpisodeEnd
 
 
 class Cause(str, enum.Enum):
-    """Why a run failed, as in the paper's figure 4, and three causes more; the value is its name in reports."""
+    """Causes of a failed run: those of the paper's figure 4 and three more; the value is the name in reports."""
 
     CONTEXT_FULL = "context full"
     NOTHING_DONE = "nothing done"
@@ -32,14 +32,14 @@ class Cause(str, enum.Enum):
     UNKNOWN = "unknown"
 
 
-#: The rules in words, in the order in which they are tried; the first that holds gives the cause. "The condition" is
-#: the first goal condition that does not hold at the end, those about things to be moved before those about things to
-#: be turned on; "the thing" is what it asks to be moved or turned on.
+#: The rules in words, in the order of their use; the first that applies gives the cause. "The condition" is the first
+#: goal condition that does not hold at the end; conditions about things to move come before those about things to turn
+#: on. "The thing" is the thing in it to move or turn on.
 RULES: dict[Cause, str] = {
     Cause.CONTEXT_FULL: "The prompt grew longer than the language model's context.",
     Cause.NOTHING_DONE: "The run asked for no action at all.",
-    Cause.AMBIGUOUS: "The instruction has no word that means the thing, or where it is to be put, and nothing else "
-    "(it says 'drink', 'table', or nothing).",
+    Cause.AMBIGUOUS: "The instruction has no unambiguous word for the thing or for its destination (it says 'drink', "
+    "'table', or nothing).",
     Cause.EXPAND_MISSING: "The run expanded, and no subgoal names the thing.",
     Cause.EXPAND_WRONG: "The run expanded, and a subgoal names something to carry that neither the goal nor the "
     "instruction names.",
@@ -50,9 +50,9 @@ RULES: dict[Cause, str] = {
     Cause.EXECUTION_REPEAT: "It saw one, and somewhere in the run it asked for the same action three times in a row.",
     Cause.EXECUTION_CONFUSION: "It saw one, and it picked up something that the goal does not ask for, or put such a "
     "thing down last at another kind of place; or all is done, but not at one and the same place.",
-    Cause.EXECUTION_SKIPPING: "It saw one, and left it, or did not do with it what is asked.",
-    Cause.UNKNOWN: "The suite does not say which goal conditions hold, so that only those causes could be tried that "
-    "need none: context full, nothing done, execution: repeat.",
+    Cause.EXECUTION_SKIPPING: "It saw one, and left it, or did not do what the goal asks.",
+    Cause.UNKNOWN: "The suite does not say which goal conditions hold, so only the causes that need none were tried: "
+    "context full, nothing done, execution: repeat.",
 }
 _REPEATED = 3
 _REVISITED = 0.5
@@ -60,11 +60,11 @@ _REVISITED = 0.5
 
 @dataclass(frozen=True)
 class Verdict:
-    """Why one run failed.
+    """The cause of a failed run.
 
     Attributes:
-        cause: Why.
-        reason: What in the run says so, in one sentence.
+        cause: The cause.
+        reason: The evidence in the run, in one sentence.
     """
 
     cause: Cause
@@ -72,18 +72,18 @@ class Verdict:
 
 
 def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:
-    """Say why a run failed, by :data:`RULES`.
+    """Return why a run failed, by :data:`RULES`.
 
     Args:
-        instruction: What was asked for.
-        end: How the run ended, a value of :class:`EpisodeEnd`.
-        goal: The goal as it was at the run's end; None where the suite does not tell.
+        instruction: The instruction.
+        end: The run's end, a value of :class:`EpisodeEnd`.
+        goal: The goal at the run's end; None if the suite does not tell.
         events: The run's events.
     """
     if end == EpisodeEnd.CONTEXT_FULL.value:
         return Verdict(Cause.CONTEXT_FULL, f"the prompt did not fit any more after {_decisions(events)} decisions")
     if not any(event.is_action for event in events):
-        return Verdict(Cause.NOTHING_DONE, "no action was asked for")
+        return Verdict(Cause.NOTHING_DONE, "the run asked for no action")
     if goal is None:
         return _repeated(events) or Verdict(Cause.UNKNOWN, "the suite does not say which goal conditions hold")
     if not goal.unmet:
@@ -141,7 +141,7 @@ def _not_executed(goal: Goal, condition: Condition, events: Iterable[Event]) -> 
     if repeated := _repeated(events):
         return repeated
     asked: Collection[str] = {one.item for one in goal.conditions}
-    put: dict[str, str] = {}  # where each instance of the thing was put last
+    put: dict[str, str] = {}  # last place of each instance of the thing
     for action in events:
         if not action.executable:
             continue

@@ -1,4 +1,4 @@
-"""The folder of a bench: settings, result lines and saved runs, written so that a kill at any moment loses nothing."""
+"""A bench's folder: settings, results and saved runs, written so that a kill at any moment loses nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from reactree_ros.lab.bench.jobs import BenchSettings, Key
 from reactree_ros.lab.bench.results import RunLine
 
 SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
-#: Where what is no result is noted: the run broke off, because model or world were gone, or by a bug.
+#: Runs without a result: they broke off because the model or the world was gone, or by a bug.
 BROKEN = "broken.jsonl"
 _NEW_SETTINGS = f"{SETTINGS}.unfinished"
-#: What the name of a folder that is being written ends in.
+#: Ending of the name of an unfinished folder.
 _UNFINISHED = ".unfinished"
 
 
@@ -32,9 +32,9 @@ class Session:
 
     Attributes:
         number: 1, and one more after each resume.
-        workers: How many workers it had.
+        workers: Number of workers.
         where: ``processes`` of this machine, or the address of a Ray cluster.
-        runs: How many runs the whole bench has.
+        runs: Number of runs of the whole bench.
     """
 
     number: int
@@ -44,28 +44,28 @@ class Session:
 
 
 class BenchFolder:
-    """A bench's folder, open for writing by this process alone.
+    """A bench's folder, open for writing by this process only.
 
-    A run counts as done once its line, with the line end, is in ``results.jsonl``. The saved run is moved into its
-    place before that, so that a line never stands for a run that is not there. A run that broke off (a server died) is
-    no result: it is noted in ``broken.jsonl``, saved in ``broken/``, and carried out again when the bench is resumed.
+    A run counts as done once its line, with the line end, is in ``results.jsonl``. The saved run is moved into place
+    before that, so that every line has its run. A run that broke off (e.g. a server died) has no result: it is noted in
+    ``broken.jsonl``, saved in ``broken/``, and repeated when the bench is resumed.
 
     Args:
         path: The folder; made if it does not exist.
-        settings: What is run.
+        settings: Settings of the bench.
 
     Raises:
-        UserError: Another bench is writing there, or it was begun with other settings, or it is no bench's folder.
+        UserError: Another bench writes there, it was started with other settings, or it is no bench's folder.
 
     Attributes:
-        done: The lines of the runs that are done and need not be carried out again.
+        done: The lines of finished runs, which need not be repeated.
     """
 
     def __init__(self, path: Path, settings: BenchSettings) -> None:
         self.path = path
         if path.exists() and not path.is_dir():
             raise UserError(f"--out {path}: is a file; name a folder")
-        begun = {SETTINGS, RESULTS, _NEW_SETTINGS}  # what may be there after a kill right at the start
+        begun = {SETTINGS, RESULTS, _NEW_SETTINGS}  # files that a kill right at the start may leave
         if path.is_dir() and not (path / SETTINGS).exists() and {one.name for one in path.iterdir()} - begun:
             raise UserError(f"--out {path}: is not empty and holds no {SETTINGS} of a bench; name a new folder")
         path.mkdir(parents=True, exist_ok=True)
@@ -86,17 +86,17 @@ class BenchFolder:
         self._session = len(sessions) + 1
 
     def begin(self, *, workers: int, where: str, runs: int) -> None:
-        """Note that a session begins; the attributes are those of :class:`Session`."""
+        """Record the start of a session; the arguments are the attributes of :class:`Session`."""
         session = Session(self._session, workers, where, runs)
         with (self.path / SESSIONS).open("ab") as file:
             append_line(file, json.dumps(asdict(session)))
 
     def record(self, finished: Finished, *, elapsed: float) -> RunLine:
-        """Save a run, then write its line; once this returns, the run is done for good, unless it broke off."""
+        """Save a run, then write its line. After this returns, the run is done for good, unless it broke off."""
         line = replace(finished.line, session=self._session, elapsed=round(elapsed, 3))
         place = self.path / line.folder
         unfinished = place.with_name(f"{place.name}{_UNFINISHED}")
-        for folder in (unfinished, place):  # what a killed bench left
+        for folder in (unfinished, place):  # left by a killed bench
             if folder.exists():
                 shutil.rmtree(folder)
         unfinished.mkdir(parents=True)
@@ -113,7 +113,7 @@ class BenchFolder:
         return line
 
     def close(self) -> None:
-        """Let others write."""
+        """Let other processes write."""
         self._results.close()
 
     def _lock(self) -> None:
@@ -128,7 +128,7 @@ class BenchFolder:
             write_whole(file, json.dumps(settings.as_dict(), indent=1) + "\n")
             return
         before = _flat(read_settings(self.path).as_dict())
-        paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # what a file holds matters, not its name
+        paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # a file's content matters, not its name
         different = [
             f"{name} was {json.dumps(before.get(name))}, now {json.dumps(now.get(name))}"
             for name in sorted({*before, *now} - paths)
@@ -136,7 +136,7 @@ class BenchFolder:
         ]
         if different:
             raise UserError(
-                f"--out {self.path}: was begun with other settings: {'; '.join(different)}; "
+                f"--out {self.path}: was started with other settings: {'; '.join(different)}; "
                 "use the same ones to resume it, or name a new folder"
             )
 
@@ -145,7 +145,7 @@ def read_settings(path: Path) -> BenchSettings:
     """Read the settings of a bench's folder.
 
     Raises:
-        UserError: There are none, or they cannot be read.
+        UserError: They are missing or cannot be read.
     """
     file = path / SETTINGS
     if not file.exists():
@@ -154,14 +154,14 @@ def read_settings(path: Path) -> BenchSettings:
 
 
 def _settings(values: Any) -> BenchSettings:
-    """Make them; what a folder says opens no file to take its digest."""
+    """Make the settings; a file named in a folder is not opened for its digest."""
     if isinstance(values, Mapping):
         values = {**values, "digests": values.get("digests") or {}}
     return checked(BenchSettings, values)
 
 
 def read_results(path: Path) -> list[RunLine]:
-    """Read the result of each run of a bench's folder, which may still be written to.
+    """Read the result of each run in a bench's folder, which may still be growing.
 
     Raises:
         UserError: There are none, or a line is broken.
@@ -170,7 +170,7 @@ def read_results(path: Path) -> list[RunLine]:
 
 
 def read_broken(path: Path) -> list[RunLine]:
-    """Read the runs of a bench's folder that broke off at their last attempt and are not done.
+    """Read the runs in a bench's folder whose last attempt broke off.
 
     Raises:
         UserError: A line is broken.
@@ -192,20 +192,20 @@ def read_sessions(path: Path) -> list[Session]:
 
 
 def _check_links(path: Path) -> None:
-    """Look whether all that is written and cleared away in a folder, which somebody else may have made, is in it.
+    """Check that a folder, which somebody else may have made, contains all that a bench writes and deletes there.
 
     Raises:
         UserError: A link may lead out of it.
     """
-    for pattern in ("*", "*/*", "*/*/*", "*/*/*/*"):  # the upper ones first, so that no link is followed
+    for pattern in ("*", "*/*", "*/*/*", "*/*/*/*"):  # upper folders first, so that no link is followed
         for one in path.glob(pattern):
             if one.is_symlink():
-                said = "a bench writes into its folder alone; put there what it leads to, or name a new folder"
+                said = "a bench writes only into its folder; replace the link by its target, or name a new folder"
                 raise UserError(f"--out {path}: {one.relative_to(path)} is a link; {said}")
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested settings by their names with dots, e.g. ``llm.model``."""
+    """Return nested settings by dotted names, e.g. ``llm.model``."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         flat |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}

@@ -1,4 +1,4 @@
-"""The goal of a run and how far it was reached, condition by condition, as it is saved beside the run."""
+"""The goal of a run and how far it was reached, by condition, as saved with the run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Condition:
 
     Attributes:
         relation: ``on``, ``inside`` or ``turnOn``.
-        item: What is moved, e.g. ``water glass``; empty for ``turnOn``.
-        target: The receptacle, or what is turned on.
-        count: How many are asked for.
-        fulfilled: How many of them there are, at the instance of the target that has most.
+        item: The thing to move, e.g. ``water glass``; empty for ``turnOn``.
+        target: The receptacle, or the thing to turn on.
+        count: Number wanted.
+        fulfilled: Number reached, at the instance of the target that has most.
     """
 
     relation: str
@@ -29,7 +29,7 @@ class Condition:
 
     @property
     def thing(self) -> str:
-        """What has to be found: the item, or what is turned on."""
+        """The thing to find: the item, or the thing to turn on."""
         return self.item or self.target
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Goal:
     Attributes:
         conditions: Its conditions, in the order of the task.
         rooms: Rooms of the house, e.g. ``kitchen 1``.
-        start_room: Where the agent started.
+        start_room: The agent's room at the start.
     """
 
     conditions: tuple[Condition, ...]
@@ -54,12 +54,12 @@ class Goal:
 
     @property
     def size(self) -> int:
-        """How much is asked for: things to be moved, each counted, and what is to be turned on."""
+        """Size of the goal: the number of things to move or to turn on."""
         return sum(one.count for one in self.conditions)
 
     @property
     def unmet(self) -> tuple[Condition, ...]:
-        """The conditions that do not hold, each looked at on its own."""
+        """The conditions that do not hold, each judged separately."""
         return tuple(one for one in self.conditions if one.fulfilled < one.count)
 
 
@@ -69,7 +69,7 @@ def goal_as_json(goal: Goal) -> str:
 
 
 def read_goal(path: Path) -> Goal:
-    """Read a goal back.
+    """Read a goal from a file.
 
     Raises:
         UserError: The file cannot be read or holds no goal.

@@ -1,4 +1,4 @@
-"""The task suite ``jericho``: the text adventures of a folder of story files."""
+"""The task suite ``jericho``: the text adventures in a folder of story files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from reactree_ros.plugins.settings import Harmless, Settings
 
 
 class JerichoSuiteSettings(Settings):
-    """What can be set of ``jericho``."""
+    """Settings of ``jericho``."""
 
-    stories: str = Field(default="", description="folder of story files of the Z-machine (.z1 to .z8), a task each")
+    stories: str = Field(default="", description="folder of story files of the Z-machine (.z1 to .z8), one task each")
     instruction: Annotated[str, Harmless()] = Field(
-        default="", description="what is asked for, {name} being the story's; empty: to play it in full score"
+        default="", description="the instruction, with {name} for the story's name; empty: to play it in full score"
     )
-    seed: int = Field(default=0, ge=0, description="of what is random in the games; 0: that of jericho's walkthroughs")
+    seed: int = Field(
+        default=0, ge=0, description="seed of the games' random events; 0: the seed of jericho's walkthroughs"
+    )
 
 
 def _tasks(settings: JerichoSuiteSettings) -> Mapping[int, StoryTask]:

@@ -1,4 +1,4 @@
-"""What a worker does, in whatever process: makes its language models once, then carries out one job after another."""
+"""A worker's job in any process: makes its language models once, then carries out one run after another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine, broken_line, line_of
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import memory
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
@@ -28,17 +29,17 @@ from reactree_ros.record.writer import encoded
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import WorldError
 
-#: Files of a run: its record, its goal at the end, and what raised an exception outside of what a run itself reports.
+#: Files of a run: its record, its goal at the end, and an exception outside of the run's own reports.
 RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that came to its end, whatever that was.
+    """A finished run.
 
     Attributes:
-        line: What came of it.
-        files: What is kept of it: content by name, in the run's folder.
+        line: Its result.
+        files: Its saved files: content by name, in the run's folder.
     """
 
     line: RunLine
@@ -46,13 +47,13 @@ class Finished:
 
 
 class JobRunner:
-    """Carries out jobs, one at a time.
+    """Carries out runs, one at a time.
 
-    It writes nothing where the results are: a saved run is returned, so that the same code serves from another
-    machine, and a worker that outlives a killed bench cannot spoil what the next one writes.
+    It returns a run's files instead of writing them. So the same code works on another machine, and a worker that
+    outlives a killed bench cannot spoil the next one's results.
 
     Args:
-        settings: Which suite, which language model, which memory, which options.
+        settings: Settings of the bench.
 
     Raises:
         UserError: The language model does not get ready, or the memory cannot be opened.
@@ -67,7 +68,7 @@ class JobRunner:
             for name in settings.planners:
                 self._model_of(name).ready().result()
             if settings.memory:
-                self._memory = _open_memory(settings.memory)
+                self._memory = memory(settings.memory).open()
         except LanguageModelError as error:
             self.close()
             raise UserError(str(error)) from error
@@ -76,11 +77,10 @@ class JobRunner:
             raise
 
     def carry_out(self, job: Job) -> Finished | str:
-        """Carry out one run; an exception on the way becomes its result, with the traceback among its files.
+        """Carry out one run; an exception becomes its result, with the traceback among its files.
 
         Returns:
-            What came of it; in words, where the user has to put something right before anything can (install what the
-            planner needs).
+            The finished run, or a text if the user must fix something first (e.g. install a package for the planner).
         """
         begin, instruction = time.monotonic(), ""
         try:
@@ -148,14 +148,8 @@ class JobRunner:
         return spec.of_task(job.task, key.task_id)
 
     def _person_for(self, job: Job) -> SimulatedPerson | None:
-        """Return the person of a run, whose draws depend on the task and the run's seed alone, not on the planner."""
+        """Return the person of a run; the draws depend on task and seed, not on the planner."""
         if not self._settings.person or self._suite.conditions is None:
             return None
         settings = person_from_dict(self._settings.person)
         return SimulatedPerson(self._suite.conditions(job.task), settings, of=f"{job.key.task_id} {job.key.seed}")
-
-
-def _open_memory(path: str) -> EpisodicMemory:
-    from reactree_ros.memory.embedding import default_embedder
-
-    return EpisodicMemory(path, default_embedder())

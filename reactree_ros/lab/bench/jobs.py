@@ -1,4 +1,4 @@
-"""What a bench consists of: its settings, and one job for every task, planner and seed."""
+"""The settings of a bench, and its jobs: one for every task, planner and seed."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Key(NamedTuple):
 
     @property
     def path(self) -> tuple[str, str, str]:
-        """The name as folders, one in the other."""
+        """The name as nested folders."""
         return self.planner.replace("/", "_"), str(self.seed), str(self.task_id)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be carried out: all that a worker needs to know, also on another machine.
+    """One run to carry out, with everything that a worker needs, even on another machine.
 
     Attributes:
         key: Its name.
-        task: The task, with the house that it is in.
+        task: The task, with its house.
     """
 
     key: Key
@@ -54,23 +54,23 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """What is run. Two benches of the same settings have the same jobs.
+    """Settings of a bench. Benches with the same settings have the same jobs.
 
     Attributes:
         suite: Name of the task suite.
-        suite_settings: Its settings; those that are left out are as by default.
-        digests: SHA-256 of the content of each file that one of them names; None: as the files are now.
+        suite_settings: Its settings; missing ones have their defaults.
+        digests: SHA-256 of each file that one of them names; None computes them now.
         planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
-        seeds: How many seeds: 0, 1, …
-        limit: Only so many tasks, the first ones; 0: all.
+        seeds: Number of seeds: 0, 1, …
+        limit: Number of tasks, from the first; 0 for all.
         llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
-        memory: The episodic memory that examples come from; empty: no examples.
-        experiences: How many experiences it holds.
-        options: The options of each run, but its seed; those that are left out are as by default.
-        contenders: What stands behind a name that is no planner's: its ``planner``, and its ``llm`` where that is
-            another than all others', as :func:`read_contenders` reads them.
-        person: Who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it; empty:
-            nobody.
+        memory: The episodic memory for examples; empty for no examples.
+        experiences: Number of experiences in it.
+        options: The options of each run except the seed; missing ones have their defaults.
+        contenders: For each name that is no planner's, its ``planner`` and its ``llm`` if that differs, as
+            :func:`read_contenders` reads them.
+        person: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it;
+            empty for nobody.
     """
 
     suite: str
@@ -87,10 +87,10 @@ class BenchSettings:
     person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the settings, and fill in those that are left out.
+        """Check the settings, and fill in missing ones.
 
         Raises:
-            UserError: One of them cannot be used.
+            UserError: A setting cannot be used.
         """
         if not self.planners:
             raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
@@ -101,7 +101,9 @@ class BenchSettings:
         if self.seeds < 1:
             raise UserError(f"--seeds {self.seeds}: must be at least 1")
         if "seed" in self.options:
-            raise UserError("a bench has no option 'seed': its runs have the seeds 0, 1, …; say how many with --seeds")
+            raise UserError(
+                "a bench has no option 'seed': its runs have the seeds 0, 1, …; set their number with --seeds"
+            )
         settings = read_settings(self.spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
         files = {name: value for name, value in settings if isinstance(value, Path)}
         if self.digests is None:
@@ -110,22 +112,24 @@ class BenchSettings:
         self._set("llm", model_to_dict(*model_from_dict(self.llm, where="settings of the bench")))
         if self.person:
             if self.spec.conditions is None:
-                raise UserError(f"--person: the suite '{self.suite}' tells nobody the goals of its tasks; leave it out")
+                raise UserError(
+                    f"--person: the suite '{self.suite}' does not give a person the goals of its tasks; leave it out"
+                )
             self._set("person", person_to_dict(person_from_dict(self.person)))
         options = read_settings(RunOptions, self.options, where="options of the bench")
         self._set("options", options.model_dump(mode="json", exclude={"seed"}))
 
     def planner_of(self, name: str) -> str:
-        """Return the planner, with its options, that one of :attr:`planners` stands for."""
+        """Return the planner, with its options, behind one of :attr:`planners`."""
         return str(self.contenders[name]["planner"]) if name in self.contenders else name
 
     def llm_of(self, name: str) -> Mapping[str, Any]:
-        """Return the language model that one of :attr:`planners` asks, and its settings."""
+        """Return the language model and settings for one of :attr:`planners`."""
         own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
         return own
 
     def strange(self) -> list[str]:
-        """Say which of them asks a language model that was trained for other planners."""
+        """Return warnings about language models that were trained for other planners."""
         said = []
         for name in self.planners:
             spec, settings = model_from_dict(self.llm_of(name), where="settings of the bench")
@@ -153,11 +157,11 @@ class BenchSettings:
         return TasksOnDemand(islice(tasks, self.limit), tasks.__getitem__) if self.limit else tasks
 
     def jobs(self, tasks: Mapping[int, Task] | None = None, *, done: Collection[Key] = ()) -> Iterator[Job]:
-        """Yield every job, planners taking turns, so that what is there after a kill compares all of them.
+        """Yield every job; planners take turns, so that a killed bench still compares all of them.
 
         Args:
-            tasks: What :meth:`tasks` has returned, where it was called before.
-            done: Jobs that are left out; a task that only these are about is not made.
+            tasks: The result of :meth:`tasks`, if called before.
+            done: Jobs to leave out; a task that only these need is not made.
         """
         tasks = self.tasks() if tasks is None else tasks
         for seed in range(self.seeds):
@@ -168,7 +172,7 @@ class BenchSettings:
                     yield from (Job(key, task) for key in left)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings as they are written into the bench's folder, without keys."""
+        """Return the settings for the bench's folder, without keys."""
         contenders = {name: without_credentials(one) for name, one in self.contenders.items()}
         written = {
             "suite_settings": without_credentials(self.suite_settings),
@@ -179,10 +183,10 @@ class BenchSettings:
 
 
 def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
-    """Read a YAML file of what is compared: by name, a ``planner``, and its ``llm`` with that one's settings.
+    """Read a YAML file of contenders: by name, a ``planner``, and its ``llm`` with settings.
 
     Raises:
-        UserError: The file cannot be read or is wrong; the message names what.
+        UserError: The file cannot be read or is wrong; the message says what is wrong.
     """
     try:
         values = read_yaml(path.read_text(encoding="utf-8"))
@@ -200,7 +204,7 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
             )
             raise UserError(f"{where} names no planner; {meant}")
         if str(name).startswith(".") or "/" in str(name):
-            raise UserError(f"{where}: a name with a slash or a dot in front cannot be a folder's; write another")
+            raise UserError(f"{where}: a name with a slash or a leading dot cannot name a folder; change it")
         found[str(name)] = dict[str, Any](planner=one["planner"])
         if others := {key: value for key, value in one.items() if key != "planner"}:
             found[str(name)]["llm"] = model_to_dict(*model_from_dict(others, where=where))

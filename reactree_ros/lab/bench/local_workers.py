@@ -19,7 +19,7 @@ from reactree_ros.lab.bench.job_runner import Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.workers import Died, Slot
 
-#: Longest time that workers have to end by themselves, in seconds, before they are killed.
+#: Seconds that workers have to end by themselves before they are killed.
 CLOSING_TIME = 5.0
 
 
@@ -36,13 +36,13 @@ class _Process(Slot):
 
 
 class LocalWorkers:
-    """Worker processes, started anew (``spawn``), so that nothing of this process is in them but the settings.
+    """Worker processes, newly started (``spawn``), so that they inherit nothing of this process but the settings.
 
-    A process ends when this one does, however that ends.
+    A process ends when this one does, however that happens.
 
     Args:
-        settings: What each worker is made with.
-        count: How many.
+        settings: Settings of each worker.
+        count: Number of workers.
     """
 
     def __init__(self, settings: BenchSettings, count: int) -> None:
@@ -63,12 +63,12 @@ class LocalWorkers:
 
     @property
     def idle(self) -> int:
-        """How many wait for a job."""
+        """Number of workers that wait for a job."""
         return sum(one.idle for one in self._processes)
 
     @property
     def busy(self) -> int:
-        """How many have one."""
+        """Number of workers that have a job."""
         return sum(one.job is not None for one in self._processes)
 
     def submit(self, job: Job) -> None:
@@ -77,11 +77,11 @@ class LocalWorkers:
         worker.job = job
         try:
             worker.connection.send(job)
-        except OSError:  # it has just died, which wait() reports
+        except OSError:  # it has just died; wait() reports that
             worker.gone = True
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until something has happened: a run came to its end, a worker got ready or died.
+        """Wait until a run finishes, or a worker gets ready or dies.
 
         Raises:
             UserError: A worker cannot do its work.
@@ -105,7 +105,7 @@ class LocalWorkers:
         return happened
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the workers; those that have not ended by themselves after :data:`CLOSING_TIME` are killed."""
+        """End the workers; those that run longer than :data:`CLOSING_TIME` are killed."""
         processes, self._processes = self._processes, []
         for one in processes:
             one.connection.close()
@@ -138,7 +138,7 @@ class LocalWorkers:
         code = one.process.exitcode or 0
         reason = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         if not one.ready:
-            raise UserError(f"{one.name} died before it was ready ({reason}); what it printed says why")
+            raise UserError(f"{one.name} died before it was ready ({reason}); its output says why")
         died = Died(one.name, one.job, reason)
         one.process.close()
         self._start()
@@ -146,8 +146,8 @@ class LocalWorkers:
 
 
 def _serve(jobs: Connection, settings: BenchSettings) -> None:
-    """Carry out what comes, until there is nobody who sends it."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is in flight is cancelled on the way out
+    """Carry out incoming jobs until the sender is gone."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # cancels the current run on the way out
     serve_the_parent()
     try:
         runner = JobRunner(settings)

@@ -14,15 +14,15 @@ from reactree_ros.lab.worlds.pddl.world import PddlTask, PddlWorld, made_up
 from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.spec import TasksOnDemand
 
-#: A task is numbered by its seed, and by this times the number of its domain.
+#: Factor of the domain's number in a task's number; the seed is added.
 DOMAIN_STRIDE = 1_000_000
 
 
 class PddlSuiteSettings(Settings):
-    """What can be set of ``pddl``."""
+    """Settings of ``pddl``."""
 
     domains: Annotated[str, Harmless(plain)] = Field(
-        default=",".join(MAKERS), description="which domains, with commas between them"
+        default=",".join(MAKERS), description="the domains, separated by commas"
     )
     problems: int = Field(default=15, ge=1, lt=DOMAIN_STRIDE // 2, description="problems of each domain")
     first_seed: int = Field(default=1, ge=1, lt=DOMAIN_STRIDE // 2, description="seed of the first problem")
@@ -40,7 +40,7 @@ def _tasks(settings: PddlSuiteSettings) -> Mapping[int, PddlTask]:
 
 SPEC = SuiteSpec(
     name="pddl",
-    summary="problems of Blocksworld, Gripper, Tyreworld and Barman that are made up from seeds, in the world `pddl`",
+    summary="problems of Blocksworld, Gripper, Tyreworld and Barman, made up from seeds, in the world `pddl`",
     settings=PddlSuiteSettings,
     extra="reactree_ros[pddl]",
     needs=("unified_planning",),

@@ -13,11 +13,11 @@ from reactree_ros.lab.bench.comparison import Estimate
 from reactree_ros.lab.bench.events import Event
 from reactree_ros.lab.bench.results import RunLine
 
-#: A curve over the course of runs ends where fewer than this share of a planner's runs go on.
+#: A curve over the course of runs ends when fewer than this share of a planner's runs continue.
 STILL_RUNNING = 0.1
-#: Actions that one point of the executability plot stands for.
+#: Actions per point of the executability plot.
 BIN = 5
-# Colours that can be told apart also by colour-blind people (Okabe and Ito), and dashes for lines that lie on another.
+# Colours for colour-blind people, too (Okabe and Ito), and dashes for overlapping lines.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
 
@@ -25,7 +25,7 @@ Draw = Callable[[Any], None]
 
 
 def success_by_decisions(runs: Mapping[str, Sequence[RunLine]]) -> bytes:
-    """Plot the share of a planner's runs that reached their goal within so many decisions."""
+    """Plot the share of a planner's runs that reached their goal within a number of decisions."""
 
     def draw(axes: Any) -> None:
         longest = max(run.decisions for those in runs.values() for run in those)
@@ -39,11 +39,11 @@ def success_by_decisions(runs: Mapping[str, Sequence[RunLine]]) -> bytes:
 
 
 def success_by(what: str, estimates: Mapping[str, Mapping[float, Estimate]]) -> bytes:
-    """Plot the GSR of each planner by something that is counted, with 95 % intervals."""
+    """Plot the GSR of each planner by some count, with 95 % intervals."""
 
     def draw(axes: Any) -> None:
         for number, (planner, known) in enumerate(estimates.items()):
-            aside = 0.04 * (number - (len(estimates) - 1) / 2)  # intervals stand side by side
+            aside = 0.04 * (number - (len(estimates) - 1) / 2)  # draws intervals side by side
             at = [count + aside for count in known]
             (line,) = axes.plot(at, [one.mean for one in known.values()], marker="o", markersize=4, label=planner)
             for x, one in zip(at, known.values(), strict=True):
@@ -55,7 +55,7 @@ def success_by(what: str, estimates: Mapping[str, Mapping[float, Estimate]]) -> 
 
 
 def tokens_along_the_run(events: Mapping[str, Sequence[Sequence[Event]]]) -> bytes:
-    """Plot the tokens of the prompt, request by request: the mean over a planner's runs, and their middle half."""
+    """Plot the prompt's tokens by request: the mean over a planner's runs, and their middle half."""
 
     def draw(axes: Any) -> None:
         for planner, those in events.items():
@@ -70,7 +70,7 @@ def tokens_along_the_run(events: Mapping[str, Sequence[Sequence[Event]]]) -> byt
 
 
 def executability_by_step(events: Mapping[str, Sequence[Sequence[Event]]]) -> bytes:
-    """Plot the share of a planner's actions that the world carried out, over the course of its runs."""
+    """Plot the share of actions that the world carried out, over the course of a planner's runs."""
 
     def draw(axes: Any) -> None:
         for planner, those in events.items():
@@ -84,7 +84,7 @@ def executability_by_step(events: Mapping[str, Sequence[Sequence[Event]]]) -> by
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Turn rows of different lengths into columns, up to where too few rows go on."""
+    """Turn rows of different lengths into columns, up to the point at which too few rows continue."""
     there = [row for row in rows if row]
     lengths = sorted((len(row) for row in there), reverse=True)
     fewest = max(1, round(STILL_RUNNING * len(there)))
@@ -107,8 +107,8 @@ def svg(draw: Draw) -> bytes:
         "font.family": "sans-serif",
         "grid.alpha": 0.3,
         "lines.linewidth": 2.0,
-        "svg.fonttype": "none",  # text stays text
-        "svg.hashsalt": "reactree",  # the same plot gives the same file
+        "svg.fonttype": "none",  # keeps text as text
+        "svg.hashsalt": "reactree",  # makes the same plot give the same file
     }
     with matplotlib.rc_context(settings):
         figure = Figure(figsize=(7, 4), layout="constrained")

@@ -1,4 +1,4 @@
-"""Figures that papers have published for a suite's tasks; the report shows them beside a bench's own, clearly apart."""
+"""Published figures for a suite's tasks; the report shows them apart from a bench's own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Published:
     """A table of a paper, or a part of it.
 
     Attributes:
-        source: Where it is from.
-        differs: What was otherwise there.
+        source: Its source.
+        differs: Differences to a bench here.
         head: The columns; the first two are the planner and the language model.
         rows: Their values, as printed.
     """

@@ -1,4 +1,4 @@
-"""The task suite ``pyrobosim``: tasks of houses that are made up from seeds, by a mobile manipulator."""
+"""The task suite ``pyrobosim``: tasks of houses made up from seeds, for mobile manipulators."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from reactree_ros.world.spec import TasksOnDemand
 
 
 class PyrobosimSuiteSettings(HousesSettings):
-    """What can be set of ``pyrobosim``."""
+    """Settings of ``pyrobosim``."""
 
     robots: int = Field(default=1, ge=1, le=6, description="robots in each house")
-    failures: float = Field(default=0.0, ge=0, lt=1, description="share of what the robot does that fails, by a seed")
+    failures: float = Field(default=0.0, ge=0, lt=1, description="share of robot actions that fail, by a seed")
 
 
 def _tasks(settings: PyrobosimSuiteSettings) -> Mapping[int, PyrobosimTask]:
@@ -47,7 +47,7 @@ def _make_world(task: PyrobosimTask) -> PyrobosimRobot:
 
 SPEC = SuiteSpec(
     name="pyrobosim",
-    summary="tasks of houses that are made up from seeds, in the world `pyrobosim`",
+    summary="tasks of houses made up from seeds, in the world `pyrobosim`",
     settings=PyrobosimSuiteSettings,
     extra="reactree_ros[pyrobosim]",
     needs=("pyrobosim",),

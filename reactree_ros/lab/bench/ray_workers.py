@@ -14,19 +14,19 @@ from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.workers import Died, Slot
 from reactree_ros.plugins.installation import install_line
 
-#: The address that stands for a Ray of this machine's own.
+#: The address for a new Ray cluster on this machine.
 LOCAL = "local"
 _REACH_TIME = 10.0  # seconds
 
 
 class RayWorker:
-    """A worker as an actor of Ray."""
+    """A worker as a Ray actor."""
 
     def __init__(self) -> None:
         self._runner: JobRunner | None = None
 
     def begin(self, settings: BenchSettings) -> str:
-        """Get ready; returns what is wrong, or nothing."""
+        """Get ready; return a problem or nothing."""
         try:
             self._runner = JobRunner(settings)
         except (UserError, OSError) as error:
@@ -35,25 +35,25 @@ class RayWorker:
 
     def carry_out(self, job: Job) -> Finished | str:
         """Carry out one run; see :meth:`JobRunner.carry_out`."""
-        assert self._runner is not None  # it got ready
+        assert self._runner is not None  # it is ready
         return self._runner.carry_out(job)
 
 
 @dataclasses.dataclass(kw_only=True)
 class _Actor(Slot):
     actor: Any
-    answer: Any  # what it is doing: the reference of its answer
+    answer: Any  # its current work: the reference of its answer
 
 
 class RayWorkers:
     """Actors of a Ray cluster, one CPU each; the cluster chooses the machines.
 
-    What the settings name, a memory's file or a server, must be in reach of every machine under the same name.
+    Files and servers in the settings must be reachable from every machine under the same name.
 
     Args:
-        settings: What each worker is made with.
-        count: How many.
-        address: Of the cluster, e.g. ``ray://head:10001`` or ``auto``; ``local`` starts a Ray on this machine.
+        settings: Settings of each worker.
+        count: Number of workers.
+        address: Address of the cluster, e.g. ``ray://head:10001`` or ``auto``; ``local`` starts a Ray on this machine.
 
     Raises:
         UserError: Ray is not installed, or the cluster cannot be reached.
@@ -66,14 +66,14 @@ class RayWorkers:
             raise UserError(f"--ray needs Ray ({error}): {install_line('reactree_ros[ray]')}") from error
         _check_reach(address)
         self._ray, self._settings, self._started = ray, settings, 0
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to Ray's makers
-        # A Ray of this machine's own has a CPU for each worker, however many there really are.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # sends no usage statistics to Ray's makers
+        # A Ray on this machine pretends to have a CPU for each worker.
         options: dict[str, Any] = {"num_cpus": count, "include_dashboard": False} if address == LOCAL else {}
         try:
             ray.init(address=address, log_to_driver=False, logging_level="error", **options)
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
-            hint = "where the cluster asks for a token, set RAY_AUTH_TOKEN"  # Ray itself only says so in its log
+            hint = "if the cluster asks for a token, set RAY_AUTH_TOKEN"  # Ray only logs this
             raise UserError(f"--ray {address}: {reason} ({hint})") from error
         self._actors: list[_Actor] = []
         for _ in range(count):
@@ -81,12 +81,12 @@ class RayWorkers:
 
     @property
     def idle(self) -> int:
-        """How many wait for a job."""
+        """Number of workers that wait for a job."""
         return sum(one.idle for one in self._actors)
 
     @property
     def busy(self) -> int:
-        """How many have one."""
+        """Number of workers that have a job."""
         return sum(one.job is not None for one in self._actors)
 
     def submit(self, job: Job) -> None:
@@ -95,7 +95,7 @@ class RayWorkers:
         worker.job, worker.answer = job, worker.actor.carry_out.remote(job)
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until something has happened: a run came to its end, a worker got ready or died.
+        """Wait until a run finishes, or a worker gets ready or dies.
 
         Raises:
             UserError: A worker cannot do its work.
@@ -117,7 +117,7 @@ class RayWorkers:
         return happened
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the workers and leave the cluster; a Ray of this machine's own ends, too."""
+        """End the workers and leave the cluster; a Ray started here ends, too."""
         actors, self._actors = self._actors, []
         for one in actors:
             self._ray.kill(one.actor)
@@ -140,7 +140,7 @@ class RayWorkers:
 
 
 def _check_reach(address: str) -> None:
-    """Refuse an address at which nobody listens at once; Ray itself would try for minutes."""
+    """Refuse an unreachable address at once; Ray itself would try for minutes."""
     place = urlsplit(address if "://" in address else f"//{address}")
     try:
         host, port = place.hostname, place.port

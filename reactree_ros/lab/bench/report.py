@@ -1,4 +1,4 @@
-"""What ``reactree report`` does: compares the planners of a bench in a table, a page, Markdown and plots."""
+"""Writes ``reactree report``: compares a bench's planners in a table, a page, Markdown and plots."""
 
 from __future__ import annotations
 
@@ -58,60 +58,60 @@ from reactree_ros.record.verdict import Judgement
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
-#: Said of runs that had no goal to be judged by.
+#: The note on runs without a goal condition.
 UNCHECKED = "Claimed, not checked: {} runs count as done by the planner's word, as they had no goal to be judged by"
 
 _METHOD = (
     "Each figure is a mean with its 95 % interval. The unit is the task: runs of one task with several seeds are "
-    "averaged first. The interval of GSR is Wilson's for as many samples as there are tasks; every other one is "
-    "Student's t over the tasks, cut at what the measure can be. GSR is the share of runs whose goal holds at the end, "
-    "SSR the share of the goal's parts that hold, executable actions the share of skills asked for that the world "
-    "carried out. The token rows: the longest prompt of a single request, and the mean input and output of a reply, "
-    "which may take several requests. A run that broke off, because the language model or the world was gone or by a "
-    "bug, counts as not done."
+    "averaged first. GSR has Wilson's interval, with the number of tasks as sample size. Every other mean has "
+    "Student's t interval over the tasks, cut at the measure's limits. GSR is the share of runs whose goal holds at "
+    "the end, SSR the share of the goal's parts that hold, executable actions the share of requested skills that the "
+    "world carried out. The token rows are the longest prompt of a single request, and the mean input and output of a "
+    "reply, which may take several requests. A run that broke off, because the language model or the world was gone "
+    "or by a bug, counts as not done."
 )
 _APPROXIMATE = (
-    "≈: not counted by the model's own tokenizer but by a rule of thumb, at least in part; good for comparing planners "
-    "with each other, not with other papers."
+    "≈: at least in part counted by a rule of thumb, not by the model's own tokenizer; compare such figures only with "
+    "each other, not with other papers."
 )
 _ASKED = (
-    "Questions are those to the simulated person. A needless one was answered with nothing beyond the instruction: it "
-    "told no part of the goal, or only such as the instruction names by a word that can mean nothing else; that nobody "
-    "answered counts, too. Questions in tasks done without: in tasks whose goal the same contender reaches when it "
-    "asks nobody, where such a one is in the bench; whoever asks cannot know that before."
+    "Questions are those to the simulated person. A question is needless if its answer told nothing beyond the "
+    "instruction: no part of the goal, or only parts that the instruction names unambiguously. A question without an "
+    "answer is needless, too. Questions in tasks done without: in tasks whose goal the same contender also reaches "
+    "without asking, if the bench has that contender; the asking one cannot know this."
 )
 _TESTS = (
     "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
-    "steps: Wilcoxon's signed-rank test. The differences are those of the planner named first minus the other, the "
-    "mean with its 95 % interval, Student's over the tasks. The p values are two-sided and not corrected for the "
+    "steps: Wilcoxon's signed-rank test. A difference is the first planner's value minus the second one's; the "
+    "mean has Student's 95 % interval over the tasks. The p values are two-sided and not corrected for the "
     "number of comparisons"
 )
 
 _CAUSES = (
-    "Causes as in the ReAcTree paper's figure 4, with three that are not in it. There people judged; here, rules: from "
-    "what was said and seen in the run and from its goal. They are tried in this order; the first that holds gives the "
-    'cause. "The thing" is what the first goal condition that does not hold asks to be moved (or, where only such are '
-    "left, turned on)."
+    "Causes as in the ReAcTree paper's figure 4, and three more. In the paper, people judged; here, rules judge from "
+    "the run's events and its goal. The first rule that applies gives the cause. "
+    '"The thing" is the thing to move in the first goal condition that does not hold (or to turn on, if only such '
+    "conditions are left)."
 )
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed and why."""
+    """A failed run and its cause."""
 
     run: RunLine
     verdict: Verdict
 
 
 class BenchReport:
-    """Everything that is said about a bench.
+    """The report on a bench.
 
     Args:
         folder: The bench's folder.
-        prices: What the language model costs; None: nobody says.
+        prices: Prices of the language model; None if unknown.
 
     Raises:
-        UserError: It is none, or something in it cannot be read.
+        UserError: It is no bench's folder, or something in it cannot be read.
     """
 
     def __init__(self, folder: Path, prices: Prices | None = None) -> None:
@@ -123,19 +123,19 @@ class BenchReport:
         self.measures = (*MEASURES, *asked, *cost, *([prices.measure()] if prices else []))
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
-            raise UserError(f"{folder}: no run is done yet{why}; let `reactree bench` go on")
+            raise UserError(f"{folder}: no run is done yet{why}; continue `reactree bench`")
         self.sessions: list[Session] = read_sessions(folder)
         by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
         self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
 
     @property
     def planned(self) -> int:
-        """How many runs the whole bench has."""
+        """Number of runs of the whole bench."""
         return self.sessions[-1].runs
 
     @property
     def done(self) -> int:
-        """How many of them are there."""
+        """Number of finished runs."""
         return sum(len(runs) for runs in self.runs.values())
 
     @cached_property
@@ -179,7 +179,7 @@ class BenchReport:
         return f"{SSR.name} ({ssr})" if measure is SSR and ssr else measure.name
 
     def _against_the_first(self, name: str, measure: Measure) -> list[str]:
-        """Compare a mean of every planner with the first one's, as HiAgent's tables do; nothing where there is one."""
+        """Compare every planner's mean with the first one's, like HiAgent's tables; nothing for a single planner."""
         means = [known.mean if (known := estimate(runs, measure)) else None for runs in self.runs.values()]
         first = means[0]
         if len(means) < 2 or not first:
@@ -188,7 +188,7 @@ class BenchReport:
         return [f"{name}, of {next(iter(self.runs))}'s", *shown]
 
     def blocks(self) -> list[Block]:
-        """Write the report."""
+        """Return the report's parts."""
         return [
             Heading(f"Bench of {self.settings.suite}: {', '.join(self.runs)}", 1),
             *self._what_was_run(),
@@ -212,7 +212,7 @@ class BenchReport:
 
     @property
     def claimed(self) -> int:
-        """How many runs count as done by the planner's word alone."""
+        """Number of runs that count as done by the planner's word only."""
         return sum(run.verdict.judgement is Judgement.CLAIMED for runs in self.runs.values() for run in runs)
 
     def _events(self, run: RunLine) -> Sequence[Event]:
@@ -250,7 +250,7 @@ class BenchReport:
         ]
 
     def _asked_in_vain(self) -> list[str]:
-        """Say how many questions a run asked in tasks that the same contender does without asking, where one does."""
+        """Count a run's questions in tasks that the same contender also does without asking, if the bench has it."""
         if not self.settings.person:
             return []
         return ["questions in tasks done without", *(self._spared(name, runs) for name, runs in self.runs.items())]
@@ -263,7 +263,7 @@ class BenchReport:
         return f"{sum(run.questions for run in runs if (run.task_id, run.seed) in done) / len(runs):.2f}"
 
     def _is_the_same_alone(self, one: str, name: str) -> bool:
-        """Whether a contender is another one that asks nobody."""
+        """Return whether a contender is another one that asks nobody."""
         settings = [planners.planner(self.settings.planner_of(each)) for each in (one, name)]
         alone, other = (
             (each.spec.name, each.working_memory, each.settings.model_dump(exclude={"questions"})) for each in settings
@@ -272,15 +272,15 @@ class BenchReport:
         return asks_nobody and alone == other and self.settings.llm_of(one) == self.settings.llm_of(name)
 
     def _published(self) -> list[Block]:
-        """Show what papers have published for these tasks, apart from what was run here."""
+        """Return published figures for these tasks, apart from the bench's own."""
         blocks: list[Block] = []
         for one in self.settings.spec.published:
-            note = f"Nothing of this was run here. {one.differs} Other tasks, prompts or limits make other figures."
+            note = f"Not from this bench. {one.differs} Other tasks, prompts or limits give other figures."
             blocks += [Heading(f"Published elsewhere: {one.source}"), Table(one.head, one.rows), Paragraph(note)]
         return blocks
 
     def _by_size(self) -> list[Block]:
-        """Compare the planners on the tasks that ask for one thing, two, and so on."""
+        """Compare the planners by the number of things in the task."""
         found: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
         for planner, runs in self.runs.items():
             for run in runs:
@@ -299,15 +299,10 @@ class BenchReport:
             for planner in self.runs
         }
         return [
-            Heading("By how much is asked for"),
+            Heading("By size of the goal"),
             Table(["asked for", *self.runs], rows),
-            Paragraph(
-                "With 95 % intervals, and the number of tasks. Each thing that is to be moved counts, and each that is "
-                "to be turned on."
-            ),
-            Picture(
-                "GSR by how much is asked for.", "success_by_size.svg", plots.success_by("things asked for", reached)
-            ),
+            Paragraph("With 95 % intervals, and the number of tasks. Each thing to move counts, and each to turn on."),
+            Picture("GSR by size of the goal.", "success_by_size.svg", plots.success_by("things asked for", reached)),
         ]
 
     def _pairings(self) -> list[Block]:
@@ -326,18 +321,18 @@ class BenchReport:
             ]
             for one in found
         ]
-        text = f"{_TESTS}, of which there are {len(found)}."
+        text = f"{_TESTS}, which are {len(found)}."
         if self.settings.seeds > 1:
-            text += " Runs of one task with different seeds are taken for independent, which makes p too small."
+            text += " Runs of one task with different seeds are treated as independent, which makes p too small."
         head = ["planners", "measure", "pairs", "mean difference", "median difference", "test", "p"]
         return [Heading("Planner against planner"), Table(head, rows), Paragraph(text)]
 
     def _plots(self) -> list[Block]:
-        still = f"A curve ends where fewer than {plots.STILL_RUNNING:.0%} of the planner's runs go on."
+        still = f"A curve ends when fewer than {plots.STILL_RUNNING:.0%} of the planner's runs continue."
         mark = " Approximate counts (≈)." if self.approximate else ""
         drawn = [
             Picture(
-                "Success against decisions: share of all runs that ended with their goal reached within so many.",
+                "Success against decisions: share of all runs that reached their goal within a number of decisions.",
                 "success_by_decisions.svg",
                 plots.success_by_decisions(self.runs),
             )
@@ -353,7 +348,7 @@ class BenchReport:
         if any(event.is_action for runs in self.events.values() for run in runs for event in run):
             drawn.append(
                 Picture(
-                    f"Executability by step: share of the actions that the world carried out, {plots.BIN} actions to a "
+                    f"Executability by step: share of the actions that the world carried out, {plots.BIN} actions per "
                     f"point. {still}",
                     "executability_by_step.svg",
                     plots.executability_by_step(self.events),
@@ -394,12 +389,12 @@ class BenchReport:
                     f"{60 * len(runs) / wall:.0f}" if wall else _UNKNOWN,
                 ]
             )
-        head = ["session", "workers", "where", "runs", "seconds", "busy seconds", "runs a minute"]
+        head = ["session", "workers", "where", "runs", "seconds", "busy seconds", "runs per minute"]
         return [
             Heading("Time"),
             Table(head, rows),
             Paragraph(
-                "A session is one call of `reactree bench`; seconds go from its start to its last result, busy seconds "
+                "A session is one call of `reactree bench`. Seconds go from its start to its last result; busy seconds "
                 "are those of all workers together."
             ),
         ]
@@ -410,11 +405,11 @@ def write_report(folder: Path, console: Console, prices: Prices | None = None) -
 
     Args:
         folder: The bench's folder.
-        console: Where the table is printed.
-        prices: What the language model costs; None: nobody says.
+        console: Prints the table.
+        prices: Prices of the language model; None if unknown.
 
     Raises:
-        UserError: The folder is none of a bench, no run is done, or what plots and tests need is not installed.
+        UserError: It is no bench's folder, no run is done, or a package for plots and tests is missing.
     """
     if any(importlib.util.find_spec(name) is None for name in ("matplotlib", "scipy")):
         raise UserError(f"reports need matplotlib and scipy: {install_line('reactree_ros[bench]')}")
@@ -465,7 +460,7 @@ def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -
 
 
 def _difference(one: Pairing) -> str:
-    """Write the mean difference with its interval, as far as there is one."""
+    """Write the mean difference, with its interval if there is one."""
     digits = one.measure.digits
     interval = "" if one.half is None else f" ({one.mean - one.half:+.{digits}f} to {one.mean + one.half:+.{digits}f})"
     return f"{one.mean:+.{digits}f}{interval}"
@@ -479,7 +474,7 @@ def _longest_input(runs: Sequence[RunLine]) -> str:
 
 
 def _share(measure: Measure, runs: Sequence[RunLine]) -> str:
-    """Write a measure, and of how many tasks it is."""
+    """Write a measure, with its number of tasks."""
     known = estimate(runs, measure)
     return f"{_figure(known, measure, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
 

@@ -1,4 +1,4 @@
-"""One line of ``results.jsonl`` or ``broken.jsonl``: what came of one run."""
+"""One line of ``results.jsonl`` or ``broken.jsonl``: the result of one run."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from reactree_ros.record.verdict import EpisodeEnd
 
 @dataclass(frozen=True, kw_only=True)
 class RunLine(EpisodeResult):
-    """What came of one run of a bench.
+    """The result of one run of a bench.
 
     Attributes:
-        task_id: The task; a bench has no run without one.
+        task_id: The task; every run of a bench has one.
         suite: The task suite.
         task_name: Type of the task.
         planner: Name of the planner, with its options.
         seed: Its seed.
-        actions: Skills asked of the world; recalls are none, refused ones are.
-        executable_actions: How many of them the world carried out.
+        actions: Requested skills, including refused ones but not recalls.
+        executable_actions: Number of them that the world carried out.
         requests: Replies of the language model.
-        max_input_tokens: Tokens of the longest prompt of a single request; None where the model was not asked.
-        mean_input_tokens: Tokens of the prompts that a reply took, on average.
-        mean_output_tokens: Tokens of a reply, on average.
-        needless: Questions to a simulated person whose answers told nothing that the instruction does not name already.
+        max_input_tokens: Tokens of the longest prompt of a single request; None if the model was not asked.
+        mean_input_tokens: Mean prompt tokens per reply.
+        mean_output_tokens: Mean tokens of a reply.
+        needless: Questions to a simulated person whose answers told nothing beyond the instruction.
         approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
-        worker: Name of the worker that carried it out.
-        busy_seconds: Time that the worker took for all of it, from the job to its result.
-        session: Number of the session of the bench: one more after each resume.
+        worker: Name of its worker.
+        busy_seconds: The worker's time from the job to its result.
+        session: Number of the bench's session: one more after each resume.
         elapsed: Seconds from the session's start until the run was recorded.
     """
 
@@ -65,29 +65,29 @@ class RunLine(EpisodeResult):
 
     @property
     def folder(self) -> Path:
-        """Where the run is saved, relative to the bench's folder."""
+        """Folder of the saved run, relative to the bench's folder."""
         return Path("broken" if self.broken else "runs", *self.key.path)
 
     @property
     def cached_share(self) -> float | None:
-        """Share of the prompt tokens that a prefix cache served; None where it is unknown."""
+        """Share of the prompt tokens that a prefix cache served; None if unknown."""
         if self.cached_tokens is None or not self.prompt_tokens:
             return None
         return self.cached_tokens / self.prompt_tokens
 
     @property
     def all_input_tokens(self) -> float | None:
-        """Tokens of all prompts together, counted or estimated; None where the model was not asked."""
+        """Tokens of all prompts together, counted or estimated; None if the model was not asked."""
         return None if self.mean_input_tokens is None else self.mean_input_tokens * self.requests
 
     @property
     def all_output_tokens(self) -> float | None:
-        """Tokens of all replies together, counted or estimated; None where the model was not asked."""
+        """Tokens of all replies together, counted or estimated; None if the model was not asked."""
         return None if self.mean_output_tokens is None else self.mean_output_tokens * self.requests
 
     @property
     def executable_share(self) -> float | None:
-        """Share of the actions that the world carried out; None where there was none."""
+        """Share of the actions that the world carried out; None if there was none."""
         return self.executable_actions / self.actions if self.actions else None
 
     def as_json(self) -> str:
@@ -98,7 +98,7 @@ class RunLine(EpisodeResult):
 def line_of(
     job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Sequence[Size], *, needless: int = 0
 ) -> RunLine:
-    """Sum a run up; ``needless``: see :class:`RunLine`."""
+    """Summarize a run; ``needless``: see :class:`RunLine`."""
     actions = [event for event in events if event.is_action]
     into, out = [size.input for size in sizes], [size.output for size in sizes]
     values: dict[str, Any] = {**dataclasses.asdict(result), "task_id": job.key.task_id}
@@ -120,7 +120,7 @@ def line_of(
 
 
 def broken_line(job: Job, instruction: str, message: str, end: EpisodeEnd) -> RunLine:
-    """Return the line of a run that an exception ended, outside of what a run itself reports."""
+    """Return the line of a run that ended with an exception outside of its own reports."""
     result = EpisodeResult(
         task_id=job.key.task_id,
         instruction=instruction,
@@ -144,5 +144,5 @@ def broken_line(job: Job, instruction: str, message: str, end: EpisodeEnd) -> Ru
 
 
 def grouped_by_end(lines: Iterable[RunLine]) -> str:
-    """Say how many runs ended how, e.g. ``2 model_gone, 1 bug``, the most frequent first."""
+    """Count runs by their end, e.g. ``2 model_gone, 1 bug``, the most frequent first."""
     return ", ".join(f"{count} {end}" for end, count in Counter(line.end for line in lines).most_common())

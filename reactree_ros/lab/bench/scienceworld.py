@@ -15,20 +15,20 @@ from reactree_ros.lab.worlds.scienceworld.world import ScienceWorld, check_simpl
 from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.spec import TasksOnDemand
 
-#: A task is numbered by its variation, and by this times the number of its type, from 1.
+#: Factor of the type's number (from 1) in a task's number; the variation is added.
 TYPE_STRIDE = 10_000
 
 
 class ScienceWorldSuiteSettings(Settings):
-    """What can be set of ``scienceworld``."""
+    """Settings of ``scienceworld``."""
 
     task_types: Annotated[str, Harmless(plain)] = Field(
-        default="", description="which types of tasks, with commas between; empty: all thirty"
+        default="", description="types of tasks, separated by commas; empty: all thirty"
     )
-    part: Literal["train", "dev", "test"] = Field(default="test", description="which part of the variations")
-    variations: int = Field(default=1, ge=1, description="variations of each type, the first of the part")
+    part: Literal["train", "dev", "test"] = Field(default="test", description="part of the variations")
+    variations: int = Field(default=1, ge=1, description="variations of each type, from the first of the part")
     simplifications: Annotated[str, Harmless(plain)] = Field(
-        default="", description="what is easier, with commas between, e.g. easy"
+        default="", description="simplifications, separated by commas, e.g. easy"
     )
 
     _known = field_validator("simplifications")(check_simplifications)

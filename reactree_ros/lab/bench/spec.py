@@ -1,4 +1,4 @@
-"""What a task suite is to the registry."""
+"""The registry's entry of a task suite."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class SuiteSpec(Spec):
     """A task suite.
 
     Attributes:
-        tasks: Returns its tasks by task id, as the settings say; where there may be many,
-            :class:`~reactree_ros.world.spec.TasksOnDemand`.
+        tasks: Returns its tasks by task id, from the settings; :class:`~reactree_ros.world.spec.TasksOnDemand` if there
+            may be many.
         make_world: Makes the world for one of its tasks.
-        goal: Says how far the goal of a task is reached in its world, condition by condition, for the failure causes of
-            the report; None where the suite cannot.
-        conditions: Returns the goal conditions of a task, for a simulated person to know; None where the suite cannot.
-        ssr: What its papers call the SSR, e.g. ``progress rate``; empty: no other name.
-        published: Figures that papers have published for its tasks.
-        flags: Names of settings that are options of their own on the command line; the others are given as
-            ``--suite-option NAME=VALUE``.
+        goal: Returns how far a task's goal is reached in its world, by condition, for the report's failure causes; None
+            if the suite cannot tell.
+        conditions: Returns a task's goal conditions for a simulated person; None if the suite cannot tell.
+        ssr: The SSR's name in its papers, e.g. ``progress rate``; empty if it is the same.
+        published: Published figures for its tasks.
+        flags: Settings that are command-line options of their own; the others are given as ``--suite-option
+            NAME=VALUE``.
     """
 
     tasks: Callable[[Any], Mapping[int, Task]]

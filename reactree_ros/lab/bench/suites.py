@@ -1,4 +1,4 @@
-"""The task suites of this package: the tasks of a file in the WAH-NL schema, and those of houses that are made up."""
+"""This package's task suites: tasks of a file in the WAH-NL schema, and tasks of made-up houses."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ from reactree_ros.lab.bench.spec import SuiteSpec
 from reactree_ros.plugins.settings import Harmless, Settings, plain
 from reactree_ros.world.spec import TasksOnDemand
 
-#: A task of a generated house is numbered by the house's seed times this, and its number in the house.
+#: Factor of a house's seed in the number of its tasks; the number in the house is added.
 HOUSE_STRIDE = 100
 
 
 class WahNlSettings(Settings):
-    """What can be set of ``wah_nl``."""
+    """Settings of ``wah_nl``."""
 
     tasks: Path | None = Field(default=None, description="task file in the WAH-NL schema")
 
 
 class HousesSettings(Settings):
-    """Which houses are made up, and how many tasks of each."""
+    """The made-up houses, and the number of tasks in each."""
 
-    houses: int = Field(default=10, ge=1, description="how many houses")
-    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
-    rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
+    houses: int = Field(default=10, ge=1, description="number of houses")
+    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each next one is one more")
+    rooms: int = Field(default=5, ge=3, le=8, description="rooms in each house")
     tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
     varied: bool = Field(default=False, description="more types of task, many more words, fuller houses")
 
 
 class GeneratedSettings(HousesSettings):
-    """What can be set of ``generated``."""
+    """Settings of ``generated``."""
 
     without: Annotated[str, Harmless(plain)] = Field(
         default="",
-        description="object classes and types of task that no task is about, with commas between, e.g. "
+        description="object classes and types of task that no task may have, separated by commas, e.g. "
         "pudding,prepare_snack",
     )
     about: Annotated[str, Harmless(plain)] = Field(
-        default="", description="likewise, and each task is about at least one of them; empty: about anything"
+        default="", description="likewise, but each task must have at least one of them; empty: any"
     )
 
     _known = field_validator("without", "about")(check_subjects)
 
 
 def goal_at_the_end(task: Task, world: SymbolicWorld) -> Goal:
-    """Look at the goal of a task in the world as it is now."""
+    """Return how far a task's goal is reached in the current world."""
     conditions = []
     for one in task.goal:
         share = rules.score((one,), world.scene).ssr
@@ -76,11 +76,11 @@ def _recorded(settings: WahNlSettings) -> Mapping[int, Task]:
 
 
 class VagueSettings(Settings):
-    """What can be set of ``vague``."""
+    """Settings of ``vague``."""
 
-    houses: int = Field(default=10, ge=1, description="how many houses")
-    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
-    rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
+    houses: int = Field(default=10, ge=1, description="number of houses")
+    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each next one is one more")
+    rooms: int = Field(default=5, ge=3, le=8, description="rooms in each house")
     tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
 
 
@@ -141,7 +141,7 @@ WAH_NL = SuiteSpec(
 )
 GENERATED = SuiteSpec(
     name="generated",
-    summary="tasks of houses that are made up from seeds, in the symbolic VirtualHome",
+    summary="tasks of houses made up from seeds, in the symbolic VirtualHome",
     settings=GeneratedSettings,
     tasks=_generated,
     make_world=SymbolicWorld,
@@ -151,7 +151,7 @@ GENERATED = SuiteSpec(
 )
 VAGUE = SuiteSpec(
     name="vague",
-    summary="tasks of such houses whose instructions leave things, numbers or places open",
+    summary="tasks of such houses, with instructions that leave things, numbers or places open",
     settings=VagueSettings,
     tasks=_vague,
     make_world=SymbolicWorld,

@@ -1,4 +1,4 @@
-"""The task suite ``webshop``: what is to be bought in WebShop, at a server of AgentGym's."""
+"""The task suite ``webshop``: purchases in WebShop, at AgentGym's server."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from reactree_ros.lab.worlds.webshop.world import ServerSettings, WebShop, WebSh
 
 
 class WebShopSuiteSettings(ServerSettings):
-    """What can be set of ``webshop``."""
+    """Settings of ``webshop``."""
 
     first: int = Field(default=0, ge=0, description="number of the first task; WebShop's own tests are 0 to 499")
-    number: int = Field(default=200, ge=1, description="how many tasks")
+    number: int = Field(default=200, ge=1, description="number of tasks")
 
 
 def _tasks(settings: WebShopSuiteSettings) -> Mapping[int, WebShopTask]:
@@ -24,7 +24,7 @@ def _tasks(settings: WebShopSuiteSettings) -> Mapping[int, WebShopTask]:
 
 SPEC = SuiteSpec(
     name="webshop",
-    summary="things to be bought in WebShop, at a server of AgentGym's, in the world `webshop`",
+    summary="purchases in WebShop, at AgentGym's server, in the world `webshop`",
     settings=WebShopSuiteSettings,
     tasks=_tasks,
     make_world=WebShop,

@@ -1,4 +1,4 @@
-"""Workers, wherever they are: they get jobs until all are done; what is done is recorded at once."""
+"""Workers anywhere: they get jobs until all are done, and each result is recorded at once."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from reactree_ros.lab.bench.jobs import Job, Key
 from reactree_ros.lab.bench.results import RunLine
 from reactree_ros.record.verdict import EpisodeEnd
 
-#: Runs in a row whose language model is gone, after which no more are begun: the others would find it gone, too.
+#: Runs in a row without a language model, after which no more are started: the others would fail, too.
 OUTAGE = 5
-#: How often a job is given to a worker, where the worker dies over it.
+#: How often a job is tried if its worker dies.
 ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
 class Died:
-    """A worker that is gone.
+    """A worker that has died.
 
     Attributes:
         worker: Its name.
-        job: What it was carrying out; None where it had nothing to do.
+        job: Its job; None if it had none.
         reason: How it ended, in words.
     """
 
@@ -39,12 +39,12 @@ class Died:
 
 @dataclass(kw_only=True)
 class Slot:
-    """A worker as the one who gives it jobs sees it.
+    """A worker from the sender's view.
 
     Attributes:
         name: Its name.
-        ready: Whether it has said that it can begin.
-        job: What it is carrying out; None where it has nothing to do.
+        ready: Whether it has reported to be ready.
+        job: Its job; None if it has none.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Slot:
         return self.ready and self.job is None
 
     def take(self, said: Finished | str) -> Finished | None:
-        """Take in what the worker says: a run's end, or, in words, what is wrong; nothing where it got ready.
+        """Read the worker's message: a finished run, a problem in words, or nothing when it gets ready.
 
         Raises:
             UserError: The worker cannot do its work.
@@ -72,21 +72,21 @@ class Slot:
 
 
 class Workers(Protocol):
-    """Workers on this machine or on others. One job at a time each."""
+    """Workers on this machine or on others, with one job at a time each."""
 
     @property
     def idle(self) -> int:
-        """How many wait for a job."""
+        """Number of workers that wait for a job."""
 
     @property
     def busy(self) -> int:
-        """How many have one."""
+        """Number of workers that have a job."""
 
     def submit(self, job: Job) -> None:
         """Give a job to an idle worker."""
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until something has happened: a run came to its end, a worker got ready or died.
+        """Wait until a run finishes, or a worker gets ready or dies.
 
         A worker that died has been replaced by a new one.
 
@@ -95,7 +95,7 @@ class Workers(Protocol):
         """
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the workers within a bound; with ``at_once`` in the middle of what they do."""
+        """End the workers within a time limit; with ``at_once`` in the middle of their work."""
 
 
 def carry_out(
@@ -106,17 +106,17 @@ def carry_out(
     recorded: Callable[[RunLine], object] = lambda line: None,
     died: Callable[[Died], object] = lambda worker: None,
 ) -> list[Key]:
-    """Carry out jobs; no more are begun once :data:`OUTAGE` in a row found no model.
+    """Carry out jobs; stop starting new ones after :data:`OUTAGE` runs in a row without a model.
 
     Args:
-        jobs: Those that are not done yet; each is taken when a worker is about to need it.
-        folder: Where the results go.
-        workers: Who carries them out; closed at the end, also after an exception (Ctrl-C).
-        recorded: Called with the line of each run once it is written down, also of one that broke off.
+        jobs: The remaining jobs; each is taken shortly before a worker needs it.
+        folder: Folder for the results.
+        workers: The workers; closed at the end, even after an exception (Ctrl-C).
+        recorded: Called with the line of each run once it is written, even if the run broke off.
         died: Called for each worker that died.
 
     Returns:
-        The runs over which a worker died at every attempt; they are not recorded, so that a resume tries them again.
+        The runs whose worker died at every attempt. They are not recorded, so that a resume tries them again.
     """
     begin = time.monotonic()
     further = iter(jobs)
@@ -124,7 +124,7 @@ def carry_out(
     given_up: list[Key] = []
     gone = 0
     try:
-        waiting = deque(islice(further, 1))  # what died is tried again before further ones are made
+        waiting = deque(islice(further, 1))  # failed attempts come before further jobs are made
         while waiting or workers.busy:
             happened = workers.wait() if workers.busy or not workers.idle else []
             for one in happened:
@@ -137,7 +137,7 @@ def carry_out(
                         waiting.appendleft(one.job)
                     else:
                         given_up.append(one.job.key)
-            while waiting and workers.idle:  # before the results are written: nobody waits for the disk
+            while waiting and workers.idle:  # before the results are written: no worker waits for the disk
                 workers.submit(waiting.popleft())
                 waiting.extend(islice(further, 0 if waiting else 1))
             for one in happened:

@@ -9,11 +9,12 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import model_to_dict
 from reactree_ros.llm.trained import as_trained
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
@@ -24,11 +25,11 @@ AFTER = "dataset"
 @app.command()
 @takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=FromSettings(RunOptions, without=["seed"]))
 def bench(
-    out: Annotated[Path, typer.Option(help="Folder for the results; one of the same bench is gone on with.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results; an unfinished bench in it is resumed.")],
     planner: Annotated[
         str,
         typer.Option(
-            help="Planners, with commas between them, e.g. react,reactree_wm; empty: those that the language model was "
+            help="Planners, separated by commas, e.g. react,reactree_wm; empty: those that the language model was "
             "trained for.",
             autocompletion=completion.planners,
         ),
@@ -38,32 +39,30 @@ def bench(
         Path | None,
         typer.Option(help="Instead of planners: a YAML file of names, each with a planner and its own language model."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,
-    memory: Annotated[
-        Path | None, typer.Option(help="An episodic memory that examples come from; it is left as it is.")
-    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Number of tasks, from the first; 0: all.")] = 0,
+    memory: Annotated[NamedMemory | None, memory_option("An episodic memory for examples; it is not changed.")] = None,
     person: Annotated[
         str,
         typer.Option(
-            help="Whom planners with questions=N may ask: 'simulated' knows each task's goal; settings as "
+            help="The person whom planners with questions=N may ask: 'simulated' knows each task's goal; settings as "
             "simulated:seed=1:patience=3. Empty: nobody."
         ),
     ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, …")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0, 1, …")] = 1,
     workers: Annotated[
         int, typer.Option(min=1, help="Worker processes; each makes its own language model, a server serves them all.")
     ] = 1,
     ray: Annotated[
-        str | None, typer.Option(help="Workers on Ray: 'local' starts one here, an address joins a cluster.")
+        str | None, typer.Option(help="Workers on Ray: 'local' starts a cluster here, an address joins one.")
     ] = None,
     *,
     suite: Chosen,
     llm: Chosen,
     options: RunOptions,
 ) -> None:
-    """Carry every task out with every planner and seed; a bench that was broken off goes on where it was.
+    """Carry out every task with every planner and seed; an interrupted bench is resumed.
 
-    Exit code 1 where a run could not be carried out. `reactree report` compares the planners.
+    Exit code 1 if a run could not be carried out. `reactree report` compares the planners.
     """
     from reactree_ros.household.person import read_person
     from reactree_ros.lab.bench import commands

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,10 +10,10 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import chosen_planner, open_memory, open_model, progress
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes
 from reactree_ros.cli.run import Planner
-from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
@@ -24,9 +23,9 @@ AFTER = "import"
 @app.command()
 @takes(suite=Named(SUITES, "suite"), llm=NamedModel(), options=FromSettings(RunOptions))
 def bootstrap(
-    memory: Annotated[Path, typer.Option(help="The episodic memory to fill; gone on with where it was begun.")],
+    memory: Annotated[NamedMemory, memory_option("The episodic memory to fill; an unfinished one is continued.")],
     seed_memory: Annotated[
-        Path | None, typer.Option(help="A memory with a few trajectories to begin with; without, a fixed example.")
+        NamedMemory | None, memory_option("A memory with a few trajectories to start with; without, a fixed example.")
     ] = None,
     planner: Planner = "",
     *,
@@ -34,10 +33,10 @@ def bootstrap(
     llm: Chosen,
     options: RunOptions,
 ) -> None:
-    """Fill an episodic memory with the runs over training tasks that reach their goal.
+    """Fill an episodic memory with the successful runs of training tasks.
 
-    What a tree's agent nodes went through is stored subgoal by subgoal, a flat planner's run as a whole. Exit code 1
-    where the memory is empty in the end, or a run broke off.
+    A tree's experiences are stored by subgoal, a flat planner's run as a whole. Exit code 1 if the memory is still
+    empty, or a run broke off.
     """
     from reactree_ros.episode.run_spec import RunSpec, Selection
     from reactree_ros.lab.bootstrap import Bootstrap
@@ -52,8 +51,8 @@ def bootstrap(
     )
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)
-    if seed_memory is not None and not seed_memory.exists():
-        raise UserError(f"--seed-memory {seed_memory}: there is no such file")
+    if seed_memory is not None:
+        seed_memory.check_exists()
     with (
         open_model(*llm) as model,
         open_memory(memory) as episodic,
@@ -69,11 +68,11 @@ def bootstrap(
         total = len(episodic)
     done = [attempt.achieved for attempt in attempts if not attempt.broken]
     half, broken = len(done) // 2, len(attempts) - len(done)
-    again = f"{broken} runs broke off; the same command carries them out again.\n" if broken else ""
+    again = f"{broken} runs broke off; repeat the command to run them again.\n" if broken else ""
     Console().print(
         f"{sum(done)} of {len(done)} tasks reached their goal ({sum(done[:half])} of the first {half}, "
         f"{sum(done[half:])} of the rest).\n{again}"
-        f"{memory}: {total} experiences; {begun_with} of --seed-memory and {total - before} of these runs are new.",
+        f"{memory}: {total} experiences; {begun_with} from --seed-memory, {total - before} new ones from these runs.",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -11,37 +11,38 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli.opening import DEFAULT_PLANNER, progress
-from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, are_planners, takes
+from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, are_planners, memory_option, takes
 from reactree_ros.cli.run import WHO_PLANS
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 AFTER = "bootstrap"
-#: How many sources make a part: a kill loses no more than these.
+#: Sources per part: a kill loses no more than these.
 PART = 20
 
 
 @app.command()
 @takes(settings=FromSettings(DatasetSettings, panel="The dataset"), pupil=OtherModel("on_policy"))
 def dataset(
-    out: Annotated[Path, typer.Option(help="The folder; one that was broken off is gone on with.")],
+    out: Annotated[Path, typer.Option(help="The folder; an unfinished dataset in it is continued.")],
     runs: Annotated[list[Path] | None, typer.Argument(help="Records of runs, or folders of them.")] = None,
     planner: Annotated[str, typer.Option(help=WHO_PLANS), Harmless(are_planners)] = DEFAULT_PLANNER,
     memory: Annotated[
-        Path | None, typer.Option(help="An episodic memory that --examples come from in generated houses.")
+        NamedMemory | None, memory_option("An episodic memory for --examples in generated houses.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0: one a core.")] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0: one per core.")] = 0,
     *,
     settings: DatasetSettings,
     pupil: Chosen | None,
 ) -> None:
-    """Make a dataset of decisions for training: of records, or of generated houses in which the expert acts.
+    """Make a dataset of decisions for training, from records or from the expert's runs in generated houses.
 
-    Prompts are without system text and fixed example; a planner's options may say otherwise. With --on-policy a
-    language model acts in the houses, and what is learnt is what the expert would have said.
-    docs/reference/dataset.md says more.
+    Prompts have no system text and no fixed example; a planner's options may change that. With --on-policy, a language
+    model acts in the houses, and the dataset has the expert's corrections.
+    See docs/reference/dataset.md.
     """
     from reactree_ros.lab.dataset.folder import DatasetFolder, make_dataset
     from reactree_ros.lab.dataset.making import Exercise, Source
@@ -51,7 +52,7 @@ def dataset(
     records = records_in(runs or [])
     if not (records or settings.houses or settings.exercises):
         raise UserError(
-            "there is nothing to make a dataset of: name records of runs, or say --houses N or --exercises N"
+            "there is nothing to make a dataset of: name records of runs, or set --houses N or --exercises N"
         )
     recipe = _recipe(settings, records, planner, pupil, memory)
     first = settings.first_seed
@@ -76,7 +77,7 @@ def dataset(
 
 
 def _recipe(
-    settings: DatasetSettings, records: list[Path], planner: str, pupil: Chosen | None, memory: Path | None
+    settings: DatasetSettings, records: list[Path], planner: str, pupil: Chosen | None, memory: NamedMemory | None
 ) -> Recipe:
     from reactree_ros.lab.bench.jobs import digest
     from reactree_ros.lab.dataset.lines import bare
@@ -84,15 +85,15 @@ def _recipe(
     from reactree_ros.planners.spec import planner as planner_of
 
     if pupil is not None and not settings.houses:
-        raise UserError("--on-policy acts in generated houses; say how many with --houses N")
+        raise UserError("--on-policy acts in generated houses; set their number with --houses N")
     if settings.examples and settings.houses and memory is None:
         raise UserError("--examples in generated houses need --memory: `reactree bootstrap` fills one")
-    if memory is not None and not memory.exists():
-        raise UserError(f"--memory {memory}: there is no such memory; `reactree bootstrap` fills one")
+    if memory is not None:
+        memory.check_exists()
     return Recipe(
         settings=settings,
         planner=planner_of(bare(planner)).name,
         records={str(path): digest(path) for path in records},
         pupil={} if pupil is None else model_to_dict(pupil.spec, pupil.settings),
-        memory="" if memory is None else os.path.abspath(memory),
+        memory="" if memory is None else memory.absolute(),
     )

@@ -27,30 +27,28 @@ AFTER = "train"
 def evaluate(
     model: Annotated[Path, typer.Argument(help="The model's folder, as `reactree train` makes it.")],
     data: Annotated[
-        Path | None, typer.Option(help="A dataset: its held-out decisions are made, and compared word for word.")
+        Path | None, typer.Option(help="A dataset: make its held-out decisions, and compare them word for word.")
     ] = None,
     decisions: Annotated[int, typer.Option(min=0, help="Most held-out decisions; 0: all.")] = 2000,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of a bench: the model decides in whole runs of the suite.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of a bench: make whole runs of the suite.")] = None,
     planner: Annotated[
         str,
         typer.Option(
-            help="Planners of these runs, with commas between them; empty: the one it was trained for.",
+            help="Planners of these runs, separated by commas; empty: the one it was trained for.",
             autocompletion=completion.planners,
         ),
         Harmless(are_planners),
     ] = "",
     workers: Annotated[int, typer.Option(min=1, help="Worker processes of these runs.")] = 1,
-    limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Number of tasks, from the first; 0: all.")] = 0,
     *,
     suite: Chosen,
     options: RunOptions,
 ) -> None:
-    """Say how well a small model decides: on held-out decisions (--data), and in whole runs (--out), or both.
+    """Measure a small model's decisions: held-out ones (--data), whole runs (--out), or both.
 
-    The houses of `--suite generated` are made up from seeds: name a `first_seed` that the dataset has none of. Exit
-    code 1 where a run could not be carried out.
+    `--suite generated` makes houses up from seeds: choose a `first_seed` outside of the dataset. Exit code 1 if a run
+    could not be carried out.
     """
     check_modules("reactree eval", "reactree_ros[small]", ("onnxruntime", "tokenizers", "llguidance"))
     if data is None and out is None:
@@ -68,12 +66,12 @@ def _held_out(model: Path, data: Path, decisions: int, console: Console) -> None
 
     with progress("Deciding") as shown:
         looked = evaluation.look(model, data, limit=decisions, shown=shown)
-    lines = ["held-out decisions said word for word:"]
+    lines = ["held-out decisions equal word for word:"]
     for kind, (right, count) in evaluation.exact_by_kind(looked).items():
         low, high = wilson(right / count, count)
         lines.append(f"  {kind:8} {right / count:.3f} [{low:.3f}, {high:.3f}] of {count}")
     error, bins = evaluation.calibration(looked)
-    lines.append(f"calibration error {error:.3f}; how sure it was, and how often it was right:")
+    lines.append(f"calibration error {error:.3f}; confidence, and share of correct decisions:")
     lines += [f"  {one.sure:.2f} {one.right:.2f} of {one.count}" for one in bins]
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
@@ -118,4 +116,4 @@ def _planners(model: Path, named: str) -> tuple[str, ...]:
         return tuple(as_trained(one, found) for one in named.split(","))
     if found:
         return found
-    raise UserError(f"{model}: holds no {ABOUT} that says for which planner; name one with --planner")
+    raise UserError(f"{model}: holds no {ABOUT} that names its planner; name one with --planner")

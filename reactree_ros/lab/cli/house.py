@@ -16,7 +16,7 @@ AFTER = "answer"
 
 
 class Format(str, enum.Enum):
-    """What a house is written as."""
+    """Output formats of a house."""
 
     WAH_NL = "wah_nl"
     PYROBOSIM = "pyrobosim"
@@ -25,18 +25,19 @@ class Format(str, enum.Enum):
 @app.command()
 def house(
     seed: Annotated[int, typer.Option(help="Seed: the same arguments make the same house.")],
-    out: Annotated[Path, typer.Option(help="File to write; of pyrobosim, the folder.")],
+    out: Annotated[Path, typer.Option(help="File to write; for pyrobosim, the folder.")],
     rooms: Annotated[int, typer.Option(min=3, max=8, help="Number of rooms.")] = 5,
-    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks in it.")] = 5,
-    varied: Annotated[bool, typer.Option("--varied", help="More types of task, words and things.")] = False,
+    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks.")] = 5,
+    varied: Annotated[bool, typer.Option("--varied", help="Use more types of task, words and things.")] = False,
     written_as: Annotated[
         Format,
         typer.Option(
-            "--as", help="The WAH-NL schema, or a folder of world files of pyrobosim, one a task that turns nothing on."
+            "--as",
+            help="The WAH-NL schema, or a folder of pyrobosim's world files, one for each task that turns nothing on.",
         ),
     ] = Format.WAH_NL,
 ) -> None:
-    """Make up a house with tasks, in the WAH-NL schema or as worlds of pyrobosim."""
+    """Make up a house with tasks, in the WAH-NL schema or as pyrobosim's worlds."""
     write = _write_pyrobosim if written_as is Format.PYROBOSIM else _write_wah_nl
     console = Console(soft_wrap=True)
     for number, name, instruction in write(out, seed=seed, rooms=rooms, tasks=tasks, varied=varied):

@@ -21,20 +21,20 @@ def import_(
     trajectories: Annotated[
         list[Path], typer.Argument(help="The authors' recorded runs of WAH-NL or ALFRED: JSON lines.")
     ],
-    out: Annotated[Path, typer.Option(help="The new folder for the records, a folder a file in it.")],
+    out: Annotated[Path, typer.Option(help="The new folder for the records, with a subfolder for each file.")],
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default each file's name."),
         Harmless(plain),
     ] = None,
 ) -> None:
-    """Convert recorded trajectories to records, one a run, by carrying each out again in the recorded world."""
+    """Convert recorded trajectories to records, one per run, by repeating each in the recorded world."""
     from reactree_ros.lab.recordings import VARIANTS, load_recording
     from reactree_ros.lab.replay_recordings import episode_of
     from reactree_ros.record.writer import RecordFile
 
     if out.exists():
-        raise UserError(f"--out {out}: is there already; name a new folder")
+        raise UserError(f"--out {out}: exists already; name a new folder")
     chosen = {path: variant or path.stem for path in trajectories}
     for path, name in chosen.items():
         if name not in VARIANTS:

@@ -22,7 +22,7 @@ AFTER = "list"
 
 
 class ReplayWorld(str, enum.Enum):
-    """Where a replay's observations come from."""
+    """Sources of a replay's observations."""
 
     RECORDED = "recorded"
     SYMBOLIC = "symbolic"
@@ -35,28 +35,28 @@ def replay(
     ] = None,
     trajectories: Annotated[
         Path | None,
-        typer.Option(help="The authors' recorded runs of WAH-NL or ALFRED: JSON lines, one agent node a line."),
+        typer.Option(help="The authors' recorded runs of WAH-NL or ALFRED: JSON lines, one agent node per line."),
     ] = None,
-    tasks: Annotated[
-        Path | None, typer.Option(help="The task file that was recorded on; needed for --world symbolic.")
-    ] = None,
+    tasks: Annotated[Path | None, typer.Option(help="The recordings' task file; needed for --world symbolic.")] = None,
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default the trajectories' file name."),
         Harmless(plain),
     ] = None,
-    world: Annotated[ReplayWorld, typer.Option(help="Where observations come from.")] = ReplayWorld.RECORDED,
+    world: Annotated[ReplayWorld, typer.Option(help="Source of the observations.")] = ReplayWorld.RECORDED,
     outcomes: Annotated[
         Path | None,
-        typer.Option(help="Which runs were successes; by default recorded_outcomes.json beside the task file."),
+        typer.Option(
+            help="A file that says which runs succeeded; by default recorded_outcomes.json next to the task file."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Drive the real tree with recorded decisions and compare what comes of it with the recording.
+    """Repeat recorded decisions with the real tree, and compare the result with the recording.
 
-    Of records everything but times is compared. The authors' runs are named by --trajectories; in the symbolic world,
-    what the task file records as quirks of its simulator is honoured.
-    Exit code 1 where, in the recorded world, a run is not identical.
+    For records, everything except times is compared. --trajectories names the authors' runs. The symbolic world
+    reproduces the simulator's quirks that the task file records.
+    Exit code 1 if a run in the recorded world is not identical.
     """
     if bool(runs) == bool(trajectories):
         raise UserError("name either records of runs or --trajectories, e.g. `reactree replay my_run.jsonl`")
@@ -71,7 +71,7 @@ def replay(
     if variant not in VARIANTS:
         raise UserError(f"--variant {variant}: is none of {', '.join(VARIANTS)}{or_nearest(variant, VARIANTS)}")
     if tasks is None and world is ReplayWorld.SYMBOLIC:
-        raise UserError("--world symbolic needs --tasks: the task file that was recorded on")
+        raise UserError("--world symbolic needs --tasks: the recordings' task file")
     if outcomes is None and tasks is not None and (beside := tasks.with_name("recorded_outcomes.json")).exists():
         outcomes = beside
     one = Replay(

@@ -20,7 +20,7 @@ def report(
         typer.Option(min=0, metavar="IN OUT", help="Dollars for a million tokens of input, and of output."),
     ] = None,
 ) -> None:
-    """Compare the planners of a bench: prints a table, writes report.html, report.md and plots into the folder."""
+    """Compare the planners of a bench: print a table, and write report.html, report.md and plots into the folder."""
     from reactree_ros.lab.bench.comparison import Prices
     from reactree_ros.lab.bench.report import write_report
 

@@ -19,10 +19,8 @@ AFTER = "report"
 @app.command()
 @takes(settings=FromSettings(TrainSettings, panel="The training"))
 def train(
-    data: Annotated[
-        list[Path], typer.Option(help="A dataset, as `reactree dataset` makes it; may be given several times.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder of the training; one that was broken off is gone on with.")],
+    data: Annotated[list[Path], typer.Option(help="A dataset from `reactree dataset`; may be given several times.")],
+    out: Annotated[Path, typer.Option(help="Folder of the training; an interrupted training in it is resumed.")],
     recipe: Annotated[
         Path | None, typer.Option(help="A YAML file with settings, e.g. config/train_two_cores.yaml.")
     ] = None,
@@ -31,8 +29,8 @@ def train(
 ) -> None:
     """Train a small language model on a dataset of decisions, from scratch or from a base model.
 
-    An own model is written into OUT/model, which `--llm small`, transformers and vLLM run. The same command goes on
-    with a training that was broken off, and comes to the same numbers.
+    A new model is written into OUT/model, for `--llm small`, transformers and vLLM. Repeat the command to resume an
+    interrupted training; the numbers are the same.
     """
     check_modules("reactree train", "reactree_ros[train]", ("torch", "transformers", "onnx", "matplotlib"))
     from reactree_ros.lab.training.commands import train as carry_out

@@ -1,7 +1,7 @@
-"""Exercises: made-up searches and lists, in which nothing is to be decided but whether the wanted thing is there.
+"""Exercises: made-up searches and lists in which the only decision is whether the wanted thing is there.
 
-In a house that decision comes once in thousands of tokens, among others that are easier to learn, so that a small model
-learns it last, or never; then it goes through a house as the expert does and passes by what it was sent for.
+In a house this decision comes once in thousands of tokens, among others that are easier to learn. A small model learns
+it last, or never. Then it walks through a house like the expert, but passes by the wanted thing.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _SEEN = [one for one in CLASSES.values() if one.observed and one.category not in
 _WANTED = [one.name for one in _SEEN if "GRABBABLE" in one.properties and not one.room_item]
 _PLACES = [one.name for one in _SEEN if one.room_item and "GRABBABLE" not in one.properties]
 _ROOM_WORDS = [one.word for one in CLASSES.values() if one.category == ROOMS]
-#: Most things that are seen at a place: searches are drawn from all of these, for the short ones are learnt first.
+#: Most things seen at a place; each search draws one of these, because short ones are learnt first.
 _MOST_SEEN = (2, 3, 5, 8, 12, 15)
 _MOST_STEPS = 7
-#: Share of the searches that come to their end.
+#: Share of the searches that find the thing.
 _FOUND = 0.8
-#: Share of the searches that are a room's part of a larger one, and of the prompts that say nothing of siblings.
+#: Share of searches that are one room's part of a larger search, and of prompts without siblings.
 _OF_A_ROOM, _ALONE = 0.6, 0.5
-#: Share of the exercises that are drills; how many lists one has, and most things on each.
+#: Share of exercises that are drills; number of lists in one, and most things on each.
 _DRILLS, _LISTS, _MOST_LISTED = 0.5, (3, 10), 6
-#: Share of the drills in which one is held and another is wanted.
+#: Share of drills in which one thing is held and another is wanted.
 _ANOTHER = 0.5
 #: Most things on a list of a short drill.
 _FEW_LISTED = 3
@@ -48,9 +48,9 @@ class _Step:
     """A place of an exercise.
 
     Attributes:
-        text: What is told there.
-        seen: The things that are seen; the wanted one is the last, where it is there.
-        onwards: Where to, where it is not.
+        text: The observation there.
+        seen: The things seen; if the wanted one is there, it is the last.
+        onwards: The next place if it is not there.
     """
 
     text: str
@@ -59,23 +59,23 @@ class _Step:
 
 
 def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: bool = False) -> Iterator[Line]:
-    """Yield the decisions of an exercise: at each place to pick up the wanted thing, or to go on.
+    """Yield the decisions of an exercise: at each place, pick up the wanted thing or go on.
 
-    It is a search, which looks as one in a house does and has one end; or a drill, nothing but short lists one after
-    the other, with the wanted thing on every second one: a small model that has not learnt these looks for a name in a
-    list only after many millions of tokens.
+    An exercise is a search, which looks like one in a house and ends once, or a drill. A drill is a row of short lists,
+    with the wanted thing on every second one: without drills, a small model needs many millions of tokens before it
+    looks for a name in a list.
 
-    Where to is not to be learnt: only one place may be gone to.
+    The next place is not to be learnt: only one place is allowed.
 
     Args:
-        seed: All else follows from it.
-        planner: The planner that the dataset is for, with its options.
-        without: Classes of things that none is to be searched for. They are still seen.
-        short: A drill, with three things at most on a list, and nothing held: where the wanted thing never is on a list
-            for another reason, a model from scratch learns within a million tokens to look for it.
+        seed: Determines everything else.
+        planner: The planner of the dataset, with its options.
+        without: Classes of things that no exercise searches for. They are still seen.
+        short: Make a drill with at most three things on a list, and nothing held. The wanted thing is then never on a
+            list for another reason, and a model from scratch learns to look for it within a million tokens.
 
     Raises:
-        UserError: Nothing is left.
+        UserError: No thing is left to search for.
     """
     drawn = random.Random(f"exercise {seed}")
     run = Run(house=f"exercise {seed}", task="0", planner=planner)
@@ -89,13 +89,13 @@ def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: b
         task, turns, steps = _drill(drawn, wanted, another=drawn.random() < _ANOTHER, most=_MOST_LISTED)
     else:
         task, turns, steps = _search(drawn, wanted)
-    known: dict[str, None] = {}  # what was seen that can be picked up, in order
+    known: dict[str, None] = {}  # things seen so far that can be picked up, in order
     for decision, step in enumerate(steps):
         turns.append(Saw(step.text))
         known |= {f"pick up {thing.name}": None for thing in step.seen if thing.class_name in _WANTED}
         last = step.seen[-1]
         skill = f"pick up {last.name}" if last.class_name == wanted else f"go to {step.onwards}"
-        # Something may always be picked up, so that the verb is to be decided.
+        # Something can always be picked up, so that the verb is a real decision.
         skills = [f"go to {step.onwards}", *(known or [f"pick up {CLASSES[wanted].word} 1"])]
         yield Line(
             run=run,
@@ -113,7 +113,7 @@ def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: b
 
 
 def _drill(drawn: random.Random, wanted: str, *, another: bool, most: int) -> tuple[str, list[Turn], Iterator[_Step]]:
-    """Lists with the wanted thing or without; what is held is on every one of them, as in a house."""
+    """Yield lists with or without the wanted thing; held things are on every list, as in a house."""
     held = [_thing(drawn, wanted)] if another else []
     task = str(Take(CLASSES[wanted].word, another=another))
     holding = f" You hold {merged(held)}." if held else ""
@@ -146,7 +146,7 @@ def _search(drawn: random.Random, wanted: str) -> tuple[str, list[Turn], Iterato
 
 
 def _told(drawn: random.Random, word: str) -> tuple[Take, list[Turn]]:
-    """Return what is wanted and how a goal node is told so: as a room's part of a search, or to move the thing."""
+    """Return a subgoal and its prompt: a room's part of a search, or a move of the thing."""
     rooms = [f"{room} {number}" for room in drawn.sample(_ROOM_WORDS, 3) for number in range(1, drawn.randint(2, 4))]
     whole = Take(word)
     if drawn.random() < _OF_A_ROOM:

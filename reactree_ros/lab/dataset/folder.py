@@ -1,4 +1,4 @@
-"""The folder of a dataset, made so that a kill at any moment loses no more than what was under way."""
+"""A dataset's folder, written so that a kill at any moment loses only unfinished parts."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
 
 
 class DatasetFolder:
-    """A dataset's folder, open for writing by this process alone.
+    """A dataset's folder, open for writing by this process only.
 
-    Parts are kept in ``parts/`` until all of them are there; then they become the dataset, whose ``dataset.json``
-    is written last.
+    Finished parts are kept in ``parts/``. When all of them exist, they become the dataset, and ``dataset.json`` is
+    written last.
 
     Args:
         path: The folder; made if it does not exist.
-        recipe: What the dataset follows from.
+        recipe: The dataset's recipe.
 
     Raises:
-        UserError: It holds something else, a dataset of another recipe, or another process makes it.
+        UserError: It holds something else or a dataset of another recipe, or another process writes it.
 
     Attributes:
-        finished: What its ``dataset.json`` says; None where it is not finished.
+        finished: Content of ``dataset.json``; None until it is finished.
     """
 
     def __init__(self, path: Path, recipe: Recipe) -> None:
@@ -67,22 +67,22 @@ class DatasetFolder:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 self._lock.close()
-                raise UserError(f"--out {path}: another process makes this dataset; wait for its end") from error
+                raise UserError(f"--out {path}: another process writes this dataset; wait for its end") from error
             if known is None:
                 _write(self._parts / _RECIPE, recipe.as_dict())
 
     def close(self) -> None:
-        """Let others write; what a finished dataset was made of goes."""
+        """Let other processes write; delete the parts of a finished dataset."""
         self._lock.close()
         if self.finished is not None:
             shutil.rmtree(self._parts, ignore_errors=True)
 
     def has(self, number: int) -> bool:
-        """Whether a part is there."""
+        """Return whether a part exists."""
         return self._part(number).exists()
 
     def keep(self, number: int, part: DatasetPart) -> None:
-        """Write a part; it is there as a whole or not at all.
+        """Write a part, completely or not at all.
 
         Raises:
             UserError: The disk is full, or the folder is gone.
@@ -93,7 +93,7 @@ class DatasetFolder:
             write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
-        """Make the dataset of its parts.
+        """Make the dataset from its parts.
 
         Raises:
             UserError: There is nothing to learn from, or the disk is full.
@@ -156,7 +156,7 @@ class DatasetFolder:
         if different:
             raise UserError(
                 f"--out {self.path}: holds another dataset: {'; '.join(different)}; "
-                "use the same settings to go on with it, or name a new folder"
+                "use the same settings to continue it, or name a new folder"
             )
 
 
@@ -180,7 +180,7 @@ class _Files(ExitStack):
         }
 
     def take(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Take in the lines of a goal node; one in which nothing is learnt that was not learnt before is left out."""
+        """Write the lines of a goal node, unless it has nothing new to learn."""
         keys = {_key(line) for line in lines if line["learn"]}
         if keys <= self._seen:
             self._counts["duplicate_nodes"] += 1
@@ -202,15 +202,15 @@ class _Files(ExitStack):
                 self._files[f"{name}.{self._layout}"].write(f"{json.dumps(other)}\n")
 
     def counts(self) -> dict[str, Any]:
-        """Return how much of everything there is."""
+        """Return the counts of everything."""
         houses = {f"{name}_houses": len(found) for name, found in self._houses.items()}
         return {**houses, "tasks": len(self._tasks), **dict(sorted(self._counts.items())), "kinds": dict(self._kinds)}
 
 
 def those_held_out(houses: Collection[str], share: float) -> set[str]:
-    """Return which houses are held out: each whatever others there are, so that it stays so from dataset to dataset.
+    """Return the held-out houses. Each is chosen independently of others, so that it is held out in every dataset.
 
-    Where none of several would be, one is.
+    If none of several would be held out, one is.
     """
     places = {house: int.from_bytes(hashlib.sha256(house.encode()).digest()[:6], "big") / 2**48 for house in houses}
     chosen = {house for house, place in places.items() if place < share}
@@ -219,12 +219,12 @@ def those_held_out(houses: Collection[str], share: float) -> set[str]:
 
 @contextmanager
 def told_of_disk(path: Path) -> Iterator[None]:
-    """Say where something cannot be written, and what to do."""
+    """Turn a failed write into an error with the way out."""
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        hint = "make room, then the same command goes on" if full else "the same command goes on"
+        hint = "make room, then repeat the command to continue" if full else "repeat the command to continue"
         raise UserError(f"--out {path}: {error.strerror or error}; {hint}") from error
 
 
@@ -241,10 +241,10 @@ def _key(line: Mapping[str, Any]) -> bytes:
 def _nothing(runs: int, left_out: int) -> str:
     if left_out:
         return (
-            f"there is nothing to learn from: {left_out} of {runs} runs did not reach their goal; with --all-runs "
-            "those that were recorded are taken all the same"
+            f"there is nothing to learn from: {left_out} of {runs} runs did not reach their goal; --all-runs "
+            "includes such recorded runs"
         )
-    return f"there is nothing to learn from: no decision was taken in these {runs} runs"
+    return f"there is nothing to learn from: these {runs} runs made no decision"
 
 
 def _write(path: Path, values: Mapping[str, Any]) -> None:
@@ -262,13 +262,13 @@ def _versions() -> dict[str, str]:
 def make_dataset(
     folder: DatasetFolder, parts: int, made: Iterator[tuple[int, DatasetPart]], *, advance: Callable[[float], None]
 ) -> None:
-    """Keep parts as they come, then make the dataset of them.
+    """Store parts as they come, then make the dataset from them.
 
     Args:
-        folder: Where.
-        parts: How many there are, with those that are there already.
-        made: The others, with their numbers.
-        advance: Told which share is done.
+        folder: The dataset's folder.
+        parts: Number of parts, including existing ones.
+        made: The other parts, with their numbers.
+        advance: Called with the share that is done.
     """
     done = sum(map(folder.has, range(parts)))
     for number, part in made:

@@ -1,4 +1,4 @@
-"""The lines of a dataset: one a decision, read off the events of a run."""
+"""The lines of a dataset: one per decision, from the events of a run."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from reactree_ros.llm.port import prompt_text
 from reactree_ros.record.moment import Moment, Request
 from reactree_ros.record.schema import Event, experience_from_dict
 
-#: What may be asked for that says what kind the answer is.
+#: Requested kinds that determine the kind of the answer.
 _AS_ASKED = ("choice", "text")
-#: Options of a planner whose prompts hold nothing but a node's own text, and examples that were found for it.
+#: Planner options for prompts with nothing but a node's own text and retrieved examples.
 BARE = ("system_text=false", "fixed_example=false")
 
 
 def bare(planner: str) -> str:
-    """Return a planner's name with :data:`BARE`, as far as it says nothing of these options."""
+    """Return a planner's name with :data:`BARE`, unless it sets these options itself."""
     return ":".join([planner, *(option for option in BARE if f":{option.partition('=')[0]}=" not in planner)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What all lines of a run have in common.
+    """The common part of all lines of a run.
 
     Attributes:
-        house: The house that it was in; no house is in both parts of a dataset.
+        house: Its house; no house is in both parts of a dataset.
         task: The run, unique within its house.
-        planner: Whose run it was, with its options.
-        examples: How many of the examples that were found stay in the prompts.
+        planner: Its planner, with options.
+        examples: Number of retrieved examples that stay in the prompts.
     """
 
     house: str
@@ -47,19 +47,19 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One decision; the attributes that are no others' are those of ``docs/reference/dataset.md``.
+    """One decision; ``docs/reference/dataset.md`` describes the attributes.
 
     Attributes:
-        run: The run that it is of.
-        instruction: Of the run.
+        run: Its run.
+        instruction: The run's instruction.
         turns: The prompt.
-        begun: How the completion was begun already.
-        completion: What is said.
-        node: The goal node, in the order in which they started.
-        decision: Which of the node's decisions, from 0; those of one number are alternatives.
-        kind: ``think``, ``act``, ``expand``, …; ``choice`` or ``text`` where the request was for one.
-        may_say: What decoding allows there; empty: anything.
-        learn: Whether it is to be learnt; otherwise it is there for what comes after it.
+        begun: Given beginning of the completion.
+        completion: The decision's text.
+        node: The goal node, numbered by start.
+        decision: Number of the decision within the node, from 0; equal numbers are alternatives.
+        kind: ``think``, ``act``, ``expand``, …; ``choice`` or ``text`` if the request asked for one.
+        may_say: The decoding constraint; empty for none.
+        learn: Whether to learn it; otherwise it is context for later decisions.
     """
 
     run: Run
@@ -74,7 +74,7 @@ class Line:
     learn: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the line as JSON has it."""
+        """Return the line for JSON."""
         return {
             "prompt": prompt_text(self.turns, self.begun),
             "completion": self.completion,
@@ -92,12 +92,12 @@ class Line:
 
 @dataclass
 class _Asked:
-    """A request that was answered.
+    """An answered request.
 
     Attributes:
         request: The request.
-        may_say: What it was held to.
-        taken: How many decisions its reply has been taken for.
+        may_say: Its constraint.
+        taken: Number of decisions read from its reply so far.
     """
 
     request: Request
@@ -112,12 +112,12 @@ class _Reading:
     astray: Collection[str]
     moment: Moment = field(default_factory=Moment)
     asked: dict[int, _Asked] = field(default_factory=dict)  # by node
-    waiting: dict[int, Event] = field(default_factory=dict)  # decided, and its words are the node's next turn
+    waiting: dict[int, Event] = field(default_factory=dict)  # decisions whose words are the node's next turn
     counts: dict[int, int] = field(default_factory=dict)
     begun: Counter[int] = field(default_factory=Counter)  # subgoals of HiAgent, by node
 
     def take(self, event: Event) -> Iterator[Line]:
-        """Take in the next event; yield the lines that it completes."""
+        """Read the next event; yield the lines that it completes."""
         node = event.get("node", -1)
         if event["e"] == "turn" and "said" in event and node in self.waiting:
             yield from self._lines(node, self.waiting.pop(node), event["said"])
@@ -156,7 +156,7 @@ class _Reading:
         if "own" in event:
             own: Sequence[Turn] = [turn_from_dict(turn) for turn in event["own"]]
         else:
-            own = goal_node.turns[event["turns"][0] :]  # with those of the reply's decisions before
+            own = goal_node.turns[event["turns"][0] :]  # includes earlier decisions of the reply
         found = [experience_from_dict(one).text for one in goal_node.examples[: self.run.examples]]
         start = self.moment.texts.get(event.get("start", -1), ())
         if start and isinstance(start[0], Told) and start[0].about is About.SYSTEM:
@@ -175,7 +175,7 @@ class _Reading:
         )
 
     def _may_say(self, said: Event, node: int) -> Mapping[str, Any]:
-        """Return what a request was held to; nothing where skills were free, or its record does not tell which."""
+        """Return a request's constraint; nothing if skills were free, or the record does not tell them."""
         if said["kind"] == "choice":
             return {"options": list(said["options"])}
         if said["kind"] not in ("decision", "subgoal") or said.get("free"):
@@ -198,15 +198,15 @@ def lines_of(
     labels: Mapping[str, str] | None = None,
     astray: Collection[str] = (),
 ) -> Iterator[Line]:
-    """Yield a line for each decision that was taken, in the order in which they were; what was refused is left out.
+    """Yield a line for each accepted decision, in order.
 
-    Where a decision is not what should have been said, that comes before it, as a line of its own.
+    If a decision is wrong, the right one comes before it, as a line of its own.
 
     Args:
-        events: A run's.
-        run: What it is.
-        labels: What should have been said, by the ids of requests; empty where nobody knows. None: what was said.
-        astray: Ids of requests whose decisions led off the path: they are not learnt.
+        events: The events of a run.
+        run: The common part of its lines.
+        labels: The right decisions, by request id; empty if unknown. None: the run's own decisions are right.
+        astray: Ids of requests whose decisions left the path: they are not learnt.
     """
     reading = _Reading(run, labels or {}, astray)
     for event in events:
@@ -214,12 +214,12 @@ def lines_of(
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Return lines node by node."""
+    """Return lines ordered by node."""
     return sorted(lines, key=lambda line: line.node)
 
 
 def kind_of(said: str, asked_for: str) -> str:
-    """Return the kind of a decision from its words, and from what was asked for."""
+    """Return the kind of a decision from its words and the request."""
     if asked_for in _AS_ASKED:
         return asked_for
     if asked_for == "subgoal":

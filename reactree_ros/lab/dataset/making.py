@@ -1,19 +1,17 @@
-"""What a worker does for a dataset: carries out the tasks of generated houses, and reads records."""
+"""A dataset worker's job: carries out tasks in generated houses, and reads records."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.background.pending import Pending
-from reactree_ros.episode.assembly import assemble
-from reactree_ros.episode.run_spec import RunSpec
+from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.episode import Episode, Examples
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
 from reactree_ros.household.expert.goals import goals_of
@@ -29,13 +27,14 @@ from reactree_ros.lab.dataset.teaching import Teacher
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
-from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
-from reactree_ros.memory.examples import EpisodicExamples
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import memory
+from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of
+from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
 
 
@@ -52,12 +51,12 @@ Source = Path | int | Exercise
 
 @dataclass(frozen=True)
 class DatasetPart:
-    """What came of some sources.
+    """The lines from some sources.
 
     Attributes:
-        lines: Lines of JSON; in them ``format`` holds what the layout beside has of a decision.
-        runs: How many runs there were.
-        left_out: How many of them did not reach their goal, and are left out.
+        lines: Lines for JSON; ``format`` in them holds the decision in the additional layout.
+        runs: Number of runs.
+        left_out: Number of runs left out because they did not reach their goal.
         houses: The houses of the others.
     """
 
@@ -72,7 +71,7 @@ class Maker:
     """Makes the lines of one source after another.
 
     Args:
-        recipe: What the dataset follows from.
+        recipe: The dataset's recipe.
 
     Raises:
         UserError: The pupil does not get ready, or the memory cannot be opened.
@@ -99,7 +98,7 @@ class Maker:
         return DatasetPart(lines, runs, left_out, houses)
 
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
-        """Yield the lines of each run of a source; None for one that did not reach its goal."""
+        """Yield the lines of each run of a source; None for a run that did not reach its goal."""
         if isinstance(source, Exercise):
             settings = self.recipe.settings
             lines = exercise(source.seed, self.recipe.planner, settings.without.split(","), short=settings.short)
@@ -135,29 +134,30 @@ class Maker:
             who, most = self.recipe.planner, settings.examples
             yield self._carry_out(task, Run(house=house, task=str(task.task_id), planner=who, examples=most))
 
-    def spec_of(self, task: Task, instruction: str | None = None) -> RunSpec:
-        """Return what the run of a task is, in which the expert teaches; an instruction may stand for the task's."""
-        settings, recipe = self.recipe.settings, self.recipe
-        options = TreeOptions(max_decisions=settings.decisions)
-        spec = RunSpec(planner=recipe.planner, options=options, memory=recipe.memory if settings.examples else "")
-        return spec.of_task(task, task.task_id, instruction)
-
     def _carry_out(self, task: Task, run: Run) -> list[Line] | None:
-        """Carry out a task; None where its goal was not reached by the expert."""
+        """Carry out a task; return None if the expert did not reach its goal."""
         settings, drawn = self.recipe.settings, random.Random(f"dataset {run.house} {run.task}")
         unclear = drawn.random() < settings.unclear
-        spec = self.spec_of(task, say_nonsense(drawn) if unclear else None)
+        instruction = (say_nonsense(drawn) if unclear else task.instruction).strip()
         goals = () if unclear else goals_of(task.goal)
         seed = f"noise {run.house} {run.task}"
-        teacher = Teacher(
-            spec.instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta
-        )
+        teacher = Teacher(instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta)
         events: list[Event] = []
         with SymbolicWorld(task, scored=not unclear) as world:
-            episode = assemble(spec, world=world, model=teacher, examples=self._examples, write=events.append)
+            episode = Episode(
+                instruction,
+                world=world,
+                model=teacher,
+                planner=planner(self.recipe.planner),
+                examples=self._examples,
+                task_id=task.task_id,
+                task_name=task.task_name,
+                options=TreeOptions(max_decisions=settings.decisions),
+                record=Recorder(events.append),
+            )
             result = episode.run()
         if result.broken:
-            raise UserError(f"{run.house}, task {run.task}: {result.message}; the same command goes on here")
+            raise UserError(f"{run.house}, task {run.task}: {result.message}; repeat the command to continue here")
         if self._pupil is None and not settings.decisions and result.achieved == unclear:
             return None
         labels = None if self._pupil is None else teacher.labels
@@ -176,23 +176,19 @@ class Maker:
         return model
 
     @cached_property
-    def _examples(self) -> Callable[[str], Pending[tuple[Experience, ...]]] | None:
+    def _examples(self) -> Examples | None:
         most = self.recipe.settings.examples
         if not self.recipe.memory or not most:
             return None
-        from reactree_ros.memory.embedding import default_embedder
-
-        self._memory = EpisodicMemory(Path(self.recipe.memory), default_embedder())
-        self._found = EpisodicExamples(self._memory, count_tokens=approximate_tokens, most=most)
-        return self._found
+        self._memory = memory(self.recipe.memory).open()
+        return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
 
     def close(self) -> None:
         """Release the pupil and the memory."""
         if "_pupil" in self.__dict__ and self._pupil is not None:
             self._pupil.close()
         if self._memory is not None:
-            with closing(self._memory):
-                self._found.close()
+            self._memory.close()
 
     # ------------------------------------------------------------------ records
 
@@ -215,20 +211,20 @@ class Maker:
 
 
 def achieved(record: Record) -> bool:
-    """Whether a run reached its goal."""
+    """Return whether a run reached its goal."""
     return record.end is not None and verdict_of(record.end["result"]).achieved
 
 
 def house_name(seed: int, rooms: int, *, varied: bool) -> str:
-    """Return what a generated house is called."""
+    """Return the name of a generated house."""
     return f"{'varied' if varied else 'plain'} house {seed} of {rooms} rooms"
 
 
 def house_of(record: Record) -> str:
-    """Return in which house a run was; where its record does not tell, all that may be one house are one.
+    """Return the house of a run; runs whose houses may be the same share a house if the record does not tell.
 
     Raises:
-        UserError: What it says of its task cannot be used.
+        UserError: The record's task cannot be used.
     """
     world: dict[str, Any] = dict(record.run["world"])
     if world.get("suite") == "generated":

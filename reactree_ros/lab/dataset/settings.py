@@ -1,4 +1,4 @@
-"""What can be set of a dataset, what it is made of, and what its files are called."""
+"""Settings of a dataset, its recipe, and its file names."""
 
 from __future__ import annotations
 
@@ -11,53 +11,57 @@ from pydantic import Field, ValidationInfo, field_validator
 from reactree_ros.household.generator import check_subjects
 from reactree_ros.plugins.settings import Harmless, Settings, plain
 
-#: The version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
+#: Version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
 SCHEMA = 1
-#: What it says of itself, and its two files of decisions without their ``.jsonl``.
+#: The description, and both files of decisions without ``.jsonl``.
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
-#: Settings that a recipe has only where they are given, as older ones do not know them.
+#: Settings that a recipe only has if they are set, because older recipes lack them.
 LATER = ("without", "about", "short")
 
 
 class DatasetSettings(Settings):
-    """What can be set of a dataset."""
+    """Settings of a dataset."""
 
     houses: int = Field(default=0, ge=0, description="generated houses in which the expert acts")
     first_seed: int = Field(
-        default=1_000_000, ge=0, description="seed of the first house, and of the first exercise; a bench's begin at 0"
+        default=1_000_000,
+        ge=0,
+        description="seed of the first house, and of the first exercise; a bench's seeds start at 0",
     )
     exercises: int = Field(
-        default=0, ge=0, description="made-up searches in which only whether the wanted thing is there is to be learnt"
+        default=0, ge=0, description="made-up searches, to learn only whether the wanted thing is there"
     )
     short: bool = Field(
-        default=False, description="only the easiest exercises, to be learnt first by a model from scratch"
+        default=False, description="make only the easiest exercises, for a model from scratch to learn first"
     )
     rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
     tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
     without: Annotated[str, Harmless(plain)] = Field(
         default="",
-        description="object classes and types of task that no task of a house is about, with commas between, e.g. "
+        description="object classes and types of task that no task of a house may have, separated by commas, e.g. "
         "pudding,prepare_snack; no exercise searches for them",
     )
     about: Annotated[str, Harmless(plain)] = Field(
         default="",
-        description="likewise, and each task of a house is about at least one of them; empty: about anything",
+        description="likewise, but each task of a house must have at least one of them; empty: any",
     )
     decisions: int = Field(
-        default=0, ge=0, description="most decisions of each task: 2 show how an instruction is broken up; 0: all"
+        default=0, ge=0, description="most decisions of each task: 2 show how to break an instruction up; 0: all"
     )
     unclear: float = Field(default=0.02, ge=0, le=0.5, description="share of instructions that no robot can carry out")
-    noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that lead off the expert's path")
+    noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that leave the expert's path")
     beta: float = Field(
-        default=0.3, ge=0, le=1, description="share of the decisions that the expert takes where a model acts (DAgger)"
+        default=0.3, ge=0, le=1, description="share of decisions by the expert while a model acts (DAgger)"
     )
     examples: int = Field(default=0, ge=0, description="most examples in a prompt")
-    held_out: float = Field(default=0.05, ge=0, le=0.5, description="share of the houses that are held out")
-    may_say: bool = Field(default=True, description="what decoding allows at each decision; three quarters of the size")
-    all_runs: bool = Field(default=False, description="also records of runs that did not reach their goal")
+    held_out: float = Field(default=0.05, ge=0, le=0.5, description="share of held-out houses")
+    may_say: bool = Field(
+        default=True, description="write the decoding constraint of each decision; three quarters of the size"
+    )
+    all_runs: bool = Field(default=False, description="include records of runs that did not reach their goal")
     format: Literal["plain", "prompt", "chat"] = Field(
-        default="plain", description="layout beside the plain one, for TRL: prompt and completion, or chat messages"
+        default="plain", description="additional layout for TRL: prompt and completion, or chat messages"
     )
 
     _known = field_validator("without", "about")(check_subjects)
@@ -66,7 +70,7 @@ class DatasetSettings(Settings):
     @classmethod
     def _of_exercises(cls, short: bool, others: ValidationInfo) -> bool:
         if short and not others.data.get("exercises"):
-            raise ValueError("there are no exercises to be short; say how many by `exercises`")
+            raise ValueError("there are no exercises to be short; set their number with `exercises`")
         return short
 
     @field_validator("rooms")
@@ -79,15 +83,15 @@ class DatasetSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that a dataset follows from: the same recipe makes the same dataset.
+    """Everything that determines a dataset: the same recipe makes the same dataset.
 
     Attributes:
         settings: Its settings.
-        planner: Who plans in generated houses, with its options.
+        planner: The planner in generated houses, with its options.
         records: Paths of records, each with the SHA-256 of its content.
-        pupil: The language model that acts instead of the expert, as
-            :func:`reactree_ros.llm.settings.model_to_dict` writes it; empty: none does.
-        memory: The episodic memory that examples come from; empty: none.
+        pupil: The language model that acts instead of the expert, as :func:`reactree_ros.llm.settings.model_to_dict`
+            writes it; empty for none.
+        memory: The episodic memory for examples; empty for none.
     """
 
     settings: DatasetSettings
@@ -97,7 +101,7 @@ class Recipe:
     memory: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the recipe as JSON has it."""
+        """Return the recipe for JSON."""
         settings = self.settings.model_dump(mode="json")
         return {
             "planner": self.planner,

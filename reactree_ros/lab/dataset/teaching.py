@@ -1,4 +1,4 @@
-"""Who acts while a dataset is made: the expert, now and then astray, or a model that the expert corrects."""
+"""The actor while a dataset is made: the expert with some noise, or a model that the expert corrects."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from reactree_ros.household.expert.goals import Goal
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
 
-#: Where an action's verb ends: ``go`` of ``go to desk 1``, ``retrieve`` of ``retrieve(2)``.
+#: End of an action's verb: ``go`` of ``go to desk 1``, ``retrieve`` of ``retrieve(2)``.
 _VERB = re.compile(r"\W")
 
 
 class Teacher(LanguageModel):
-    """The expert, which knows what an instruction asks for.
+    """The expert, which knows the goals of an instruction.
 
     Args:
         instruction: The instruction.
-        goals: What it asks for; none: nothing that a household robot can do.
-        noise: Share of the expert's decisions in whose place something else is done that may be done there.
-        seed: Of what is drawn.
-        pupil: Who acts instead of the expert; there is no noise then.
-        beta: Share of the decisions that the expert takes nevertheless, as far as it knows what to do.
+        goals: Its goals; none if a household robot cannot do it.
+        noise: Share of the expert's decisions that are replaced by another allowed one.
+        seed: Seed of the draws.
+        pupil: Acts instead of the expert; then there is no noise.
+        beta: Share of decisions that the expert still makes, if it knows one.
 
     Attributes:
-        labels: What the expert would have said, by the ids of the pupil's requests; empty where it does not know.
+        labels: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
         astray: Ids of the requests that were answered with noise.
     """
 
@@ -70,14 +70,14 @@ class Teacher(LanguageModel):
         return None if self._pupil is None else self._pupil.count_tokens(text)
 
     def _label(self, request: DecisionRequest) -> str:
-        """Return what the expert says; nothing where it does not know, as with a subgoal that is not in its words."""
+        """Return the expert's decision; nothing if it knows none, as for a subgoal in foreign words."""
         decided = self._expert.consider(request)
         lost = self._understands and not decided.understood
         return "" if lost or not may_be_said(decided.text, request.may_say) else decided.text
 
 
 def may_be_said(said: str, may_say: MaySay) -> bool:
-    """Whether a request may be answered with these words."""
+    """Return whether a request allows these words as its answer."""
     if isinstance(may_say, FreeText):
         return True
     if isinstance(may_say, Choice):
@@ -89,7 +89,7 @@ def may_be_said(said: str, may_say: MaySay) -> bool:
 
 
 def _stray(rng: random.Random, may_say: MaySay) -> str:
-    """Draw an action, each verb as likely as any other; empty where there is none but what ends the node."""
+    """Draw an action, with all verbs equally likely; empty if only the node's end is left."""
     if isinstance(may_say, DecisionGrammar):
         label = "Act"
     elif isinstance(may_say, SubgoalGrammar) and may_say.goes_on:

@@ -1,4 +1,4 @@
-"""Parts of a dataset made in several processes."""
+"""Parts of a dataset, made in several processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.making import DatasetPart, Maker, Source
 from reactree_ros.lab.dataset.settings import Recipe
 
-#: Parts that are given to a worker before it is done with the last one.
+#: Parts that a worker gets before it has finished the last one.
 _AHEAD = 2
 
 _maker: dict[str, Maker] = {}  # of a worker's process
@@ -24,12 +24,12 @@ _maker: dict[str, Maker] = {}  # of a worker's process
 def made_parts(
     recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers: int
 ) -> Iterator[tuple[int, DatasetPart]]:
-    """Make parts; yield each with its number as soon as it is there, in whatever order.
+    """Make parts; yield each with its number as soon as it is done, in any order.
 
     Args:
-        recipe: What the dataset follows from.
+        recipe: The dataset's recipe.
         jobs: The sources of each part.
-        workers: In how many processes; 1: in this one.
+        workers: Number of processes; 1 means this one.
 
     Raises:
         UserError: A source cannot be used, or a process died.
@@ -42,7 +42,7 @@ def made_parts(
     context = multiprocessing.get_context("spawn")
     waiting = iter(jobs.items())
     threads = max(1, len(os.sched_getaffinity(0)) // workers)
-    with deaf_to_the_terminal():  # its locks have a process of their own
+    with deaf_to_the_terminal():  # its locks have their own process
         pool = ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (recipe, threads))
     with pool:
         running: dict[Future[DatasetPart], int] = {}
@@ -59,8 +59,8 @@ def made_parts(
                 for future in done:
                     yield running.pop(future), future.result()
         except BrokenProcessPool as error:
-            raise UserError("a worker died (was it out of memory?); the same command goes on where it was") from error
-        except BaseException:  # Ctrl-C, or nobody wants the rest: what is under way is not waited for
+            raise UserError("a worker died (was it out of memory?); repeat the command to continue") from error
+        except BaseException:  # Ctrl-C, or nobody wants the rest: do not wait for unfinished work
             kill_workers()
             raise
         finally:
@@ -69,7 +69,7 @@ def made_parts(
 
 def _begin(recipe: Recipe, threads: int) -> None:
     serve_the_parent()
-    # Before torch is imported: sentence embedders with a thread a core each, side by side, took six times as long.
+    # Before torch is imported: sentence embedders with a thread per core each took six times as long.
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     _maker["one"] = Maker(recipe)
 

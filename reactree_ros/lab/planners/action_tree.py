@@ -1,4 +1,4 @@
-"""An action tree: plans merged where they begin alike (Tree-Planner, section 3.2)."""
+"""An action tree: plans merged at their common beginnings (Tree-Planner, section 3.2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 class ActionTree:
-    """One step of the merged plans, with what the plans go on with.
+    """One step of the merged plans, with the possible next steps.
 
     Args:
         step: The step; empty for the root.
@@ -15,8 +15,8 @@ class ActionTree:
     Attributes:
         step: The step.
         parent: The step before.
-        children: What may come next, by step, in the order of the plans.
-        valid: False once the step has failed, or all that comes after it has.
+        children: Possible next steps, by step, in the order of the plans.
+        valid: False once the step, or every step after it, has failed.
     """
 
     def __init__(self, step: str = "", parent: ActionTree | None = None) -> None:
@@ -27,7 +27,7 @@ class ActionTree:
 
     @classmethod
     def merge(cls, plans: Iterable[Sequence[str]]) -> ActionTree:
-        """Merge plans: two share their steps as far as they are the same from the beginning."""
+        """Merge plans: two plans share their steps as far as their beginnings agree."""
         root = cls()
         for plan in plans:
             node = root
@@ -37,11 +37,11 @@ class ActionTree:
 
     @property
     def branches(self) -> tuple[ActionTree, ...]:
-        """What may come next and has not failed."""
+        """Possible next steps that have not failed."""
         return tuple(child for child in self.children.values() if child.valid)
 
     def failed(self) -> ActionTree | None:
-        """Note that the step failed; return the nearest step before it that can be gone on from, None without any."""
+        """Record that the step failed; return the nearest earlier step with another way on, or None."""
         self.valid = False
         node = self.parent
         while node is not None and not node.branches:

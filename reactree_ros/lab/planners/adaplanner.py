@@ -1,17 +1,17 @@
-"""AdaPlanner (Sun et al., 2023): the whole plan is code, which is refined where the world is not as the plan expects.
+"""AdaPlanner (Sun et al., 2023): the whole plan is code, refined when the world differs from its expectations.
 
-The model writes a function ``solution(agent, start_from=1)`` of numbered steps, each under ``if start_from <= N:`` with
-assertions of what it expects. What it sees it may have explained by ``ask(question)``: that is the paper's in-plan
-refinement. Where an assertion or anything else fails, the model is told what happened and writes the whole function
-again, with the step to go on from in its first line: its out-of-plan refinement, refine then resume. Plans that came to
-their end are episodic memory's examples: its skill discovery. What the paper leaves open is decided so:
+The model writes a function ``solution(agent, start_from=1)`` of numbered steps, each under ``if start_from <= N:``,
+with assertions of its expectations. It can have an observation explained by ``ask(question)``: the paper's in-plan
+refinement. If an assertion or anything else fails, the model reads what happened and writes the whole function again,
+with the step to resume from in its first line: the paper's out-of-plan refinement, refine then resume. Successful plans
+are episodic memory's examples: its skill discovery. The paper leaves these points open:
 
-- The function is never called. Its statements run in ReCode's sandbox, by the same rules, one after the other, and each
-  step is a node of its own; so variables stay from one version of the plan to the next, as the paper's checkpoint has
-  them, and the model is told those that are set.
-- The skills are those of the household, as text: ``agent.run(skill)``; the paper's agent has a method for each.
-- A plan that ran to its end has reached its goal: no planner here is told the world's score.
-- A plan that cannot be read is such a failure, too: nothing of it runs. The authors have a second request mend it.
+- The function is never called. Its statements run one after the other in ReCode's sandbox, by the same rules, and each
+  step is a node of its own. So variables survive from one version of the plan to the next, like in the paper's
+  checkpoint, and the model reads which ones are set.
+- Skills are the household's, as text: ``agent.run(skill)``; the paper's agent has a method for each.
+- A plan that ran to its end has reached its goal: no planner here sees the world's score.
+- An unreadable plan counts as a failure, too: nothing of it runs. The authors have a second request correct it.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from reactree_ros.world.port import Observation
 MAX_QUESTION = 8000
 #: Highest number of a step.
 MAX_STEP = 9999
-#: How many of its last skills a model is told after a failure (the authors' ``report``).
+#: Number of last skills that a model reads after a failure (the authors' ``report``).
 TOLD_SKILLS = 3
 _HEAD, _FEEDBACK, _QUESTION = "# Task: ", "Feedback:", "Question: "
-#: Where a base model goes on after its code, and after its answer.
+#: Where a base model continues after its code, and after its answer.
 _STOPS, _ANSWER_STOPS = (f"\n{_FEEDBACK}", f"\n{_HEAD}"), (f"\n{_QUESTION}",)
 _ASK = "ask"
 _FUNCTIONS: Mapping[str, Outside] = MappingProxyType({**RUN_ALONE, _ASK: Outside("question", MAX_QUESTION)})
@@ -71,10 +71,10 @@ _MAX_NAME = 80
 
 
 class AdaPlannerSettings(PlannerSettings):
-    """Options of AdaPlanner; the defaults are those of the authors' code for ALFWorld where it has them."""
+    """Options of AdaPlanner; the defaults are those of the authors' code for ALFWorld if it has them."""
 
-    refinements: int = Field(default=5, ge=0, description="how often the plan may be written again after a failure")
-    questions: int = Field(default=20, ge=0, description="how many questions one version of the plan may ask")
+    refinements: int = Field(default=5, ge=0, description="most new versions of the plan after failures")
+    questions: int = Field(default=20, ge=0, description="most questions of one version of the plan")
     plan_tokens: int = Field(default=1400, ge=1, description="longest plan, in tokens, unless max_tokens is more")
 
 
@@ -87,9 +87,9 @@ class PlanStep:
 
     Attributes:
         number: Its number.
-        name: What it is for, as its first line says, with its number.
-        body: What is done where the plan begins with it or before it.
-        otherwise: What is done where it begins later; mostly nothing.
+        name: Its purpose from its first line, with its number.
+        body: Statements if the plan starts with this step or before.
+        otherwise: Statements if it starts later; mostly none.
     """
 
     number: int
@@ -104,9 +104,9 @@ class Solution:
 
     Attributes:
         thought: The reasoning about it.
-        code: All of the code.
+        code: The whole code.
         parts: The steps, and statements between them, in order.
-        start: The number of the step to begin with.
+        start: The number of the step to start with.
         names: The variables that it may set.
     """
 
@@ -118,21 +118,21 @@ class Solution:
 
     @property
     def to_do(self) -> list[PlanStep]:
-        """The steps from the one to begin with."""
+        """The steps from the start."""
         return [part for part in self.parts if isinstance(part, PlanStep) and part.number >= self.start]
 
 
 def read_solution(said: str, *, reasoning: str = "", cut: bool = False) -> Solution:
-    """Read a plan, and look whether it may run.
+    """Read a plan, and check that it may run.
 
     Args:
-        said: What was said.
-        reasoning: What was thought before; the thought where the reply has none.
-        cut: Whether the token limit ended the reply.
+        said: The reply.
+        reasoning: The model's thoughts before it; used if the reply has no thought.
+        cut: Whether the reply was truncated at the token limit.
 
     Raises:
         BlockError: There is not exactly one function of that name and those arguments, its steps are not numbered
-            upwards, the one to begin with is none of them, or it cannot run; see :func:`read_code` and :func:`check`.
+            upwards, the first one is missing, or it cannot run; see :func:`read_code` and :func:`check`.
     """
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
@@ -156,7 +156,7 @@ def _the_function(statements: Sequence[ast.stmt]) -> ast.FunctionDef:
 
 
 def _calls_it(statement: ast.stmt) -> bool:
-    """Whether a statement is ``solution(agent)``, which models write under the function, and which says nothing."""
+    """Return whether a statement is ``solution(agent)``, a call that models write under the function."""
     match statement:
         case ast.Expr(ast.Call(ast.Name(id="solution"), [] | [ast.Name(id="agent")], [])):
             return True
@@ -180,7 +180,7 @@ def _integer(value: ast.expr) -> int | None:
 
 
 def _leave_agent_out(tree: ast.Module) -> None:
-    """Write the agent's methods as the functions that they are here."""
+    """Turn the agent's methods into the functions of the sandbox."""
     for node in list(ast.walk(tree)):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="agent"), attr=name)) if name in _FUNCTIONS:
@@ -204,7 +204,7 @@ def _step_of(statement: ast.stmt) -> PlanStep | None:
 
 
 def _title(first: ast.stmt) -> str:
-    """Return what a step's first statement prints, or is, where that is a text; empty otherwise."""
+    """Return the text that a step's first statement prints or is; otherwise an empty text."""
     value = first.value if isinstance(first, ast.Expr) else None
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "print" and value.args:
         value = value.args[0]
@@ -231,12 +231,12 @@ def _shortened(name: str) -> str:
 
 @dataclass
 class PlanShared(Shared):
-    """What the nodes of one run share.
+    """The shared state of the nodes of one run.
 
     Attributes:
-        questions: How many questions one version of the plan may ask.
-        asked: How many it has asked.
-        happened: Its last skills and what was seen then.
+        questions: Most questions of one version of the plan.
+        asked: Questions asked so far.
+        happened: Its last skills with their observations.
     """
 
     questions: int = 0
@@ -245,15 +245,15 @@ class PlanShared(Shared):
 
 
 class _PlanCode(CodeRunner):
-    """Runs code of a plan: its skills in the world, its questions by the language model."""
+    """Runs code of a plan: skills in the world, questions by the language model."""
 
     _shared: PlanShared
 
     def run_outside_of_loops(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
-        """Run statements; returns whether the plan goes on after them or returns.
+        """Run statements; return whether the plan goes on after them or returns.
 
         Raises:
-            BlockError: One of them failed, or is a jump of a loop that there is not.
+            BlockError: A statement failed, or jumps out of a loop that does not exist.
         """
         flow = yield from self.run_block(statements)
         if flow in (Flow.BREAK, Flow.CONTINUE):
@@ -269,7 +269,7 @@ class _PlanCode(CodeRunner):
         return (yield from self._answer_question(call.text))
 
     def _answer_question(self, question: str) -> Generator[Step, Any, Pending[Event]]:
-        """Ask the language model; where there is no answer, the code's call raises an error, which counts as well."""
+        """Ask the language model; without an answer, the code's call raises an error, which counts as well."""
         shared = self._shared
         question = in_lines(question, first=False)
         self.tell(f"{_QUESTION}{question}")
@@ -296,7 +296,7 @@ class _PlanCode(CodeRunner):
         return self.sandbox.refuse(reason)
 
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Refuse a function that there is not."""
+        """Refuse an unknown function."""
         yield from ()
         there = " and ".join(_FUNCTIONS)
         raise BlockError(f"NameError: name '{call.function}' is not defined; there are {there}", line)
@@ -307,14 +307,14 @@ class StepNode(_PlanCode):
 
     Status:
         RUNNING while the code runs.
-        SUCCESS where it ran to its end.
-        FAILURE where an assertion of it, or anything else, failed; :attr:`error` says what. As of the other nodes where
-        the budget is exhausted or the language model, the world or the sandbox failed.
-        INVALID when interrupted: what is in flight is cancelled.
+        SUCCESS if it ran to its end.
+        FAILURE if an assertion or anything else failed (see :attr:`error`), the budget is exhausted, or the language
+        model, the world or the sandbox failed.
+        INVALID when interrupted: work in progress is cancelled.
 
     Attributes:
         flow: How the plan goes on after it.
-        error: Why it failed; None where it did not.
+        error: Why it failed; None if it did not.
     """
 
     def __init__(
@@ -324,9 +324,9 @@ class StepNode(_PlanCode):
 
         Args:
             step: The step.
-            context: What the nodes of the run share.
-            shared: What the nodes of the plan share.
-            reply: The reply that the plan is from.
+            context: Shared state of the run's nodes.
+            shared: Shared state of the plan's nodes.
+            reply: The reply with the plan.
             parent: The node of the plan.
         """
         super().__init__(step.name, context, shared=shared, targets=(), name=step.name, parent=parent)
@@ -338,7 +338,7 @@ class StepNode(_PlanCode):
     def program(self) -> Program:
         """Run the code."""
         self.tell(self.subgoal)
-        self.lesson = ()  # the plan is one, not a step of it
+        self.lesson = ()  # the lesson is the plan, not a step of it
         try:
             self.flow = yield from self.run_outside_of_loops(self._body)
         except BlockError as error:
@@ -349,20 +349,20 @@ class StepNode(_PlanCode):
 
 
 class AdaPlannerNode(_PlanCode):
-    """Writes the plan, runs it step by step, and writes it again where it failed.
+    """Writes the plan, runs it step by step, and writes it again if it failed.
 
-    Its children are the nodes of the steps, in the order in which they were begun, and its last skills outside of them.
+    Its children are the nodes of its steps, in the order of their start, and its last skills outside of steps.
 
     Status:
         RUNNING while the plan is written or runs.
-        SUCCESS where it ran to its end.
-        FAILURE where its last version failed, too (the feedback message is the error), where the budget is exhausted or
-        the language model, the world or the sandbox failed.
-        INVALID when interrupted: what is in flight is cancelled, and the sandbox is ended.
+        SUCCESS if it ran to its end.
+        FAILURE if its last version failed, too (the feedback message is the error), the budget is exhausted, or the
+        language model, the world or the sandbox failed.
+        INVALID when interrupted: work in progress is cancelled, and the sandbox ends.
 
-    What it decides, as listeners are told: a version of the plan is one decision, told as ``Think`` with its reasoning
-    and as ``Expand`` with the steps that are to be done, in sequence; an answer is one, told as ``Think``; each skill
-    that it runs is told as ``Act``, which counts as a step. What cannot be read or answered is refused and counts, too.
+    Listeners see its decisions like this. A version of the plan is one decision: ``Think`` with its reasoning and
+    ``Expand`` with the remaining steps, in sequence. An answer is one decision: ``Think``. Each skill is ``Act``, which
+    counts as a step. Unreadable plans and missing answers are refused and count, too.
     """
 
     def __init__(self, instruction: str, context: RunContext, settings: AdaPlannerSettings) -> None:
@@ -401,7 +401,7 @@ class AdaPlannerNode(_PlanCode):
 
     def _begin_prompt(self) -> Generator[Step, Any, None]:
         found = yield from self.senses.find_examples()
-        plans = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
+        plans = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not others'
         fixed = fixed_example(self.context.household, "adaplanner_example")
         self.begin_code_prompt(prompt(PROMPTS, "adaplanner.txt"), plans, fixed)
 
@@ -436,7 +436,7 @@ class AdaPlannerNode(_PlanCode):
         raise child.error
 
     def _feedback(self, error: BlockError) -> Generator[Step, Any, str]:
-        """Say what the model gets to know after a failure."""
+        """Return the model's feedback after a failure."""
         if not error.line:
             return f"{_FEEDBACK}\n{error}\nNothing of it was run. Write the whole function again."
         done = "\n".join(self._shared.happened) or "(none)"
@@ -451,13 +451,13 @@ class AdaPlannerNode(_PlanCode):
 
 
 def _first_line(error: BlockError) -> str:
-    """Return what an error says, without where it was raised."""
+    """Return an error's message, without the place where it was raised."""
     lines = str(error).splitlines()
     return next((line for line in lines if not line.startswith(("Traceback ", " "))), lines[0])
 
 
 def adaplanner(instruction: str, context: RunContext, settings: AdaPlannerSettings) -> AdaPlannerNode:
-    """Build the tree for an instruction: the node of the plan; those of its steps grow.
+    """Build the tree for an instruction: the node of the plan, which grows nodes of its steps.
 
     Raises:
         UserError: The household has no description of its skills for code.
@@ -468,7 +468,7 @@ def adaplanner(instruction: str, context: RunContext, settings: AdaPlannerSettin
 
 SPEC = PlannerSpec(
     name="adaplanner",
-    summary="the whole plan as code with assertions; where one fails, it is written again and goes on from a step",
+    summary="the whole plan as code with assertions; if one fails, the plan is rewritten and resumes from a step",
     settings=AdaPlannerSettings,
     extra="reactree_ros[recode]",
     needs=("pydantic_monty",),

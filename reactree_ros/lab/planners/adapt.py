@@ -1,9 +1,9 @@
-"""ADaPT (Prasad et al., 2024): a node tries its goal by itself, and breaks it up only where it does not succeed.
+"""ADaPT (Prasad et al., 2024): a node tries its goal by itself, and breaks it up only if it fails.
 
-The executor of the paper is an agent node that does not expand; it says by itself whether it is done or has failed. The
-planner is asked for steps, joined by AND and OR; they become a sequence and a fallback of nodes that do the same (the
-paper's Algorithm 1). What the paper leaves to its prompts is decided so: every node looks around anew, so that it knows
-where the last one has left the robot; a plan that cannot be read is asked for again.
+The paper's executor is an agent node that does not expand; it says itself whether it is done or has failed. The planner
+is asked for steps, joined by AND and OR. They become a sequence and a fallback of nodes that do the same (the paper's
+Algorithm 1). The paper leaves two points to its prompts. Here, every node looks around first, so that it knows where
+the last one left the robot. An unreadable plan is asked for again.
 """
 
 from __future__ import annotations
@@ -33,34 +33,30 @@ from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.program import Program, Step
 
-#: How often a plan that cannot be read is asked for.
+#: How often a plan is asked for if it cannot be read.
 PLANS = 3
 _STEP = re.compile(r"^[^\w\n]*Step +(\d{1,9})[^\w\n:]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
 _ORDER = re.compile(r"^[^\w\n]*Execution Order[^\w:]*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
 _TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d{1,9}))", re.IGNORECASE)
 _FLOWS: Mapping[str, ControlFlow] = {"AND": SequenceFlow(), "OR": FallbackFlow()}
-#: Where a base model goes on after its plan.
+#: Where a base model continues after its plan.
 _STOPS = ("\nTask:",)
 
 
 class AdaptSettings(AgentNodeSettings):
     """Options of ADaPT."""
 
-    depth: int = Field(
-        default=3, ge=1, le=100, description="how many goals may be broken up in one another, the instruction included"
-    )
-    tries: int = Field(
-        default=20, ge=0, description="replies in which a node has to come to an end by itself; 0: as many as it takes"
-    )
+    depth: int = Field(default=3, ge=1, le=100, description="most levels of goals, including the instruction")
+    tries: int = Field(default=20, ge=0, description="most replies of a node that works by itself; 0: no limit")
 
 
 @dataclass(frozen=True)
 class Order:
-    """How steps are carried out.
+    """The order of steps.
 
     Attributes:
-        flow: In sequence, or each where the ones before it failed.
-        parts: Numbers of steps, and orders of their own.
+        flow: In sequence, or each step only if the ones before it failed.
+        parts: Numbers of steps, and nested orders.
     """
 
     flow: ControlFlow
@@ -72,8 +68,8 @@ class StepPlan:
     """A plan.
 
     Attributes:
-        steps: What each step is, by its number.
-        order: How they are carried out.
+        steps: The steps, by number.
+        order: Their order.
     """
 
     steps: dict[int, str]
@@ -81,14 +77,14 @@ class StepPlan:
 
 
 def read_plan(text: str, *, cut: bool = False) -> StepPlan:
-    """Read a plan; without an order all of its steps are carried out, one after the other.
+    """Read a plan; without an order, its steps are carried out one after the other.
 
     Args:
-        text: What was said.
-        cut: Whether the token limit ended it.
+        text: The reply.
+        cut: Whether the reply was truncated at the token limit.
 
     Raises:
-        ValueError: It is none; the message says why.
+        ValueError: It is not a plan; the message says why.
     """
     if cut:
         raise ValueError("The plan was cut; name fewer and shorter steps.")
@@ -130,7 +126,7 @@ def _read_order(text: str) -> Order:
 
 
 def _group(tokens: Sequence[str]) -> tuple[int | Order, Sequence[str]]:
-    """Read parts that are joined by one word; return them with what comes after."""
+    """Read parts joined by one word; return them with the rest."""
     part, rest = _part(tokens)
     parts, joints = [part], set()
     while rest and rest[0] in _FLOWS:
@@ -162,13 +158,13 @@ def _listed(numbers: Sequence[int] | dict[int, str]) -> str:
 
 
 class AdaptNode(AgentNode):
-    """Tries its goal by itself; where it does not succeed, it has it broken up.
+    """Tries its goal by itself; if it fails, it has the goal broken up.
 
-    Its children are its last skills and then, where it was broken up, the nodes of the steps under their control flow.
+    Its children are its last skills and, after breaking up, the nodes of the steps under their control flow.
 
     Status:
-        SUCCESS on ``done``, or where the steps succeeded.
-        FAILURE where it neither succeeded nor may be broken up any more, where the steps failed, or as of
+        SUCCESS on ``done``, or if the steps succeeded.
+        FAILURE if it failed and may not be broken up any more, if the steps failed, or as for
         :class:`~reactree_ros.tree.agent_node.AgentNode`.
     """
 
@@ -180,7 +176,7 @@ class AdaptNode(AgentNode):
         self._level: int = 1 if parent is None else parent._level + 1
 
     def program(self) -> Program:
-        """Try it, then break it up."""
+        """Try the goal, then break it up."""
         yield from self.begin()
         if (yield from self._try()):
             return True
@@ -194,7 +190,7 @@ class AdaptNode(AgentNode):
         return (yield from self.expand(expand, self._composite(plan, plan.order), reply))
 
     def _try(self) -> Generator[Step, Any, bool]:
-        """Work on the goal by itself; returns whether it says that it is done."""
+        """Work on the goal by itself; return whether it says that it is done."""
         replies = 0
         while not self._settings.tries or replies < self._settings.tries:
             replies += 1
@@ -204,7 +200,7 @@ class AdaptNode(AgentNode):
         return False
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
-        """Ask for steps; the attempts whose plans cannot be read count as decisions that were refused."""
+        """Ask for steps; each unreadable plan counts as a refused decision."""
         household = self.context.household
         skills = f"The robot can: {', '.join(household.actions)}.\n{household.rules}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
@@ -229,13 +225,13 @@ class AdaptNode(AgentNode):
 
 
 def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:
-    """Build the tree for an instruction: one node; what it is broken up into grows."""
+    """Build the tree for an instruction: one node, which grows when it is broken up."""
     return AdaptNode(instruction, context, settings)
 
 
 SPEC = PlannerSpec(
     name="adapt",
-    summary="tries a goal by itself, and breaks it up only where that fails",
+    summary="tries a goal by itself, and breaks it up only if that fails",
     settings=AdaptSettings,
     build=adapt,
     remembers=True,

@@ -1,8 +1,8 @@
-"""CodeAct (Wang et al., 2024): each action is a piece of code, and what it prints is the observation.
+"""CodeAct (Wang et al., 2024): each action is a piece of code, and its output is the observation.
 
-One node writes code turn by turn and sees what it printed, until it says that it is done (ReCode's appendix A.2 has its
-prompt). The code runs in ReCode's sandbox, by the same rules: no ``def``, no ``class``, no files. What failed code did
-in the world is done; the error is the observation.
+One node writes code turn by turn and sees its output, until it says that it is done (ReCode's appendix A.2 has its
+prompt). The code runs in ReCode's sandbox, by the same rules: no ``def``, no ``class``, no files. Failed code keeps its
+effects in the world; the error is the observation.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ _NO_END = f"Say <solution>{DONE}</solution> or <solution>{FAILURE}</solution> al
 
 
 class CodeActNode(CodeRunner):
-    """Writes code and sees what it prints, until it says how it ended.
+    """Writes code and sees its output, until it says how it ended.
 
     Status:
         RUNNING while the code is written or runs.
-        SUCCESS where the model says that it is done.
-        FAILURE where the model says so, where the budget is exhausted or the language model, the world or the sandbox
-        failed.
-        INVALID when interrupted: what is in flight is cancelled, and the sandbox is ended.
+        SUCCESS if the model says that it is done.
+        FAILURE if the model says so, the budget is exhausted, or the language model, the world or the sandbox failed.
+        INVALID when interrupted: work in progress is cancelled, and the sandbox ends.
 
-    What it decides, as listeners are told: a piece of code is one decision, told as ``Think`` with its thought; each
-    skill that it runs is told as ``Act``, which counts as a step.
+    Listeners see a piece of code as one decision: ``Think`` with its thought. Each skill is ``Act``, which counts as a
+    step.
     """
 
     def __init__(self, instruction: str, context: RunContext) -> None:
@@ -58,7 +57,7 @@ class CodeActNode(CodeRunner):
     def _solve(self, observation: Observation) -> Program:
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\n{_OBSERVATION}\n{observation.text}", About.TASK)
         found = yield from self.senses.find_examples()
-        code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
+        code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not others'
         fixed = fixed_example(self.context.household, "codeact_example")
         self.begin_code_prompt(prompt(PROMPTS, "codeact.txt"), code, fixed)
         while True:
@@ -79,7 +78,7 @@ class CodeActNode(CodeRunner):
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
 
     def _run(self, block: Block) -> Generator[Step, Any, str]:
-        """Run a piece of code; returns what was wrong with it."""
+        """Run a piece of code; return its error."""
         self._printed, self._statements = "", 0
         try:
             if (yield from self.run_block(block.statements)) is not Flow.NEXT:
@@ -96,13 +95,13 @@ class CodeActNode(CodeRunner):
         return end.skill == DONE
 
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Refuse a function that there is not."""
+        """Refuse an unknown function."""
         yield from ()
         raise BlockError(f"NameError: name '{call.function}' is not defined; there is run", line)
 
 
 def _apart(said: str) -> tuple[list[str], list[str]]:
-    """Take a reply apart into its thoughts between tags and the rest; a tag that nothing closes is part of the rest."""
+    """Split a reply into its thoughts between tags and the rest; an unclosed tag belongs to the rest."""
     thoughts, rest, at, begin = list[str](), list[str](), 0, None
     for tag in _THOUGHT.finditer(said):
         if not tag[1]:
@@ -115,12 +114,12 @@ def _apart(said: str) -> tuple[list[str], list[str]]:
 
 
 def _end_of(said: str) -> Act | None:
-    """Return how the model says that it ended; None where it goes on.
+    """Return how the model says that it ended; None if it continues.
 
     Raises:
-        BlockError: It says so beside code, several times, or in other words.
+        BlockError: It says so together with code, several times, or in other words.
     """
-    said_aloud = split_reasoning("".join(_apart(said)[1])).text  # what it only thinks of is no end
+    said_aloud = split_reasoning("".join(_apart(said)[1])).text  # an end in its thoughts does not count
     ends = [end.strip() for end in _SOLUTION.findall(said_aloud)]
     if not ends:
         return None
@@ -130,7 +129,7 @@ def _end_of(said: str) -> Act | None:
 
 
 def codeact(instruction: str, context: RunContext, settings: PlannerSettings) -> CodeActNode:
-    """Build the tree for an instruction: one node, which stays alone.
+    """Build the tree for an instruction: a single node.
 
     Raises:
         UserError: The household has no description of its skills for code.
@@ -141,7 +140,7 @@ def codeact(instruction: str, context: RunContext, settings: PlannerSettings) ->
 
 SPEC = PlannerSpec(
     name="codeact",
-    summary="one node whose actions are pieces of code; what they print is what it sees",
+    summary="one node whose actions are pieces of code; their output is its observation",
     extra="reactree_ros[recode]",
     needs=("pydantic_monty",),
     build=codeact,

@@ -1,7 +1,7 @@
-"""Plans of skills in words, made before anything is seen: what ZSP and Tree-Planner have in common (appendix C).
+"""Plans of skills in words, made without seeing: the common part of ZSP and Tree-Planner (appendix C).
 
-A plan's steps name no instance of what is picked up or put down (``pick up apple``): nothing is seen yet that could
-tell one from another. Which one it is shows when the step is carried out.
+A plan's steps name no instance to pick up or put down (``pick up apple``), because instances are unknown without
+seeing. The instance is chosen when the step is carried out.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Step
 from reactree_ros.world.port import Observation, Outcome
 
-#: Where the prompts of the planners that plan first are.
+#: Folder of the prompts of planners that plan first.
 PROMPTS = "reactree_ros.lab.planners:prompts"
 
 _CARRIED = ("pick up ", "put down ")
 _DOORS, _SWITCHES = {"OPEN", "CLOSED"}, {"ON", "OFF"}
 _EMPHASIS = re.compile(r"[*`\"“”]|\B'|'\B")
-#: What models put before a step of a list.
+#: Marks that models put before a step of a list.
 _MARKS = re.compile(r"^(?:(?:[-+•>]|#+|\[[ x]?\]|\(?\d+\s*[.:)]|(?:step|action|act)\s*(?:\d+\s*)?[.:)-])\s*)+")
 _ARTICLE = re.compile(r"\b(?:the|an?) ")
 _BRACKETED = re.compile(r"(?<!\s)\s*(?:\(#?|#)(\d+)\)?")
-#: What models say of a step behind it, unless they take it back, doubt it or name another.
+#: A remark of the model after a step, unless it doubts or changes the step.
 _REMARK = re.compile(r" [-–—(]")
 _TAKES_BACK = re.compile(r"\b(?:no|not|never|skip|or|if|unless|instead)\b|n't")
 _INSTANCE = re.compile(r" \d+$")
 
 
 def tidied(line: str) -> str:
-    """Return a step as it is compared: in lower case, without what dresses it, and, where it is carried, instance.
+    """Return a step in a form to compare: lower case, without decoration and without the instance of a carried thing.
 
-    It is empty where there is nothing else on the line.
+    It is empty if the line has nothing else.
     """
     step = _MARKS.sub("", _EMPHASIS.sub("", line).strip().lower())
     step = _without_remark(_BRACKETED.sub(r" \1", _ARTICLE.sub("", step)))
@@ -51,20 +51,20 @@ def tidied(line: str) -> str:
 
 
 def _without_remark(step: str) -> str:
-    """Return a step without what is said behind it, which nothing takes back."""
+    """Return a step without a remark that does not change it."""
     last = max((match.start() for match in _TAKES_BACK.finditer(step)), default=0)
     remark = _REMARK.search(step, last)
     return step[: remark.start()] if remark else step
 
 
 def only_introduces(line: str) -> bool:
-    """Whether a line of a plan is no step: a heading, a code fence, a mark alone, or what ends with a colon."""
+    """Return whether a line is no step: a heading, a code fence, a mark alone, or a line that ends with a colon."""
     bare = _EMPHASIS.sub("", line).strip()
     return not tidied(line) or bare.endswith(":") or line.lstrip().startswith(("#", "```", "~~~"))
 
 
 def steps_of(survey: Observation) -> list[str]:
-    """List the steps that make sense in a world of which everything is told, with ``done`` at the end."""
+    """List the sensible steps in a fully described world, with ``done`` at the end."""
     going = [f"go to {room}" for room in survey.rooms]
     carried: dict[str, None] = {}
     operated = []
@@ -80,12 +80,12 @@ def steps_of(survey: Observation) -> list[str]:
 
 
 def skill_for(step: str, available: Iterable[str], near: Observation) -> str | None:
-    """Return the available skill that a step stands for; of several instances, one that is near or held.
+    """Return the available skill for a step; of several instances, one that is near or held.
 
     Args:
         step: A step of a plan.
-        available: The skills that may be tried now.
-        near: What was seen last.
+        available: The available skills.
+        near: The last observation.
     """
     if not step.startswith(_CARRIED):
         return step if step in available else None
@@ -96,10 +96,10 @@ def skill_for(step: str, available: Iterable[str], near: Observation) -> str | N
 
 
 class PlanNode(GoalNode):
-    """What nodes that plan before they look share; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
+    """Common part of nodes that plan before they look; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
     Raises:
-        UserError: The household's things have no word and number, of which the steps of a plan are made.
+        UserError: The household's things have no word and number, which steps of a plan need.
     """
 
     def __init__(self, instruction: str, context: RunContext) -> None:
@@ -111,10 +111,10 @@ class PlanNode(GoalNode):
         super().__init__(instruction, context)
 
     def begin_plan(self) -> Generator[Step, Any, Observation]:
-        """Begin the prompt for a plan (paper, listing 3) and the turns with what it says of the task.
+        """Begin the prompt for a plan (paper, listing 3), and the turns with the task.
 
         Returns:
-            All there is in the world.
+            The description of the whole world.
         """
         context = self.context
         survey = yield from self.senses.survey()
@@ -126,12 +126,12 @@ class PlanNode(GoalNode):
         return survey
 
     def take_step(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
-        """Carry a step of a plan out; where no skill that is available fits, nothing is done and the result says so.
+        """Carry out a step; if no available skill fits, do nothing and return a result that says so.
 
         Args:
             step: The step.
-            reply: The reply in which it was decided.
-            near: What was seen last.
+            reply: The reply with the step.
+            near: The last observation.
         """
         context = self.context
         available = yield from self.available_skills()

@@ -1,4 +1,4 @@
-"""Tree-Planner (Hu et al., 2024): plans are sampled, merged into an action tree, and decided upon step by step."""
+"""Tree-Planner (Hu et al., 2024): sampled plans are merged into an action tree, and decided upon step by step."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ _CHOSEN, _CORRECTED = "The choosed action is: ", "A corrective choice of action 
 class TreePlannerSettings(PlannerSettings):
     """Options of Tree-Planner."""
 
-    plans: int = Field(default=25, ge=1, description="how many plans are sampled (paper: 25 or 50)")
-    temperature: float = Field(default=0.8, ge=0, description="of the sampling")
-    top_p: float = Field(default=0.95, gt=0, le=1, description="of the sampling")
+    plans: int = Field(default=25, ge=1, description="number of plans to sample (paper: 25 or 50)")
+    temperature: float = Field(default=0.8, ge=0, description="temperature of the sampling")
+    top_p: float = Field(default=0.95, gt=0, le=1, description="top_p of the sampling")
 
 
 class TreePlannerNode(PlanNode):
-    """Samples plans, then goes down their action tree, choosing among what the plans do next (paper, listing 4).
+    """Samples plans, then goes down their action tree, choosing among the plans' next steps (paper, listing 4).
 
-    Where only one step comes next, it is taken unasked. A step that fails takes what comes after it along; the choice
-    then is at the nearest step before it that has something left, as it is where a plan that was cut goes no further.
-    What was done by then stays done.
+    A single next step is taken without asking. A failed step removes everything after it. The next choice is then at
+    the nearest earlier step with a step left; a truncated plan that goes no further is treated the same way. Earlier
+    steps stay done.
 
     Status:
-        SUCCESS where the end of a plan is chosen.
-        FAILURE where every plan has failed.
-        Otherwise as :class:`~reactree_ros.tree.goal_node.GoalNode`.
+        SUCCESS if the end of a plan is chosen.
+        FAILURE if every plan has failed.
+        Otherwise as for :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
-    Its turns are what it was told, offered and chose.
+    Its turns are its messages, the offered steps and its choices.
 
     Args:
-        instruction: What to do.
-        context: What the nodes of the run share.
+        instruction: The instruction.
+        context: Shared state of the run's nodes.
         settings: Its options.
 
     Attributes:
-        action_tree: The merged plans; None before they are there.
+        action_tree: The merged plans; None before they exist.
     """
 
     def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
@@ -135,7 +135,7 @@ class TreePlannerNode(PlanNode):
     def _choose(
         self, branches: Sequence[ActionTree], objection: str, before: Reply
     ) -> Generator[Step, Any, tuple[ActionTree, Reply]]:
-        """Choose what comes next: one decision, or none where there is one branch alone."""
+        """Choose the next step: one decision, or none if there is only one branch."""
         if len(branches) == 1:
             (only,) = branches
             if objection:
@@ -155,13 +155,13 @@ class TreePlannerNode(PlanNode):
 
 
 def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
-    """Return the plan in a reply: its lines that are steps, up to ``done``; nothing where there is no step before that.
+    """Return the plan in a reply: its lines that are steps, up to ``done``; nothing without a step before that.
 
-    A reply that was cut has no end, and its last line is none of the plan: it may be half a step.
+    A truncated reply has no end, and its last line is left out: it may be half a step.
 
     Args:
-        reply: What was said.
-        known: The steps that make sense; other lines are left out.
+        reply: The reply.
+        known: The sensible steps; other lines are left out.
     """
     lines = reply.text.split("\n")
     steps = [step for step in map(tidied, lines[:-1] if reply.cut else lines) if step in known]
@@ -173,13 +173,13 @@ def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
 
 
 def tree_planner(instruction: str, context: RunContext, settings: TreePlannerSettings) -> TreePlannerNode:
-    """Build the tree for an instruction: one node, which plans first and looks while it carries out."""
+    """Build the tree for an instruction: a single node, which plans first and looks while it acts."""
     return TreePlannerNode(instruction, context, settings)
 
 
 SPEC = PlannerSpec(
     name="tree_planner",
-    summary="plans sampled and merged into an action tree, decided upon step by step",
+    summary="plans are sampled and merged into an action tree, then decided upon step by step",
     settings=TreePlannerSettings,
     build=tree_planner,
 )

@@ -1,4 +1,4 @@
-"""ZSP (Huang et al., 2022): the whole plan from the task and the world's description, then carried out unseen."""
+"""ZSP (Huang et al., 2022): the whole plan from the task and the world's description, carried out without looking."""
 
 from __future__ import annotations
 
@@ -32,24 +32,23 @@ class ZspSettings(PlannerSettings):
 
 
 class ZspNode(PlanNode):
-    """Generates a plan step by step, each mapped to the nearest step that makes sense, and then carries it out.
+    """Generates a plan step by step, each mapped to the nearest sensible step, and then carries it out.
 
-    A line that only introduces what follows is no step; it is told as a thought. A line that is empty or was cut is
-    refused and asked for once more, then with the run's token limit. The plan ends with ``done``, or where nothing more
-    is said.
+    A line that only introduces the next one is a thought, not a step. An empty or truncated line is refused and asked
+    for once more, then with the run's token limit. The plan ends with ``done``, or when nothing more is said.
 
     Status:
-        SUCCESS where every step of the plan was carried out.
-        FAILURE where one was not, though the rest is carried out nevertheless; where no step was said, or one was cut
-        again, in which case nothing is carried out.
-        Otherwise as :class:`~reactree_ros.tree.goal_node.GoalNode`.
+        SUCCESS if every step of the plan was carried out.
+        FAILURE if one was not, although the rest is still carried out. Also if the reply has no step, or a line was
+        truncated twice; then nothing is carried out.
+        Otherwise as for :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
-    Its turns are the description of the world, the task and the plan, as listing 3 of the paper has it, then what came
-    of every step.
+    Its turns are the description of the world, the task and the plan, as in the paper's listing 3, then the result of
+    every step.
 
     Args:
-        instruction: What to do.
-        context: What the nodes of the run share.
+        instruction: The instruction.
+        context: Shared state of the run's nodes.
         max_plan: Longest plan, in steps.
         embedder: Embeds steps.
     """
@@ -60,7 +59,7 @@ class ZspNode(PlanNode):
         self._embedder = embedder
 
     def program(self) -> Program:
-        """Plan, then carry the plan out."""
+        """Make a plan, then carry it out."""
         survey = yield from self.begin_plan()
         told = tuple(self.turns)
         worker = Worker("sentence-embedding")
@@ -82,14 +81,14 @@ class ZspNode(PlanNode):
         return not failed
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
-        """Leave the plan as it is after a hold: it is made, and carried out, unseen."""
+        """Keep the plan after a hold: it is made and carried out without looking."""
         yield from ()
 
     def _plan(self, mapping: Mapping, worker: Worker) -> Generator[Step, Any, tuple[list[str], Reply]]:
-        """Have a plan said; return its steps and the last reply.
+        """Ask for a plan; return its steps and the last reply.
 
         Raises:
-            GaveUp: No step was said, or a line of the plan was cut.
+            GaveUp: There is no step, or a line of the plan was truncated.
         """
         context = self.context
         plan: list[str] = []
@@ -112,10 +111,10 @@ class ZspNode(PlanNode):
         return plan, reply
 
     def _line(self, number: int) -> Generator[Step, Any, Reply]:
-        """Ask for a line of the plan; once again where it was cut or is empty.
+        """Ask for a line of the plan, and once again if it is truncated or empty.
 
         Raises:
-            GaveUp: It was cut again.
+            GaveUp: It was truncated again.
         """
         reply = yield from self.ask(FreeText(), max_tokens=_LINE_TOKENS)
         if reply.cut:
@@ -131,7 +130,7 @@ class ZspNode(PlanNode):
 
 
 class Mapping:
-    """Maps what a model says to the nearest of some steps, by the cosine similarity of their sentence embeddings.
+    """Maps a model's words to the nearest of some steps, by the cosine similarity of their sentence embeddings.
 
     Args:
         steps: The steps.
@@ -147,7 +146,7 @@ class Mapping:
         self._vectors = checked_vectors(embedder, steps)
 
     def nearest(self, said: str) -> str:
-        """Return the nearest step; the first of those that are equally near."""
+        """Return the nearest step, or the first of equally near ones."""
         step = tidied(said)
         if step in self.steps:
             return step
@@ -156,13 +155,13 @@ class Mapping:
 
 
 def zsp(instruction: str, context: RunContext, settings: ZspSettings) -> ZspNode:
-    """Build the tree for an instruction: one node, which plans without looking."""
+    """Build the tree for an instruction: a single node, which plans without looking."""
     return ZspNode(instruction, context, max_plan=settings.max_plan, embedder=default_embedder())
 
 
 SPEC = PlannerSpec(
     name="zsp",
-    summary="the whole plan first, from a description of the whole house; steps mapped by sentence embedding",
+    summary="the whole plan first, from a description of the whole house; steps are mapped by sentence embedding",
     settings=ZspSettings,
     extra="reactree_ros[memory]",
     needs=("sentence_transformers",),

@@ -1,1 +1,1 @@
-"""A small language model of one's own, trained on a dataset of decisions; torch is only imported in here."""
+"""A small language model of your own, trained on a dataset of decisions; only this package imports torch."""

@@ -1,7 +1,7 @@
-"""Which tokens may stand where, as decoding holds a decision to what may be said, for many decisions quickly.
+"""Allowed tokens at each place of a decision, equal to the decoding constraint, for many decisions quickly.
 
-It comes to what llguidance makes of the grammar's regular expression (the tests compare the two), in a tenth of the
-time: a grammar is a few hundred texts here, and is needed once.
+The result equals llguidance's for the grammar's regular expression (the tests compare them), in a tenth of the time: a
+grammar here is a few hundred texts, and is needed once.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
 
-#: What a decision to use a skill begins with.
+#: Beginning of a decision to use a skill.
 ACT = Act.opening
-#: Rests of what may be said whose first tokens are kept.
+#: Most rests of allowed texts whose first tokens are kept.
 _KEPT = 1 << 18
 
 
 @dataclass(frozen=True)
 class MaySay:
-    """What may be said.
+    """The allowed texts of a decision.
 
     Attributes:
-        whole: Texts that are a decision; a line end follows.
-        begun: How texts begin that go on with anything up to the line's end.
+        whole: Complete decisions; a line end follows.
+        begun: Beginnings that continue with any text up to the line's end.
     """
 
     whole: tuple[str, ...]
@@ -37,12 +37,12 @@ class MaySay:
 
     @property
     def acts(self) -> list[str]:
-        """The skills among what may be said."""
+        """The skills among the allowed texts."""
         return [text.removeprefix(ACT) for text in self.whole if text.startswith(ACT)]
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> MaySay | None:
-        """Read what a dataset says of it; None: anything may be said.
+        """Read a dataset's constraint; None allows anything.
 
         Raises:
             ValueError: A control flow is unknown.
@@ -70,10 +70,10 @@ def _texts(kind: type[Decision], grammar: DecisionGrammar) -> tuple[Sequence[str
 
 
 class Vocabulary:
-    """Tokens by what they stand for.
+    """Tokens by their texts.
 
     Args:
-        tokens: What each token stands for, in order; empty for one that is no text.
+        tokens: The text of each token, in order; empty for one without text.
         end: The token that ends a text.
     """
 
@@ -86,15 +86,15 @@ class Vocabulary:
         self._starts = lru_cache(_KEPT)(self._starting)
 
     def of(self, may_say: MaySay, tokens: Sequence[int], texts: Sequence[bytes]) -> list[list[int]] | None:
-        """Return the tokens that may stand in place of each token of a decision; none where nearly all may.
+        """Return the allowed tokens at each token of a decision; none if nearly all are.
 
         Args:
-            may_say: What may be said.
-            tokens: The decision's tokens, its line end's too.
-            texts: What they stand for.
+            may_say: The allowed texts.
+            tokens: The decision's tokens, including its line end's.
+            texts: Their texts.
 
         Returns:
-            None: the decision may not be said.
+            None if the decision is not allowed.
         """
         whole = {f"{text}\n".encode() for text in may_say.whole}
         begun = {text.encode() for text in may_say.begun}
@@ -104,7 +104,7 @@ class Vocabulary:
             if token not in may:
                 return None
             found.append(sorted(may) if len(may) < self.size // 2 else [])
-            if any(text.startswith(rest) for rest in begun):  # what comes now is free
+            if any(text.startswith(rest) for rest in begun):  # everything after this is free
                 return found + [[]] * (len(tokens) - number - 1)
             whole = {rest[len(text) :] for rest in whole if rest.startswith(text)}
             begun = {rest[len(text) :] for rest in begun if rest.startswith(text)}
@@ -125,6 +125,6 @@ class Vocabulary:
         return may
 
     def _starting(self, rest: bytes) -> tuple[int, ...]:
-        """Return the tokens that a text begins with; skills come again and again, and so do their rests."""
+        """Return the tokens that a text can begin with, cached because skills repeat."""
         parts = (rest[:length] for length in range(1, min(len(rest), self._longest) + 1))
         return tuple(self._ids[part] for part in parts if part in self._ids)

@@ -1,4 +1,4 @@
-"""In which order nodes are learnt, and a few of them as one forward pass takes them."""
+"""The order in which nodes are learnt, and batches of them for a forward pass."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from reactree_ros.errors import UserError
 from reactree_ros.lab.training.prepared import Prepared
 
 _ROUND = 32
-#: In a text of so many tokens attention, whose cost grows with their square, costs as much as all else.
+#: Length of a text, in tokens, at which attention, with its quadratic cost, costs as much as everything else.
 _LONG = 700
-#: The token that shorter nodes are filled up with: the end of a text, which stands in none.
+#: The padding token of shorter nodes: the end of a text, which occurs in none.
 FILLING = 0
 
 
 def steps(
     prepared: Prepared, *, tokens: int, batch_tokens: int, seed: int, parts: Sequence[float] = ()
 ) -> Iterator[list[int]]:
-    """Yield the nodes of each step until so many tokens have come up; every node once before one comes again.
+    """Yield the nodes of each step until a number of tokens is reached; every node comes once before one comes again.
 
     Args:
         prepared: The nodes.
-        tokens: How many tokens come up at least.
-        batch_tokens: Tokens of a step at least.
-        seed: Of the order.
-        parts: How much of the tokens is of each dataset, beside the others; none: each node comes as often.
+        tokens: Least tokens in total.
+        batch_tokens: Least tokens of a step.
+        seed: Seed of the order.
+        parts: Share of each dataset in the tokens, relative to the others; none: each node comes equally often.
 
     Raises:
-        UserError: A dataset that is to have a share holds nothing.
+        UserError: A dataset with a share has no decisions.
     """
     lengths = prepared.lengths
     sources = prepared.source if parts else np.zeros(len(prepared), np.int64)
@@ -53,13 +53,13 @@ def steps(
 
 
 def _endless(nodes: Any, seed: tuple[int, int]) -> Iterator[int]:
-    """Yield nodes in an order drawn anew for each round through all of them."""
+    """Yield nodes endlessly, in a new random order for each round."""
     for round_ in count():
         yield from map(int, np.random.default_rng((*seed, round_)).permutation(nodes))
 
 
 def passes(prepared: Prepared, nodes: Sequence[int], *, pass_tokens: int) -> list[list[int]]:
-    """Divide nodes into forward passes, those of like length together; a longer node than a pass is one of its own."""
+    """Divide nodes into forward passes by similar length; a node longer than a pass gets its own."""
     lengths = prepared.lengths
     found: list[list[int]] = []
     for node in sorted(nodes, key=lambda one: (int(lengths[one]), one)):
@@ -71,12 +71,12 @@ def passes(prepared: Prepared, nodes: Sequence[int], *, pass_tokens: int) -> lis
 
 
 def _filled_up(length: Any) -> int:
-    """Return how long nodes are made that are as long at most: few lengths, since each costs the CPU's kernels anew."""
+    """Return the padded length for nodes: few different lengths, because each costs the CPU's kernels a start."""
     return -(-int(length) // _ROUND) * _ROUND
 
 
 def shares(prepared: Prepared, passes_: Sequence[list[int]], processes: int) -> list[list[list[int]]]:
-    """Divide passes among processes, so that each has about as much to compute: they wait for one another."""
+    """Divide passes evenly among processes, because they wait for one another."""
     longest = [_filled_up(prepared.lengths[nodes].max()) for nodes in passes_]
     cost = [len(nodes) * length * (_LONG + length) for nodes, length in zip(passes_, longest, strict=True)]
     given: list[list[list[int]]] = [[] for _ in range(processes)]
@@ -90,17 +90,17 @@ def shares(prepared: Prepared, passes_: Sequence[list[int]], processes: int) -> 
 
 @dataclass(frozen=True)
 class Pass:
-    """Nodes side by side, the shorter ones filled up at their end, and the tokens of decisions in them.
+    """A batch of nodes, padded at their ends, with the tokens of decisions in them.
 
     Attributes:
-        tokens: The nodes' tokens, a row a node.
-        before: For each token of a decision, the place of the token before it, counted over all rows.
-        targets: The token that is to be said there: itself, but where something else would have been right.
-        learn: Whether it is to be learnt.
-        may: For each of them and each token of the vocabulary, whether it may stand there.
+        tokens: The nodes' tokens, one row per node.
+        before: For each token of a decision, the index of the token before it, over all rows.
+        targets: The right token there: the token itself unless another would have been right.
+        learn: Whether to learn it.
+        may: For each of them and each token of the vocabulary, whether it is allowed there.
         kinds: The kind of each decision, by number.
-        ends: Where each decision's tokens end.
-        wanted: Whether each decision is to be learnt.
+        ends: End of each decision's tokens.
+        wanted: Whether to learn each decision.
     """
 
     tokens: Any
@@ -114,10 +114,10 @@ class Pass:
 
 
 def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> Pass:
-    """Lay nodes side by side."""
+    """Make a batch of nodes."""
     longest = _filled_up(prepared.lengths[nodes].max())
     tokens = np.full((len(nodes), longest), FILLING, np.int64)
-    before, numbers, decisions = [], [], []  # numbers: where a decision's tokens are among those of all decisions
+    before, numbers, decisions = [], [], []  # numbers: indices of a decision's tokens among those of all decisions
     for row, node in enumerate(nodes):
         begin, end = int(prepared.nodes[node]), int(prepared.nodes[node + 1])
         tokens[row, : end - begin] = prepared.tokens[begin:end]

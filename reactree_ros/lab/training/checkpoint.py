@@ -1,4 +1,4 @@
-"""The files of a training; a kill or a full disk leaves those before whole."""
+"""The files of a training; a kill or a full disk leaves earlier files intact."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file in one go.
 
     Raises:
-        UserError: It cannot be written; what was there before is there still.
+        UserError: It cannot be written; the earlier file is still there.
     """
     try:
         whole_file.write_whole(path, content)
     except OSError as error:
         raise UserError(
-            f"{path}: cannot be written ({error.strerror}); what was written before is whole, "
-            "and the same command goes on from there"
+            f"{path}: cannot be written ({error.strerror}); earlier files are intact: repeat the command to continue"
         ) from error
 
 

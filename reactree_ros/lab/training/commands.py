@@ -1,4 +1,4 @@
-"""What ``reactree train`` does: prepares a dataset, trains with a progress bar, and makes the model's folder."""
+"""Carries out ``reactree train``: prepares a dataset, trains with a progress bar, and makes the model's folder."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from reactree_ros.lab.training.settings import TrainSettings
 from reactree_ros.lab.training.vocabulary import make_tokenizer, names_in
 
 SETTINGS = "settings.json"
-#: Nodes whose texts a tokenizer is made from.
+#: Number of nodes whose texts make a tokenizer.
 _FOR_THE_TOKENIZER = 20000
 
 
 def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> Path:
-    """Train a model, or go on with a training that was broken off.
+    """Train a model, or resume an interrupted training.
 
     Args:
         data: Folders of datasets.
         out: The training's folder.
         settings: Settings.
-        console: Where is said what came of it.
+        console: Prints the result.
 
     Returns:
         The model's folder.
@@ -53,10 +53,10 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
     planners = dataset.planners_of(data)
     if settings.parts and len(settings.parts) != len(data):
         raise UserError(
-            f"--shares {settings.shares}: {len(settings.parts)} shares of {len(data)} --data; name one for each"
+            f"--shares {settings.shares}: {len(settings.parts)} shares for {len(data)} --data; name one for each"
         )
     if settings.parts and settings.base:
-        raise UserError("--shares is for a model from scratch or with --start; --base takes each node as often")
+        raise UserError("--shares is for a model from scratch or with --start; --base takes each node equally often")
     with _opened(out):
         _check_settings(out, settings, data)
         if settings.base:
@@ -72,7 +72,7 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
     kinds = ", ".join(f"{name[6:]} {value:.3f}" for name, value in last.items() if name.startswith("exact_"))
     console.print(
         f"{folder}: trained on {progress.tokens:,} tokens in {progress.seconds:.0f} s\n"
-        f"decisions on held-out houses said word for word: {last['exact']:.3f} ({kinds})\n"
+        f"decisions on held-out houses equal word for word: {last['exact']:.3f} ({kinds})\n"
         f"Try it: reactree eval {folder} --data {data[0]}",
         markup=False,
         highlight=False,
@@ -83,7 +83,7 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
 
 @contextlib.contextmanager
 def _opened(out: Path) -> Iterator[None]:
-    """Keep others from training into a folder."""
+    """Lock a folder against other trainings."""
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out}: is a file; name a folder")
     if out.is_dir() and not (out / SETTINGS).exists() and any(one.name != "lock" for one in out.iterdir()):
@@ -98,7 +98,7 @@ def _opened(out: Path) -> Iterator[None]:
 
 
 def _check_settings(out: Path, settings: TrainSettings, data: Sequence[Path]) -> None:
-    """Write down what is trained; where that was done before, look whether it is the same."""
+    """Write the settings of a training; if there are some, check that they are the same."""
     now: dict[str, Any] = {**settings.model_dump(mode="json", exclude={"processes"}), "data": [*map(fingerprint, data)]}
     path = out / SETTINGS
     if not path.exists():
@@ -109,12 +109,12 @@ def _check_settings(out: Path, settings: TrainSettings, data: Sequence[Path]) ->
         if begun.get(name) != value:
             was = begun.get(name)
             raise UserError(
-                f"--out {out}: was begun with {name} {was!r}, not {value!r}; name another --out, or the same"
+                f"--out {out}: was started with {name} {was!r}, not {value!r}; name another --out, or the same"
             )
 
 
 def fingerprint(data: Path) -> str:
-    """Return what tells a dataset from others: the SHA-256 of what it says of itself and of its files' sizes.
+    """Return a dataset's fingerprint: the SHA-256 of its description and of its files' sizes.
 
     Raises:
         UserError: A file is missing.
@@ -128,7 +128,7 @@ def fingerprint(data: Path) -> str:
 
 
 def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> None:
-    """Make the tokenizer, and write the datasets as tokens, as far as that is not done yet."""
+    """Make the tokenizer and write the datasets as tokens, unless that is done already."""
     processes = settings.processes or len(os.sched_getaffinity(0))
     if not (out / TOKENIZER).exists():
         with Console(stderr=True).status("Making the tokenizer"):
@@ -153,7 +153,7 @@ def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: 
 
 
 def _tokenizer(data: Sequence[Path], settings: TrainSettings) -> str:
-    """Return the tokenizer that is begun with, or make one of the beginning of each dataset."""
+    """Return the tokenizer of the starting model, or make one from the beginning of each dataset."""
     if settings.start:
         return begun_with(settings.start).tokenizer
     texts, skills = list[str](), set[str]()
@@ -176,7 +176,7 @@ def _save(prepared: Prepared, folder: Path) -> None:
 
 
 def _say(prepared: Prepared, file: str, console: Console) -> None:
-    refused = f"; {prepared.refused} may not be said where they stand, and are not learnt" if prepared.refused else ""
+    refused = f"; {prepared.refused} are not allowed at their places, and are not learnt" if prepared.refused else ""
     console.print(
         f"{file}: {len(prepared)} nodes, {len(prepared.first)} decisions, {len(prepared.tokens):,} tokens{refused}",
         markup=False,
@@ -187,7 +187,7 @@ def _say(prepared: Prepared, file: str, console: Console) -> None:
 
 @contextlib.contextmanager
 def _shown(out: Path, settings: TrainSettings) -> Iterator[Any]:
-    """Show how far a training is, and write its curves whenever they have grown."""
+    """Show a training's progress, and write its curves whenever they have grown."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
         count = process_count(settings)

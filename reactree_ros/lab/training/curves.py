@@ -15,7 +15,7 @@ CSV, PLOT = "curves.csv", "curves.svg"
 
 
 def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:
-    """Write the curves of a training into its folder, as far as there is a point.
+    """Write the curves of a training into its folder, if there is a point.
 
     Raises:
         UserError: They cannot be written.

@@ -1,4 +1,4 @@
-"""A dataset folder as training reads it: every goal node a text in which some stretches are decisions."""
+"""Reads a dataset folder for training: every goal node is a text with decisions in it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Decision:
     """A decision in a node's text.
 
     Attributes:
-        begin: Where it begins, in characters.
-        text: What is said; a line end follows.
+        begin: Its beginning, in characters.
+        text: The decision; a line end follows.
         kind: Its kind, e.g. ``act``.
-        may_say: What may be said there; None: anything.
-        learn: Whether it is to be learnt; otherwise it is there for what comes after it.
-        instead: What is learnt in its place, as far as the two are the same and one token further; empty: nothing.
+        may_say: The constraint; None allows anything.
+        learn: Whether to learn it; otherwise it is context for later decisions.
+        instead: The text to learn instead, up to the first token that differs; empty for none.
     """
 
     begin: int
@@ -44,9 +44,9 @@ class NodeText:
     """A goal node's text, with its decisions in order.
 
     Attributes:
-        text: All of it, a line end at its end.
-        decisions: What was said.
-        source: Number of the dataset that it is of, among those that are learnt together.
+        text: The whole text, with a line end at its end.
+        decisions: The decisions.
+        source: Number of its dataset among those that are learnt together.
     """
 
     text: str
@@ -55,19 +55,19 @@ class NodeText:
 
 
 def planners_of(folders: Sequence[Path]) -> str:
-    """Return whose decisions datasets hold: the planners, with commas between them.
+    """Return the planners of datasets, separated by commas.
 
     Raises:
-        UserError: A folder is no dataset, or one of a later layout.
+        UserError: A folder is no dataset, or has a later layout.
     """
     return ",".join(dict.fromkeys(str(about(folder)["planner"]) for folder in folders))
 
 
 def about(folder: Path) -> Mapping[str, Any]:
-    """Read what a dataset says of itself.
+    """Read a dataset's description.
 
     Raises:
-        UserError: The folder is no dataset, or one of a later layout.
+        UserError: The folder is no dataset, or has a later layout.
     """
     if not (folder / ABOUT).is_file():
         raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one")
@@ -75,7 +75,7 @@ def about(folder: Path) -> Mapping[str, Any]:
     schema = values.get("schema") if isinstance(values, dict) else None
     if schema != SCHEMA:
         raise UserError(
-            f"--data {folder}: {ABOUT} has the schema {shown(schema)}, and {SCHEMA} is read here; make it anew"
+            f"--data {folder}: {ABOUT} has the schema {shown(schema)}, but this version reads {SCHEMA}; make it again"
         )
     return dict(values)
 
@@ -109,15 +109,15 @@ def _line(line: str, *, where: str) -> dict[str, Any]:
 
 
 def node_texts(path: Path, *, joined: bool = False) -> Iterator[NodeText]:
-    """Yield the nodes of a dataset's file, each whole: no decision of it is left out, however long it is.
+    """Yield the complete nodes of a dataset's file: no decision is left out, however long a node is.
 
-    Lines that go on with one another become one text. Where one prompt has several completions (what was said, and what
-    would have been right), those that nothing goes on with become texts of their own.
+    Consecutive lines become one text. If a prompt has several completions (the decision, and the right one), those
+    without a continuation become texts of their own.
 
     Args:
         path: The file.
-        joined: Whether skills that would have been right instead of other skills are put beside these, which says where
-            the two part, and no more, but takes no text that begins with the whole node once more.
+        joined: Attach right skills to the wrong ones in one text. This shows only where the two differ, but saves a
+            text that repeats the whole node.
 
     Raises:
         UserError: The file cannot be read, or a line is broken.
@@ -127,14 +127,14 @@ def node_texts(path: Path, *, joined: bool = False) -> Iterator[NodeText]:
 
 
 def nodes_of(folders: Sequence[Path], file: str, *, joined: bool = False) -> Iterator[NodeText]:
-    """Yield the nodes of a file of each dataset, one dataset after the other; see :func:`node_texts`."""
+    """Yield the nodes of a file in each dataset, one dataset after the other; see :func:`node_texts`."""
     for source, folder in enumerate(folders):
         for node in node_texts(folder / file, joined=joined):
             yield replace(node, source=source)
 
 
 def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:
-    """Yield as few texts as hold all decisions of a node."""
+    """Yield as few texts as possible with all decisions of a node."""
     left = [(one, f"{one['prompt']}{one['completion']}\n") for one in lines]
     while left:
         trunk = max((text for _, text in left), key=len)
@@ -150,7 +150,7 @@ def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:
 
 
 def _is_beside(line: Mapping[str, Any], said: Mapping[int, Decision], trunk: str) -> bool:
-    """Whether a line says what skill would have been right instead of one that was said in a text."""
+    """Return whether a line has the right skill for one that a text has."""
     prompt, completion = line["prompt"], line["completion"]
     return (
         len(prompt) in said
@@ -161,7 +161,7 @@ def _is_beside(line: Mapping[str, Any], said: Mapping[int, Decision], trunk: str
 
 
 def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:
-    """Order decisions by where they stand; what is said twice at one place counts once, and is learnt if it ever is."""
+    """Order decisions by position; duplicates at one position count once, and are learnt if any is."""
     found: dict[int, Decision] = {}
     for one in decisions:
         known = found.get(one.begin)
@@ -173,7 +173,7 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
     """Return the decision of a line.
 
     Raises:
-        UserError: What may be said there cannot be read.
+        UserError: Its constraint cannot be read.
     """
     try:
         may_say = MaySay.of(line.get("may_say") or {}) if in_agents_words(line) else None
@@ -183,5 +183,5 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 
 def in_agents_words(line: Mapping[str, Any]) -> bool:
-    """Whether a line's words are those of a choice or of an agent node; HiAgent's are learnt among all others."""
+    """Return whether a line's words are those of a choice or an agent node; HiAgent's are learnt among all tokens."""
     return "options" in (line.get("may_say") or {}) or kind_said(line["completion"]) is not None

@@ -1,4 +1,4 @@
-"""How well a small model decides: word for word on held-out decisions, and whether it is as sure as it is right."""
+"""Measures a small model's decisions: word for word on held-out ones, and whether its confidence fits."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Looked:
 
     Attributes:
         kind: Its kind.
-        right: Whether the model said the same, word for word.
-        sure: The probability that it gave to what it said, among what may be said.
+        right: Whether the model's decision was the same, word for word.
+        sure: The model's probability of its decision, among the allowed ones.
     """
 
     kind: str
@@ -42,12 +42,12 @@ class Looked:
 
 @dataclass(frozen=True)
 class Bin:
-    """Decisions that the model was about as sure of.
+    """Decisions of similar confidence.
 
     Attributes:
-        count: How many.
-        sure: How sure it was of them, on average.
-        right: The share that was right.
+        count: Number of decisions.
+        sure: Mean confidence.
+        right: Share of right ones.
     """
 
     count: int
@@ -56,12 +56,12 @@ class Bin:
 
 
 class _Weighed(Row):
-    """A text with the probability of it."""
+    """A text with its probability."""
 
     sure = 1.0
 
     def take(self, scores: Any) -> None:
-        """Choose the likeliest token, and note how likely it is."""
+        """Choose the likeliest token, and record its probability."""
         assert self._held is not None  # made with a constraint
         self._held.mask(scores)
         shares = np.exp(scores - scores.max())
@@ -70,16 +70,16 @@ class _Weighed(Row):
 
 
 def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] = lambda share: None) -> list[Looked]:
-    """Have a model make held-out decisions; those of one node come one after the other, as when it decides.
+    """Let a model make held-out decisions, one after the other in each node, as in a run.
 
     Args:
         model: The model's folder.
         data: The dataset's folder.
-        limit: Most decisions, the first ones; 0: all.
+        limit: Most decisions, from the first; 0 for all.
         shown: Called with the share that is done.
 
     Raises:
-        UserError: The model or the dataset cannot be used, or holds nothing to look at.
+        UserError: The model or the dataset cannot be used, or there is no decision.
     """
     engine = SmallEngine(str(model))
     try:
@@ -112,7 +112,7 @@ def _learnable(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def regex_of(may_say: Mapping[str, Any]) -> str:
-    """Return what a dataset says may be said, as decoding is held to it."""
+    """Return a dataset's constraint as decoding uses it."""
     if options := may_say.get("options"):
         return choice_regex(options)
     flows = tuple(map(flow_named, may_say.get("control_flows", ())))
@@ -120,7 +120,7 @@ def regex_of(may_say: Mapping[str, Any]) -> str:
 
 
 def exact_by_kind(looked: Sequence[Looked]) -> dict[str, tuple[int, int]]:
-    """Return how many decisions of each kind are right, and of how many; ``all`` comes first."""
+    """Return the number of right decisions and of all decisions, by kind; ``all`` comes first."""
     counts: dict[str, list[bool]] = defaultdict(list)
     for one in looked:
         counts["all"].append(one.right)
@@ -129,7 +129,7 @@ def exact_by_kind(looked: Sequence[Looked]) -> dict[str, tuple[int, int]]:
 
 
 def calibration(looked: Sequence[Looked]) -> tuple[float, list[Bin]]:
-    """Return the expected calibration error, and the bins that it comes from, those that hold anything."""
+    """Return the expected calibration error, and its non-empty bins."""
     bins = []
     for number in range(BINS):
         those = [one for one in looked if min(BINS - 1, int(one.sure * BINS)) == number]

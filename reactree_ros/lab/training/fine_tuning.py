@@ -1,4 +1,4 @@
-"""A base model fine-tuned on a dataset: LoRA by the peft library, the loop by the trl library."""
+"""Fine-tunes a base model on a dataset: LoRA by the peft library, the loop by the trl library."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from reactree_ros.lab.training.settings import TrainSettings
 from reactree_ros.llm.markers import Markers, encoded
 from reactree_ros.plugins.installation import check_modules
 
-#: Where the checkpoints are, in the training's folder.
+#: The folder of checkpoints, in the training's folder.
 CHECKPOINTS = "checkpoints"
 
 
 def fine_tune(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> Path:
-    """Fine-tune a causal model, or go on with it; the LoRA matrices are added to its weights in the end.
+    """Fine-tune a causal model, or resume fine-tuning; in the end, the LoRA matrices are added to its weights.
 
-    A prompt is text, as a base model gets it, also where the model has a chat template: whoever runs the result says
-    so (``--llm-option chat=false``).
+    A prompt is text, as a base model gets it, even if the model has a chat template: run the result with ``--llm-option
+    chat=false``.
 
     Returns:
         The model's folder.
@@ -92,14 +92,14 @@ def fine_tune(data: Sequence[Path], out: Path, settings: TrainSettings, console:
         made = _save(trainer.model.merge_and_unload(), tokenizer, out, settings, dataset.planners_of(data))
     except OSError as error:
         raise UserError(
-            f"{out}: cannot be written: {error.strerror or error}; the same command goes on from the last checkpoint"
+            f"{out}: cannot be written: {error.strerror or error}; repeat it to resume from the last checkpoint"
         ) from error
     console.print(_said(made, steps), markup=False, highlight=False, soft_wrap=True)
     return made
 
 
 def _encoded(data: Sequence[Path], file: str, tokenizer: Any, settings: TrainSettings) -> list[dict[str, list[int]]]:
-    """Return the nodes of a file of datasets as trl takes them: tokens, and which of them are to be learnt."""
+    """Return a file's nodes in trl's form: tokens, and which of them to learn."""
     path = data[0] / file
     markers = Markers.of(tokenizer)
     found = [_tokens(node, tokenizer, markers) for node in dataset.nodes_of(data, file)]
@@ -122,7 +122,7 @@ def _tokens(node: NodeText, tokenizer: Any, markers: Markers) -> dict[str, list[
 
 
 def _points(history: list[dict[str, float]], settings: TrainSettings) -> list[dict[str, float]]:
-    """Return the points of the curves: where the held-out loss was looked at, with the loss before it."""
+    """Return the points of the curves: each held-out loss, with the training loss before it."""
     return list(_paired(history, settings.batch_tokens))
 
 

@@ -1,4 +1,4 @@
-"""The graph of a model of the Llama architecture for onnxruntime; its weights stay where they are."""
+"""The graph of a model of the Llama architecture for onnxruntime; its weights stay in their file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from reactree_ros.files.read_back import LONGEST_LINE, parse_json, text_of
 from reactree_ros.lab.training.checkpoint import write_whole
 from reactree_ros.llm.small.network import COSINES, GRAPH, HIDDEN, PAST, READ, SCORES, SINES, TOKENS, WEIGHTS
 
-#: Of the operators: RMSNormalization is among them.
+#: Versions of the operators (with RMSNormalization) and of the format.
 _OPSET, _IR = 23, 11
 _TYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT, "BF16": TensorProto.BFLOAT16}
 
 
 def write_graph(folder: Path) -> None:
-    """Write the graph of the model in a folder beside its weights, so that ``llm: small`` runs it.
+    """Write the graph of the model in a folder next to its weights, for ``llm: small``.
 
     Raises:
-        UserError: The model is of another architecture, or something of it is not what the graph does.
+        UserError: The model has another architecture, or a property that the graph does not support.
     """
     try:
         config = dict(parse_json(text_of(folder / "config.json")))
@@ -49,12 +49,12 @@ def _check(folder: Path, config: dict[str, Any]) -> None:
         if there != known:
             raise UserError(
                 f"{folder}: {name} is {there!r}, and `llm: small` runs {known!r} only; "
-                "run it by --llm transformers or --llm vllm"
+                "run it with --llm transformers or --llm vllm"
             )
 
 
 def _weights(path: Path) -> dict[str, TensorProto]:
-    """Return the weights in a safetensors file as tensors that say where in the file they lie."""
+    """Return the weights in a safetensors file as tensors that point into the file."""
     with path.open("rb") as file:
         (size,) = struct.unpack("<Q", file.read(8))
         header = parse_json(file.read(min(size, LONGEST_LINE)))
@@ -74,7 +74,7 @@ def _weights(path: Path) -> dict[str, TensorProto]:
 
 
 class _Graph:
-    """Puts the graph together.
+    """Builds the graph.
 
     Args:
         config: The model's configuration.
@@ -92,7 +92,7 @@ class _Graph:
         self._known: dict[str, str] = {}
 
     def model(self) -> Any:
-        """Return the model: reads tokens, gives the scores of the next one, and keys and values of all."""
+        """Return the model: it reads tokens, and returns the next token's scores and all keys and values."""
         x = self._do("Gather", self._weight("model.embed_tokens.weight"), TOKENS)
         for layer in range(self._layers):
             name = f"model.layers.{layer}."
@@ -140,7 +140,7 @@ class _Graph:
         ]
 
     def _attend(self, x: str, name: str, layer: int) -> str:
-        """Attend to all that was read; the keys and values of it are outputs."""
+        """Attend to all tokens so far; the keys and values are outputs."""
         query = self._turned(self._heads(x, f"{name}q_proj", self._keys * self._groups))
         keys = self._do(
             "Concat",
@@ -172,7 +172,7 @@ class _Graph:
         return self._do("Transpose", self._shaped(self._linear(x, name), [-1, heads, self._size]), perm=[1, 0, 2])
 
     def _turned(self, x: str) -> str:
-        """Turn each head by the place of its token (rotary positions)."""
+        """Rotate each head by its token's position (rotary positions)."""
         half = self._constant(np.array([self._size // 2] * 2))
         left, right = f"{self._name()}_left", f"{self._name()}_right"
         self._nodes.append(helper.make_node("Split", [x, half], [left, right], axis=-1))
@@ -192,7 +192,7 @@ class _Graph:
         return self._do("MatMul", x, self._do("Transpose", self._weight(f"{name}.weight"), perm=[1, 0]))
 
     def _weight(self, name: str) -> str:
-        """Return a weight as float32; onnxruntime converts it once, when the model is loaded."""
+        """Return a weight as float32; onnxruntime converts it once, at loading."""
         if name not in self._known:
             if name not in self._weights:
                 raise UserError(f"the model has no weight '{name}', so it is not of the Llama architecture")

@@ -1,4 +1,4 @@
-"""Training from scratch: several processes, each with its share of every step, that stay in step."""
+"""Training from scratch in several processes, which share every step and stay in sync."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from reactree_ros.lab.training.settings import PRESETS, TrainSettings
 
 CHECKPOINT, TOKENIZER = "checkpoint.pt", "tokenizer.json"
 TRAIN, HELD_OUT = "prepared_train", "prepared_held_out"
-#: Gradients are no longer than this.
+#: Largest norm of a gradient.
 _CLIP = 1.0
-#: Seconds after which a checkpoint is written, also where no point of the curves is due.
+#: Most seconds between two checkpoints.
 _CHECKPOINT_EVERY = 300.0
 
-#: A point of the curves: a number by name.
+#: A point of the curves: numbers by name.
 Point = dict[str, float]
 
 
 @dataclass
 class Progress:
-    """How far a training is, as a checkpoint has it.
+    """A training's progress, as saved in a checkpoint.
 
     Attributes:
-        step: Steps that are done.
-        tokens: Tokens that were trained on.
-        seconds: Time that it took.
+        step: Finished steps.
+        tokens: Tokens trained on.
+        seconds: Training time.
         points: Points of the curves.
-        loss: Of all tokens that were learnt since the last of them.
-        learnt: How many these were.
+        loss: Loss of the tokens learnt since the last point.
+        learnt: Number of these tokens.
     """
 
     step: int = 0
@@ -61,7 +61,7 @@ Shown = Callable[[Progress, float], None]
 
 
 def device_and_precision(settings: TrainSettings) -> tuple[torch.device, torch.dtype]:
-    """Return where is trained and by which numbers."""
+    """Return the device and the precision of the training."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if settings.precision != "auto":
         return device, torch.bfloat16 if settings.precision == "bf16" else torch.float32
@@ -70,7 +70,7 @@ def device_and_precision(settings: TrainSettings) -> tuple[torch.device, torch.d
 
 
 def has_fast_bf16() -> bool:
-    """Whether the processor multiplies in bf16 by itself; elsewhere it would be slower than in fp32."""
+    """Return whether the processor multiplies in bf16; otherwise bf16 is slower than fp32."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -79,14 +79,14 @@ def has_fast_bf16() -> bool:
 
 
 def process_count(settings: TrainSettings) -> int:
-    """Return how many processes train: one a core (two with a thread each beat one with two), or one a GPU."""
+    """Return the number of processes: one per core (two with a thread each beat one with two), or one per GPU."""
     if settings.processes:
         return settings.processes
     return torch.cuda.device_count() or len(os.sched_getaffinity(0))
 
 
 def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Progress:
-    """Train until all tokens have come up; goes on from a checkpoint where there is one.
+    """Train until all tokens have come up; resume from a checkpoint if there is one.
 
     Raises:
         UserError: A checkpoint cannot be read or written.
@@ -111,8 +111,8 @@ def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Prog
         if not _is_of_a_peer(error):
             raise
         raise UserError(
-            f"a training process is gone ({' '.join(str(error).split())[:120]}); the same command goes on from the "
-            "last checkpoint"
+            f"a training process has died ({' '.join(str(error).split())[:120]}); repeat the command to resume from "
+            "the last checkpoint"
         ) from error
     finally:
         for one in started:
@@ -129,17 +129,17 @@ def _other(out: Path, settings: TrainSettings, rank: int, count: int) -> None:
         _join(out / "processes", rank=rank, count=count)
         _Trainer(out, settings, rank=rank, count=count).run(lambda progress, loss: None)
     except RuntimeError as error:
-        if not _is_of_a_peer(error):  # that one says it
+        if not _is_of_a_peer(error):  # the failed process reports its own error
             raise
 
 
 def _is_of_a_peer(error: RuntimeError) -> bool:
-    """Whether another process is gone, rather than that something is wrong in this one."""
+    """Return whether another process has died, and not this one."""
     return isinstance(error, dist.DistError) or "Connection" in str(error)
 
 
 def _take_threads(count: int) -> None:
-    """Divide the cores among the processes; sums come out the same only with the same number of threads."""
+    """Divide the cores among the processes; sums are only reproducible with the same number of threads."""
     torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // count))
 
 
@@ -156,10 +156,10 @@ class _Trainer:
     """One of the processes.
 
     Args:
-        out: The training's folder, with what was prepared.
+        out: The training's folder, with the prepared data.
         settings: Settings.
-        rank: Which of the processes it is.
-        count: How many there are.
+        rank: Number of this process.
+        count: Number of processes.
     """
 
     def __init__(self, out: Path, settings: TrainSettings, *, rank: int, count: int) -> None:
@@ -184,19 +184,17 @@ class _Trainer:
             self._progress = Progress(**state["progress"])
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:160]
-            raise UserError(f"{self._path}: is of another architecture ({reason}); name another --out") from error
+            raise UserError(f"{self._path}: has another architecture ({reason}); name another --out") from error
 
     def _begin_with(self, start: str) -> None:
         preset, begun = self._settings.preset, begun_with(start)
         try:
             weights = with_layers(begun.weights, PRESETS[preset].layers)
-            weights.setdefault("lm_head.weight", weights.get("model.embed_tokens.weight"))  # the two are one
+            weights.setdefault("lm_head.weight", weights.get("model.embed_tokens.weight"))  # both are the same weights
             self._learner.model.load_state_dict(weights)
         except (RuntimeError, AttributeError, ValueError) as error:
             reason = " ".join(str(error).split())[:160]
-            raise UserError(
-                f"--start {start}: is not of the architecture that preset {preset} is ({reason})"
-            ) from error
+            raise UserError(f"--start {start}: does not have the architecture of preset {preset} ({reason})") from error
 
     def run(self, shown: Shown) -> Progress:
         """Train to the end."""
@@ -226,13 +224,13 @@ class _Trainer:
         return progress
 
     def _next_report(self) -> float:
-        """Return after how many tokens the next point of the curves is due."""
+        """Return the token count of the next point of the curves."""
         each = self._settings.tokens / self._settings.reports
         last = self._progress.points[-1]["tokens"] if self._progress.points else 0
         return (math.floor(last / each) + 1) * each
 
     def _step(self, nodes: Sequence[int]) -> tuple[float, int]:
-        """Learn some nodes; return the loss of all their tokens that are learnt, and how many these are."""
+        """Learn some nodes; return the loss of all their learnt tokens, and the number of these."""
         learner, settings = self._learner, self._settings
         learner.train(learning=True)
         count, read = learnt_tokens(self._train, nodes), int(self._train.lengths[nodes].sum())
@@ -255,7 +253,7 @@ class _Trainer:
         return total, count
 
     def _together(self, total: float) -> float:
-        """Add the gradients of all processes up, and the loss."""
+        """Add up the gradients and the loss of all processes."""
         if self._count == 1:
             return total
         parameters = [one for one in self._learner.model.parameters() if one.requires_grad]
@@ -269,7 +267,7 @@ class _Trainer:
         return float(flat[-1])
 
     def _point(self, loss: float) -> Point:
-        """Look at held-out houses: the loss, and which share of the decisions would have been said word for word."""
+        """Measure on held-out houses: the loss, and the share of decisions equal word for word."""
         settings, kinds = self._settings, self._held_out.kinds
         last = self._progress.tokens >= settings.tokens
         nodes = np.random.default_rng(settings.seed).permutation(len(self._held_out))

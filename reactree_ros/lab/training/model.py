@@ -1,4 +1,4 @@
-"""The model that is trained from scratch, what it learns by, and what of a pass it gets right."""
+"""The model that is trained from scratch, its losses and its optimiser."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from reactree_ros.lab.training.batches import FILLING, Pass
 from reactree_ros.lab.training.settings import PRESETS, TrainSettings
 from reactree_ros.llm.small.network import TOKENIZER, WEIGHTS
 
-#: Name under which :func:`attend` is registered with the transformers library.
+#: Name of :func:`attend` in the transformers library's registry.
 _ATTENTION = "reactree_training"
-#: The longest text that it attends to in products, and how many of its tokens do so at a time.
+#: Longest text for attention by matrix products, and the number of its tokens per product.
 _LONGEST, _BLOCK = 4096, 512
-#: Base of the turns by which places are told apart: most are slow, so that words are found however far they are.
+#: Base of the rotary positions: most rotate slowly, so that words are found at any distance.
 _THETA = 1e6
-#: Share of Muon's learning rate for what AdamW learns beside it: words must not change faster than what looks for them.
+#: Share of Muon's learning rate for AdamW: words must not change faster than the heads that look for them.
 _OTHERS = 0.25
-#: How names of layers' weights begin, and which of a layer's weights all that it adds passes through.
+#: Prefix of the names of layers' weights, and the weights that everything a layer adds passes through.
 _LAYERS = "model.layers."
 _ADDING = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
 #: Spread of the embeddings of a model from scratch.
@@ -32,11 +32,10 @@ _EMBEDDED = 0.1
 
 
 def make_model(settings: TrainSettings, vocabulary: int) -> Any:
-    """Make a model of the Llama architecture with random weights; the same seed gives the same ones.
+    """Make a model of the Llama architecture with random weights; the same seed gives the same weights.
 
-    Half of the heads of the inner layers begin by looking for what is like what they stand on (their keys and queries
-    are the same; Trockman and Kolter 2023, "Mimetic Initialization of Self-Attention Layers"), and no layer adds
-    anything yet.
+    Half of the heads of the inner layers start by looking for tokens like their own (equal keys and queries; Trockman
+    and Kolter 2023, "Mimetic Initialization of Self-Attention Layers"), and no layer adds anything yet.
     """
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -70,7 +69,7 @@ def make_model(settings: TrainSettings, vocabulary: int) -> Any:
 
 
 def _look_for_the_like(attention: Any, heads: int) -> None:
-    """Have the first heads of a layer attend to what is like what they stand on."""
+    """Make the first heads of a layer attend to tokens like their own."""
     size = attention.head_dim
     for begin in range(0, heads * size, size):
         directions = nn.init.orthogonal_(torch.empty(size, attention.q_proj.in_features))
@@ -80,10 +79,10 @@ def _look_for_the_like(attention: Any, heads: int) -> None:
 
 @dataclass(frozen=True)
 class Begun:
-    """What a training begins with.
+    """The start of a training.
 
     Attributes:
-        tokenizer: The tokenizer, as its file has it.
+        tokenizer: The content of the tokenizer's file.
         weights: The weights by name.
     """
 
@@ -92,7 +91,7 @@ class Begun:
 
 
 def begun_with(model: str) -> Begun:
-    """Read a model that a training begins with.
+    """Read the model that a training starts with.
 
     Raises:
         UserError: It cannot be read.
@@ -102,17 +101,18 @@ def begun_with(model: str) -> Begun:
     folder = Path(model)
     try:
         return Begun((folder / TOKENIZER).read_text(encoding="utf-8"), load_file(folder / WEIGHTS))
-    except Exception as error:  # of two libraries
+    except Exception as error:  # any error of two libraries
         raise UserError(
-            f"--start {model}: is no folder of a model that `reactree train` made: {' '.join(str(error).split())[:200]}"
+            f"--start {model}: is no model folder of `reactree train`: {' '.join(str(error).split())[:200]}"
         ) from error
 
 
 def with_layers(weights: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """Give a model's weights another number of layers, so that a smaller or a larger one can begin with them.
+    """Change the number of layers of a model's weights, so that a smaller or larger model can start with them.
 
-    Of more layers some are left out, evenly. Of fewer, each new one is the one before it and adds nothing yet (Wu et
-    al. 2024, "LLaMA Pro: Progressive LLaMA with Block Expansion"): the larger model begins by saying the same.
+    To remove layers, some are left out evenly. To add layers, each new one copies the one before it and adds nothing
+    yet (Wu et al. 2024, "LLaMA Pro: Progressive LLaMA with Block Expansion"): at first, the larger model gives the same
+    output.
     """
     layers: dict[int, dict[str, Any]] = {}
     fitted = {}
@@ -132,7 +132,7 @@ def with_layers(weights: Mapping[str, Any], count: int) -> dict[str, Any]:
 
 
 def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any, **given: Any) -> tuple[Any, None]:
-    """Attend as PyTorch does; on the CPU in matrix products, whose backward pass takes a fraction of the time."""
+    """Attend as PyTorch does; on the CPU with matrix products, whose backward pass takes a fraction of the time."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     rows, heads, length, size = query.shape
@@ -154,12 +154,12 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
 
 @dataclass(frozen=True)
 class Learnt:
-    """What a pass comes to.
+    """The results of a pass.
 
     Attributes:
         losses: The loss of each token of a decision.
-        right: Whether it would have been said.
-        read: The losses of all tokens but each node's first, added up, whatever may stand there; 0 where not asked for.
+        right: Whether it would have been chosen.
+        read: Summed losses of all tokens except each node's first, without constraint; 0 if not asked for.
     """
 
     losses: torch.Tensor
@@ -168,14 +168,14 @@ class Learnt:
 
 
 class Learner:
-    """A model as it is trained: the tokens of decisions are scored among what may be said, and all tokens if wanted.
+    """A model in training: scores decisions' tokens among the allowed ones, and all tokens if wanted.
 
-    Where passes are of less precision than the weights, a copy of the model makes them: nothing is cast on the way,
-    which takes a quarter of the time, and small steps still add up in the weights.
+    If passes have less precision than the weights, a copy of the model makes them. So nothing is cast on the way, which
+    saves a quarter of the time, and small steps still add up in the weights.
 
     Args:
         model: A causal language model of the transformers library, in fp32.
-        precision: Type of the numbers in forward and backward passes.
+        precision: Number type of forward and backward passes.
     """
 
     def __init__(self, model: Any, precision: torch.dtype) -> None:
@@ -187,13 +187,13 @@ class Learner:
         model.set_attn_implementation(_ATTENTION)
         self.model = model
         self._passes = model if precision is torch.float32 else deepcopy(model)
-        for weights in self._passes.parameters():  # not the buffers: places in a text are told apart in fp32 alone
+        for weights in self._passes.parameters():  # not the buffers: positions need fp32
             weights.data = weights.data.to(precision)
         both = zip(self._passes.parameters(), model.parameters(), strict=True)
         self._copied = [] if self._passes is model else list(both)
 
     def train(self, *, learning: bool) -> None:
-        """Make the weights those of the passes, which are to be learnt from or only looked at."""
+        """Copy the weights to the model of the passes, for learning or only for measuring."""
         self._passes.train(learning)
         with torch.no_grad():
             for copy, weights in self._copied:
@@ -224,7 +224,7 @@ class Learner:
 
 
 class Optimiser:
-    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all where this torch has no Muon.
+    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all if this torch has no Muon.
 
     Args:
         model: The model.
@@ -245,7 +245,7 @@ class Optimiser:
         self._rates = [part.param_groups[0]["lr"] for part in self.parts]
 
     def step(self, share: float) -> None:
-        """Take a step with this share of the learning rate, and forget the gradients."""
+        """Take a step with this share of the learning rate, and clear the gradients."""
         for part, rate in zip(self.parts, self._rates, strict=True):
             for group in part.param_groups:
                 group["lr"] = rate * share
@@ -257,13 +257,13 @@ class Optimiser:
         return [part.state_dict() for part in self.parts]
 
     def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         for part, state in zip(self.parts, states, strict=True):
             part.load_state_dict(state)
 
 
 def rate_share(progress: float, decay: float, warm_up: float = 0.02) -> float:
-    """Return the share of the learning rate at a share of the training: it rises, stays, and falls to 0 at the end."""
+    """Return the share of the learning rate at a point of the training: it rises, stays, and falls to 0 at the end."""
     rise = min(1.0, (progress + 1e-9) / warm_up)
     fall = min(1.0, (1.0 - progress) / decay) if decay else 1.0
     return max(0.0, min(rise, fall))

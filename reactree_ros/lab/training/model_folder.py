@@ -1,4 +1,4 @@
-"""The folder of a trained model: one that ``llm: small``, ``transformers`` and vLLM load as it is."""
+"""The folder of a trained model, which ``llm: small``, ``transformers`` and vLLM can load."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reactree_ros.lab.training.settings import TrainSettings
 from reactree_ros.lab.training.vocabulary import END
 from reactree_ros.llm.trained import ABOUT
 
-#: Where it is, in the training's folder.
+#: The model's folder, in the training's folder.
 MODEL = "model"
 
 
 def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path:
-    """Make the folder of the trained model: weights in 16 bits, tokenizer, graph, and what it was trained on.
+    """Make the folder of the trained model: weights in 16 bits, tokenizer, graph, and a description of the training.
 
-    ``transformers`` and vLLM load it as it is.
+    ``transformers`` and vLLM can load it.
 
     Raises:
         UserError: It cannot be written.
@@ -51,19 +51,19 @@ def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
         raise UserError(
-            f"{folder}: cannot be written: {error.strerror or error}; the checkpoint is whole, and the same command "
-            "makes the folder"
+            f"{folder}: cannot be written: {error.strerror or error}; the checkpoint is intact: repeat the command "
+            "to make the folder"
         ) from error
     return folder
 
 
 def _compute_in_full(config: Path) -> None:
-    """Have engines compute in 32 bits with weights that are kept in 16, so that all of them decide alike."""
+    """Make engines compute in 32 bits with 16-bit weights, so that all of them decide alike."""
     values = json.loads(config.read_text(encoding="utf-8"))
     write_whole(config, json.dumps({**values, "dtype": "float32"}, indent=2).encode())
 
 
 def write_about(folder: Path, settings: TrainSettings, planners: str) -> None:
-    """Write down in a model's folder for which planners it was trained, and how."""
+    """Write into a model's folder for which planners and how it was trained."""
     trained = {"planner": planners, "settings": settings.model_dump(mode="json")}
     write_whole(folder / ABOUT, f"{json.dumps(trained, indent=1)}\n".encode())

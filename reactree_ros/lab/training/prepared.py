@@ -1,4 +1,4 @@
-"""A dataset as tokens: made once, read by every training process from the disk."""
+"""A dataset as tokens: made once, read from disk by every training process."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Prepared:
-    """Nodes as tokens, with where their decisions are. All nodes lie one after the other.
+    """Nodes as tokens, one after the other, with the positions of their decisions.
 
     Attributes:
         tokens: Tokens of all nodes.
-        nodes: Where each node begins in them, and where the last one ends.
-        source: Number of the dataset that each node is of.
-        first: Where each decision begins in them.
-        length: How many tokens a decision has.
+        nodes: Beginning of each node in them, and end of the last one.
+        source: Number of each node's dataset.
+        first: Beginning of each decision in them.
+        length: Number of tokens of a decision.
         kind: Number of its kind in :attr:`kinds`.
-        targets: For each token of a decision in turn, the token that is to be said there.
-        learn: How many of its first tokens are to be learnt.
-        allowed: For each token of a decision in turn, the tokens that may stand there; none: nearly all.
-        allowed_ends: Where those of each token of a decision end in that.
+        targets: For each token of a decision in turn, the right token.
+        learn: Number of its first tokens to learn.
+        allowed: For each token of a decision in turn, the allowed tokens; none if nearly all are.
+        allowed_ends: Ends of each token's part of that.
         kinds: Names of the kinds.
-        refused: How many decisions are none that may be said where they stand; they are not learnt.
+        refused: Number of decisions that are not allowed at their places; they are not learnt.
     """
 
     tokens: Any
@@ -64,16 +64,16 @@ class Prepared:
 
     @cached_property
     def lengths(self) -> Any:
-        """Tokens of each node."""
+        """Number of tokens of each node."""
         return np.diff(self.nodes)
 
     @cached_property
     def ends(self) -> Any:
-        """Where each decision ends in what there is for each token of a decision in turn."""
+        """End of each decision in the arrays that hold one entry per token of a decision."""
         return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
-        """Write it as a folder; a folder that is there is a whole one.
+        """Write a folder, completely or not at all.
 
         Raises:
             OSError: It cannot be written.
@@ -89,7 +89,7 @@ class Prepared:
 
     @classmethod
     def load(cls, folder: Path) -> Prepared:
-        """Read a folder; its arrays stay on the disk until they are looked at.
+        """Read a folder; its arrays stay on disk until they are used.
 
         Raises:
             UserError: It is broken.
@@ -110,10 +110,10 @@ def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: 
 
     Args:
         texts: The nodes.
-        tokenizer: The tokenizer, as its file has it.
+        tokenizer: The content of the tokenizer's file.
         context: Most tokens of a node.
-        masked: Whether to find out which tokens may stand where.
-        processes: How many processes do it.
+        masked: Whether to compute the allowed tokens.
+        processes: Number of processes.
 
     Raises:
         UserError: There is no node, or one is too long.
@@ -126,7 +126,7 @@ def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: 
         with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, (tokenizer, context, masked)) as pool:
             parts = list(pool.imap(_encoded, _chunks(texts)))
     if not any(part.lengths for part in parts):
-        raise UserError("the dataset holds no decision, so there is nothing to learn; look at how it was made")
+        raise UserError("the dataset holds no decision, so there is nothing to learn; check how it was made")
     for part in parts:
         if part.problem:
             raise UserError(part.problem)
@@ -157,7 +157,7 @@ def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
         yield chunk
 
 
-_worker: dict[str, Any] = {}  # what a process of the pool needs for every chunk
+_worker: dict[str, Any] = {}  # shared by all chunks in a process of the pool
 
 
 def _begin_worker(tokenizer: str, context: int, masked: bool) -> None:
@@ -169,7 +169,7 @@ def _begin(tokenizer: str, context: int, masked: bool) -> None:
     from tokenizers import Tokenizer
 
     read = Tokenizer.from_str(tokenizer)
-    read.encode_special_tokens = True  # in what is learnt, the marker of the end is text like any other
+    read.encode_special_tokens = True  # in training texts, the end marker is ordinary text
     _worker.update(tokenizer=read, context=context, texts=token_texts(read), vocabulary=None)
     if masked:
         _worker["vocabulary"] = Vocabulary(_worker["texts"], read.token_to_id(END))
@@ -224,12 +224,12 @@ def _ids(text: str) -> list[int]:
 
 
 def _same(ids: Sequence[int], others: Sequence[int]) -> int:
-    """Return how many tokens two texts begin with together; both end with a line end, and are not the same."""
+    """Return the length of the common beginning of two different texts; both end with a line end."""
     return next(number for number, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other)
 
 
 def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
-    """Yield a node's text piece by piece, as it is met when one decides: what comes before, what is said."""
+    """Yield a node's text in pieces, as decoding meets it: context, decision, and so on."""
     at = 0
     for decision in node.decisions:
         if decision.begin > at:
@@ -241,7 +241,7 @@ def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
 
 
 def _allowed(decision: Decision, ids: Sequence[int]) -> Sequence[Sequence[int]] | None:
-    """Return the tokens that may stand in place of each; none for nearly all. None: the decision may not be said."""
+    """Return the allowed tokens at each place; none if nearly all are. Returns None if the decision is not allowed."""
     if _worker["vocabulary"] is None or decision.may_say is None:
         return [()] * len(ids)
     found: Sequence[Sequence[int]] | None = _worker["vocabulary"].of(

@@ -1,4 +1,4 @@
-"""What can be set of a training; the options of ``reactree train`` and the keys of a recipe are made from it."""
+"""Settings of a training; the options of ``reactree train`` and the keys of a recipe come from here."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Shape:
 
     Attributes:
         width: Size of the hidden states.
-        layers: How many layers.
-        inner: Size between the two halves of a layer's second part.
+        layers: Number of layers.
+        inner: Inner size of a layer's feed-forward part.
     """
 
     width: int
@@ -31,12 +31,12 @@ class Shape:
 
     @property
     def heads(self) -> int:
-        """Attention heads, of 32 each."""
+        """Number of attention heads, of size 32 each."""
         return self.width // 32
 
 
-#: Shapes by name; with a vocabulary of 1,536 they have 0.5, 1.6, 3 and 4.7 million parameters. All but the smallest are
-#: as wide, so that each can begin with another's weights.
+#: Shapes by name; with a vocabulary of 1,536 they have 0.5, 1.6, 3 and 4.7 million parameters. All except the smallest
+#: have the same width, so that each can start with another's weights.
 PRESETS = {
     "tiny": Shape(96, 4, 256),
     "compact": Shape(192, 3, 512),
@@ -56,33 +56,43 @@ class TrainSettings(Settings):
     )
     start: str = Field(
         default="",
-        description="a trained model's folder, whose weights and tokenizer it begins with, of as wide a preset: layers "
-        "are left out, or come to it that add nothing yet; empty: random ones",
+        description="folder of a trained model to start from, with a preset of the same width: layers "
+        "are left out, or added without effect at first; empty: random weights",
     )
     rank: int = Field(default=16, ge=1, le=1024, description="rank of the LoRA matrices of a base model")
     vocabulary: int = Field(default=1536, ge=300, le=65000, description="most tokens of a tokenizer from scratch")
-    context: int = Field(default=8192, ge=64, le=131072, description="tokens that the model's context holds")
-    tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, as often as they come up")
-    batch_tokens: int = Field(default=4096, ge=64, description="tokens of a step")
+    context: int = Field(default=8192, ge=64, le=131072, description="tokens in the model's context")
+    tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, including repetitions")
+    batch_tokens: int = Field(default=4096, ge=64, description="tokens per step")
     shares: Annotated[str, Harmless(plain)] = Field(
         default="",
-        description="how much of the tokens is of each --data, in their order, as 2,1,1; empty: each node as often",
+        description="share of each --data in the tokens, in their order, as 2,1,1; empty: each node equally often",
     )
-    pass_tokens: int = Field(default=4096, ge=64, description="tokens of a forward pass; more where one node is longer")
+    pass_tokens: int = Field(default=4096, ge=64, description="tokens per forward pass; more if one node is longer")
     learning_rate: float = Field(
-        default=0.0, ge=0, le=1, description="before it decays; 0: 0.002 from scratch, 0.0002 of a base model"
+        default=0.0,
+        ge=0,
+        le=1,
+        description="learning rate before its decay; 0: 0.002 from scratch, 0.0002 for a base model",
     )
-    decay: float = Field(default=0.4, ge=0, le=1, description="last share of the training in which it decays to 0")
-    masked: bool = Field(default=True, description="learn what to say among what may be said, as decoding holds to it")
+    decay: float = Field(
+        default=0.4, ge=0, le=1, description="last share of the training, in which the learning rate decays to 0"
+    )
+    masked: bool = Field(
+        default=True, description="learn to choose among the allowed tokens, like constrained decoding"
+    )
     reading: float = Field(
-        default=0.3, ge=0, le=10, description="weight of learning what is read, beside what is said; no base model does"
+        default=0.3,
+        ge=0,
+        le=10,
+        description="weight of learning the prompts, in addition to the decisions; not for a base model",
     )
     precision: Literal["auto", "bf16", "fp32"] = Field(
-        default="auto", description="of forward and backward passes; auto: bf16 where the processor has it"
+        default="auto", description="number type of forward and backward passes; auto: bf16 if the processor has it"
     )
-    processes: int = Field(default=0, ge=0, le=256, description="training processes; 0: one a core, or one a GPU")
-    reports: int = Field(default=40, ge=1, description="how often there is a checkpoint and a point of the curves")
-    held_out: int = Field(default=1000, ge=0, description="held-out nodes that a point looks at; the last one at all")
+    processes: int = Field(default=0, ge=0, le=256, description="training processes; 0: one per core, or one per GPU")
+    reports: int = Field(default=40, ge=1, description="number of checkpoints and points of the curves")
+    held_out: int = Field(default=1000, ge=0, description="held-out nodes per point; the last point takes all")
     seed: int = Field(default=0, description="seed of weights and order")
 
     @field_validator("shares")
@@ -93,22 +103,22 @@ class TrainSettings(Settings):
         except ValueError:
             wrong = True
         if wrong:
-            raise ValueError(f"'{shares}' is no list of numbers above 0 with commas between them, as 2,1,1")
+            raise ValueError(f"'{shares}' is no list of numbers above 0, separated by commas, as 2,1,1")
         return shares
 
     @property
     def parts(self) -> tuple[float, ...]:
-        """How much of the tokens is of each dataset; none: each node comes as often."""
+        """Share of each dataset in the tokens; none: each node comes equally often."""
         return tuple(float(one) for one in self.shares.split(",") if self.shares)
 
     @property
     def rate(self) -> float:
-        """The learning rate before it decays."""
+        """The learning rate before its decay."""
         return self.learning_rate or (2e-4 if self.base else 2e-3)
 
 
 def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:
-    """Read settings from a YAML file, one a line; those that are given go before it.
+    """Read settings from a YAML file, one per line; given settings override them.
 
     Raises:
         UserError: The file cannot be read, or a setting is wrong.

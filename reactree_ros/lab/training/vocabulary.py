@@ -1,4 +1,4 @@
-"""A tokenizer of one's own: made from the texts that a model is to learn."""
+"""A tokenizer made from the texts that a model is to learn."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-#: The one token that is no text: it pads, and would end a text that no grammar ends.
+#: The only token without text: padding, and the end of a text without a grammar.
 END = "<|end|>"
-# What tokens are made within. A line end is always a token of its own, so that a text's tokens are those of its lines,
-# one after the other: a prompt that grows at its end keeps its tokens. Digits are single, so that a number is the same
-# token wherever it stands. A name of several words is one piece, in a list as in a skill.
+# Tokens stay within these pieces. A line end is always its own token, so that a text's tokens are those of its lines: a
+# growing prompt keeps its tokens. Digits are single, so that a number has the same tokens everywhere. A name of several
+# words is one piece, in a list as in a skill.
 _PIECES = r"\n|\d|{names} ?[\p{{L}}_]+| ?[^\s\p{{L}}_\d]+(?: (?=\d))?| "
-#: How many different things a beginning of skills must be said of to be a verb.
+#: Number of different things after a beginning of skills that makes it a verb.
 _MANY = 10
 
 
 def make_tokenizer(texts: Iterable[str], names: Iterable[str], size: int) -> Any:
-    """Make a tokenizer (of the ``tokenizers`` library) of at most so many tokens.
+    """Make a tokenizer (of the ``tokenizers`` library) with a limited number of tokens.
 
-    Any text can be written with it: what it has no word for becomes bytes.
+    It can write any text: unknown words become bytes.
 
     Args:
-        texts: What it is made from.
-        names: Words that are to be one token together where they are seen often enough.
+        texts: Texts to make it from.
+        names: Words that should share one token if they are frequent.
         size: Most tokens.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -50,9 +50,9 @@ def make_tokenizer(texts: Iterable[str], names: Iterable[str], size: int) -> Any
 
 
 def names_in(skills: Iterable[str]) -> set[str]:
-    """Return the verbs and the names of things in skills that are of several words.
+    """Return the verbs and the names of things in skills that have several words.
 
-    A verb is what many skills begin with, such as ``pick up``; what follows it, without a number, is a name.
+    A verb is a common beginning of skills, such as ``pick up``; the text after it, without a number, is a name.
     """
     known = {tuple(skill.rstrip("0123456789 ").split()) for skill in skills}
     follows: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
@@ -70,8 +70,8 @@ def names_in(skills: Iterable[str]) -> set[str]:
 
 
 def token_texts(tokenizer: Any) -> list[bytes]:
-    """Return what each token of such a tokenizer stands for; nothing for the end."""
-    # ByteLevel writes the bytes that are no letter as letters further on.
+    """Return the text of each token of such a tokenizer; nothing for the end."""
+    # ByteLevel writes bytes that are no letters as letters further on.
     letters = {byte: chr(byte) for byte in (*range(33, 127), *range(161, 173), *range(174, 256))}
     others = [byte for byte in range(256) if byte not in letters]
     bytes_of = {letter: byte for byte, letter in letters.items()}

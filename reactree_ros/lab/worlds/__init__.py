@@ -1,1 +1,1 @@
-"""Other worlds than the household."""
+"""Worlds other than the household."""

@@ -1,1 +1,1 @@
-"""Texts that a Hugging Face model generates together: one forward pass a token for all of them."""
+"""Batched generation with a Hugging Face model: one forward pass per token for all texts."""

@@ -1,4 +1,4 @@
-"""Texts that one model generates together; they come and go between two tokens."""
+"""A batch of texts that one model generates; texts join and leave between two tokens."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from reactree_ros.llm.batching import states as attention
 from reactree_ros.llm.batching.kept_prompts import KeptPrompts
 from reactree_ros.llm.batching.row import Row
 
-#: Tokens of a prompt that one forward pass reads at most.
+#: Most prompt tokens that one forward pass reads.
 CHUNK = 2048
-#: Rotary positions that go by the longest text of a batch.
+#: Kinds of rotary position that depend on the longest text of a batch.
 _BY_THE_LONGEST = ("dynamic", "longrope")
-#: How far scores may differ, as a share of the largest, where a text is read beside another one.
+#: How far scores may differ between a text read alone and in a batch, as a share of the largest score.
 _CLOSE = 0.05
 
 
 class Batch:
-    """Texts that are generated together: one forward pass a token for all of them.
+    """Texts that are generated together, with one forward pass per token for all of them.
 
-    Each has attention states of its own. All but :attr:`waiting` is for one thread at a time.
+    Each text has its own attention states. Only :attr:`waiting` may be used from other threads.
 
     Args:
         model: A causal language model of the transformers library.
-        limit: Tokens that texts may have together in the end, unless it is one alone; and tokens of the prompts kept.
+        limit: Most tokens of all texts together, counted at their longest; a single text may be longer. Kept prompts
+            have the same limit.
 
     Attributes:
-        waiting: Texts that are to join, in order.
+        waiting: Texts that have not joined yet, in order.
         rows: Texts that are being generated.
-        why_alone: Why the model can generate one text at a time only; empty: it can generate several.
+        why_alone: Why the model can generate only one text at a time; empty if it can generate several.
     """
 
     def __init__(self, model: Any, limit: int) -> None:
@@ -42,10 +43,10 @@ class Batch:
         self._kept = KeptPrompts(limit)
 
     def advance(self) -> list[Row]:
-        """Let those who wait join, as far as there is room, and generate one more token of each text.
+        """Let waiting texts join while there is room, then generate one more token of each text.
 
         Returns:
-            Texts that are at their end, that nobody waits for any more, or that have failed; they have left.
+            Texts that left: finished, cancelled or failed.
         """
         import torch
 
@@ -65,7 +66,7 @@ class Batch:
         return not self.why_alone and sum(one.longest for one in (*self.rows, row)) <= self._limit
 
     def _read(self, row: Row) -> None:
-        """Read the prompt of a newcomer, and choose its first token."""
+        """Read the prompt of a new text, and choose its first token."""
         try:
             row.cached, states = self._kept.find(row.prompt)
             row.states = attention.nothing_read(self._model) if states is None else states
@@ -77,14 +78,14 @@ class Batch:
             if not self.why_alone:
                 self._kept.keep(row.prompt, attention.first(row.states, row.read))
             row.take(scores[0].numpy())
-        except Exception as error:  # in what is done for this one alone
+        except Exception as error:  # fails this text only
             row.failure = error
 
     def _step(self) -> None:
-        """Read the last token of each text, and choose the next."""
+        """Read the last token of each text, and choose the next one."""
         try:
             scores = _next_scores(self._model, self.rows)
-        except Exception as error:  # in what is done for all
+        except Exception as error:  # fails all texts
             for row in self.rows:
                 row.failure = error
             return
@@ -92,11 +93,11 @@ class Batch:
             row.read += 1
             try:
                 row.take(its.numpy())
-            except Exception as error:  # in what this one is held to
+            except Exception as error:  # the constraint of this text failed
                 row.failure = error
 
     def _leave(self) -> list[Row]:
-        """Take out those that are done, and keep their states."""
+        """Remove the texts that are done, and keep their states."""
         done = [row for row in self.rows if row.is_done]
         self.rows = [row for row in self.rows if row not in done]
         for row in done:
@@ -106,7 +107,7 @@ class Batch:
 
 
 def _next_scores(model: Any, rows: Sequence[Row]) -> Any:
-    """Have a model read the last token of each text; return the scores of the next, by text."""
+    """Have the model read the last token of each text; return the scores of the next token, by text."""
     import torch
 
     if len(rows) == 1:
@@ -116,17 +117,17 @@ def _next_scores(model: Any, rows: Sequence[Row]) -> Any:
     return _forward(model, [[row.said[-1]] for row in rows], states, position_ids=positions)
 
 
-def _forward(model: Any, tokens: list[list[int]], states: Any, **beside: Any) -> Any:
-    """Have a model read more tokens of each text; return the scores of the next one, by text."""
+def _forward(model: Any, tokens: list[list[int]], states: Any, **options: Any) -> Any:
+    """Have the model read more tokens of each text; return the scores of the next token, by text."""
     import torch
 
     asked = torch.tensor(tokens, device=model.device)
-    read = model(asked, past_key_values=states, use_cache=True, logits_to_keep=1, **beside)
+    read = model(asked, past_key_values=states, use_cache=True, logits_to_keep=1, **options)
     return read.logits[:, -1].float().cpu()
 
 
 def _why_alone(model: Any) -> str:
-    """Have a model attend to each text alone, and say why it cannot; empty: it can, and others change nothing."""
+    """Have the model attend to each text separately; return why it cannot, or an empty text if it can."""
     if not attention.is_plain(attention.nothing_read(model)):
         return "its layers do not look at all tokens"
     rope = getattr(model.config.get_text_config(), "rope_parameters", None) or {}
@@ -137,13 +138,13 @@ def _why_alone(model: Any) -> str:
         return f"its attention is '{model.config._attn_implementation}', not 'sdpa'"
     attention.take_apart(model)
     try:
-        return "" if _comes_out_alike(model) else "texts come out otherwise beside others"
-    except Exception as error:  # of a model that goes other ways than those of the library
-        return f"it fails with several ({type(error).__name__}: {' '.join(str(error).split())[:80]})"
+        return "" if _comes_out_alike(model) else "a text comes out differently in a batch"
+    except Exception as error:  # a model may work differently from those of the library
+        return f"it fails with several texts ({type(error).__name__}: {' '.join(str(error).split())[:80]})"
 
 
 def _comes_out_alike(model: Any) -> bool:
-    """Try two texts of different lengths alone and side by side."""
+    """Try two texts of different lengths, each alone and then both together."""
     import torch
 
     texts = ((1, 2, 3, 4, 5), (6, 7))
@@ -156,6 +157,6 @@ def _comes_out_alike(model: Any) -> bool:
             alone.append(_forward(model, [[last]], states)[0])
         positions = torch.tensor([[len(text) - 1] for text in texts], device=model.device)
         lasts = [[text[-1]] for text in texts]
-        beside = _forward(model, lasts, attention.SideBySide(all_states), position_ids=positions)
+        batched = _forward(model, lasts, attention.SideBySide(all_states), position_ids=positions)
     scores = torch.stack(alone)
-    return bool((beside - scores).abs().max() <= _CLOSE * scores.abs().max())
+    return bool((batched - scores).abs().max() <= _CLOSE * scores.abs().max())

@@ -1,4 +1,4 @@
-"""What holds a text to a constraint, token by token: llguidance."""
+"""Constrains a text, token by token, with llguidance."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Held:
     """Tells which tokens may come next.
 
     Args:
-        vocabulary: The model's, as llguidance has it.
+        vocabulary: The model's vocabulary, in llguidance's form.
         constraint: A regular expression, a JSON schema or a choice.
 
     Raises:
-        RequestRejected: llguidance cannot hold a text to it.
+        RequestRejected: llguidance does not support the constraint.
     """
 
     def __init__(self, vocabulary: Any, constraint: Constraint) -> None:
@@ -32,7 +32,7 @@ class Held:
             raise RequestRejected(f"llguidance refuses the constraint: {' '.join(problem.split())[:400]}")
 
     def mask(self, scores: Any) -> None:
-        """Set the scores of tokens that may not come to minus infinity.
+        """Set the scores of forbidden tokens to minus infinity.
 
         Raises:
             ServerUnavailable: llguidance has failed.
@@ -42,7 +42,7 @@ class Held:
         llguidance.numpy.apply_token_bitmask_inplace(scores, self._next()[0])
 
     def only(self) -> int | None:
-        """Return the token that must come; None where there are several.
+        """Return the next token if only one is allowed, otherwise None.
 
         Raises:
             ServerUnavailable: llguidance has failed.
@@ -53,7 +53,7 @@ class Held:
         return None if word == 0 or word & (word - 1) else int(there[0]) * 32 + word.bit_length() - 1
 
     def follow(self, token: int) -> bool:
-        """Take note of the next token, and return whether the text is at its end.
+        """Record the chosen token, and return whether the text is complete.
 
         Raises:
             ServerUnavailable: llguidance has failed.
@@ -64,7 +64,7 @@ class Held:
         return bool(self._matcher.is_stopped())
 
     def _next(self) -> Any:
-        """Return which tokens may come, a bit a token."""
+        """Return which tokens may come next, one bit per token."""
         import llguidance.numpy
 
         if self._mask is None:
@@ -74,7 +74,7 @@ class Held:
         return self._mask
 
     def _check(self) -> None:
-        """A matcher in error says of itself only that it has stopped."""
+        """Raise if the matcher failed: it reports an error only as having stopped."""
         if problem := self._matcher.get_error():
             raise ServerUnavailable(f"llguidance failed within the constraint: {' '.join(problem.split())[:400]}")
 

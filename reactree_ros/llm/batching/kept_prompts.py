@@ -1,4 +1,4 @@
-"""The attention states of prompts that were read before, so that a prompt that begins like one costs the rest only."""
+"""Keeps the attention states of earlier prompts, so that a known beginning is not read again."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class _Kept:
 
 
 class KeptPrompts:
-    """Keeps prompts up to a number of tokens; those that were not used for longest go first.
+    """Keeps prompts up to a number of tokens, and drops the least recently used first.
 
     Args:
-        limit: Tokens of all prompts together.
+        limit: Most tokens of all prompts together.
         first: Returns the states of a text's first tokens.
-        is_plain: Whether states can be cut; of those that cannot, all are of use or none.
-        longer: Whether the latest prompt is kept even where it alone is longer than the limit, unless that is 0.
+        is_plain: Whether states can be cut. States that cannot be cut are used whole or not at all.
+        longer: Keep the latest prompt even if it exceeds the limit, unless the limit is 0.
     """
 
     def __init__(
@@ -35,32 +35,32 @@ class KeptPrompts:
     ) -> None:
         self._limit, self._first, self._is_plain = limit, first, is_plain
         self._fewest = 1 if longer and limit else 0
-        self._kept: list[_Kept] = []  # the latest used last
+        self._kept: list[_Kept] = []  # most recently used last
 
     @property
     def tokens(self) -> int:
-        """Tokens of all prompts that are kept."""
+        """Number of tokens of all kept prompts."""
         return sum(len(one.tokens) for one in self._kept)
 
     def find(self, prompt: list[int]) -> tuple[int, Any]:
-        """Return how many tokens of a prompt are known, at most all but the last, and their states; None for none."""
+        """Return how many tokens of a prompt are known (never the last one), and their states or None."""
         best, count = None, 0
         for one in self._kept:
             shared = min(_shared(one.tokens, prompt), len(prompt) - 1)
             if not self._is_plain(one.states) and shared < len(one.tokens):
-                continue  # they are of all their tokens or of none
+                continue  # these states cannot be cut
             if shared > count:
                 best, count = one, shared
         if best is None:
             return 0, None
         self._kept.remove(best)
         if not self._is_plain(best.states):
-            return count, best.states  # which is written to from now on
+            return count, best.states  # the caller writes to these states from now on
         self._kept.append(best)
         return count, self._first(best.states, count)
 
     def keep(self, tokens: list[int], states: Any) -> None:
-        """Keep a text; one that begins another one is that other one's beginning, and not kept twice."""
+        """Keep a text, and drop a kept text that is only its beginning."""
         if any(_shared(one.tokens, tokens) == len(tokens) for one in self._kept):
             return
         others = [one for one in self._kept if _shared(one.tokens, tokens) < len(one.tokens)]
@@ -70,7 +70,7 @@ class KeptPrompts:
 
 
 def _shared(one: list[int], other: list[int]) -> int:
-    """Return how many tokens two texts begin with together."""
+    """Return the number of tokens that both texts begin with."""
     length = min(len(one), len(other))
     if one[:length] == other[:length]:
         return length

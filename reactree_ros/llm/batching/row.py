@@ -1,4 +1,4 @@
-"""One text while it is generated: what it is held to, how its tokens are chosen, when it ends."""
+"""One text during its generation: its constraint, how its tokens are chosen, when it ends."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from reactree_ros.llm.engine import Generated, Generation
 
 
 class Row:
-    """One text while it is generated.
+    """One text during its generation.
 
     Args:
-        prompt: Tokens that stand before it.
-        generation: What is asked for.
-        tokenizer: The model's.
+        prompt: Tokens of the prompt.
+        generation: The request.
+        tokenizer: The model's tokenizer.
         ends: Tokens that end a text.
-        held: What holds it to what may be said; None: nothing.
+        held: Constrains the text; None leaves it free.
         marked: Whether special tokens are part of the text.
 
     Attributes:
-        prompt: Tokens that stand before it.
-        cached: How many of them were known.
-        said: Tokens that were generated.
-        read: Tokens of prompt and text that the model has read.
-        states: Its attention states of them; None before it reads.
-        ended: Whether there is nothing more to come.
-        cancelled: Whether nobody waits for it any more.
-        failure: Why it came to nothing.
+        prompt: Tokens of the prompt.
+        cached: Number of prompt tokens whose states were kept.
+        said: Tokens generated so far.
+        read: Number of tokens of prompt and text that the model has read.
+        states: Attention states of the tokens read; None before the first.
+        ended: Whether the text is complete.
+        cancelled: Whether nobody waits for the text any more.
+        failure: Why the text failed.
     """
 
     def __init__(
@@ -57,31 +57,31 @@ class Row:
         self._held = held
         self._marked = marked
         self._draw = np.random.default_rng(generation.seed % 2**63)
-        self._text: str | None = None  # up to a stop
+        self._text: str | None = None  # up to a stop string
         self._finish = "length"
-        # A stop may begin within a token; a character is at most four of them.
+        # A stop string may begin within a token, and a character takes at most four tokens.
         self._tail = max((4 * len(stop) + 4 for stop in generation.stops), default=0)
 
     @property
     def longest(self) -> int:
-        """Tokens that prompt and text have in the end, at most."""
+        """Most tokens that prompt and text can have together."""
         return len(self.prompt) + self._generation.max_tokens
 
     @property
     def is_done(self) -> bool:
-        """Whether no more tokens are wanted of it."""
+        """Whether the text needs no more tokens."""
         return self.ended or self.cancelled or self.failure is not None
 
     def only(self) -> int | None:
-        """Return the next token where there is but one that may come, so that no scores are needed."""
+        """Return the next token if only one is allowed: then no scores are needed."""
         return None if self._held is None else self._held.only()
 
     def take(self, scores: Any) -> None:
-        """Choose the next token by the scores of all tokens (float32, which it may change)."""
+        """Choose the next token by the scores of all tokens (float32, changed in place)."""
         self.add(self._choose(scores))
 
     def add(self, token: int) -> None:
-        """Take a token as the next one, and see whether it is the last."""
+        """Append the next token, and check whether it is the last."""
         if token in self._ends:
             self._end("stop")
             return

@@ -1,7 +1,7 @@
-"""The attention states of texts: what a model keeps of the tokens that it has read.
+"""Attention states of texts: keys and values of the tokens that a model has read.
 
-States are a ``DynamicCache`` of the transformers library; keys and values of a layer have the shape (1, heads, tokens,
-size). Tensors in it are never written to, so that several texts may share them.
+States are a ``DynamicCache`` of the transformers library. Keys and values of a layer have the shape (1, heads, tokens,
+size). Its tensors are never changed in place, so that texts can share them.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-#: Name under which :func:`attend` is registered with the library.
+#: Name of :func:`attend` in the library's registry.
 ATTENTION = "reactree_rows"
 
 
 def nothing_read(model: Any) -> Any:
-    """Return the states of a text of which a model has read nothing."""
+    """Return the states of a text before the model reads it."""
     from transformers import DynamicCache
 
     return DynamicCache(config=model.config)
 
 
 def is_plain(states: Any) -> bool:
-    """Whether every layer looks at all tokens, and keeps something for each.
+    """Return whether every layer attends to all tokens, and keeps something for each.
 
-    States of layers with a sliding window, or that sum up what was before, cannot be cut.
+    States of a sliding window, or of a layer that sums up earlier tokens, cannot be cut.
     """
     from transformers.cache_utils import DynamicLayer
 
@@ -46,7 +46,7 @@ def first(states: Any, count: int) -> Any:
 
 
 class Several(tuple[Any, ...]):
-    """Keys or values of several texts, each of its own length."""
+    """Keys or values of several texts of different lengths."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class SideBySide:
         self._all = all_states
 
     def update(self, keys: Any, values: Any, layer: int, *given: Any, **named: Any) -> tuple[Several, Several]:
-        """Add keys and values of a layer, those of each text to its own; return all of them."""
+        """Add a layer's keys and values to the text that each belongs to; return those of all texts."""
         grown = [
             states.update(keys[number : number + 1], values[number : number + 1], layer, *given, **named)
             for number, states in enumerate(self._all)
@@ -74,7 +74,7 @@ class SideBySide:
 
 
 def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any, **given: Any) -> tuple[Any, None]:
-    """Attend as PyTorch does; where texts lie side by side, to each text alone, so that nothing is padded or masked."""
+    """Attend as PyTorch does, but to each text of a batch separately, so that nothing is padded or masked."""
     import torch
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -86,7 +86,7 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
 
 
 def take_apart(model: Any) -> None:
-    """Have a model attend by :func:`attend`."""
+    """Make a model attend by :func:`attend`."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 

@@ -1,4 +1,4 @@
-"""How a decision is got out of an engine: asked for, checked, and asked for again where it will not do."""
+"""Gets a decision from an engine: asks, checks the reply, and asks again if it is not allowed."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ async def decode(
     noticed: Noticed | None = None,
     usage: Usage | None = None,
 ) -> Reply:
-    """Get a reply that is what may be said.
+    """Get an allowed reply.
 
-    Whatever the engine was held to, the reply is checked here; one that is not what may be said is asked for again,
-    with the reason, at most ``retries`` times. A decision that is still none then is returned with the objection to it.
+    The reply is checked here, whatever the engine's constraint. A reply that is not allowed is asked for again with the
+    reason, at most ``retries`` times. After that, a decision is returned with the objection to it.
 
     Args:
-        engine: Open.
-        request: What is asked.
-        method: How a decision is asked for; None: the best that the engine's constraints allow.
+        engine: An open engine.
+        request: The request.
+        method: How to ask for a decision; None takes the best method that the engine's constraints allow.
         retries: How often to ask again.
-        noticed: What was noticed of the engine before; None: nothing.
-        usage: Lets the engine generate; whoever gives it sees what was used without a reply, too.
+        noticed: Earlier findings about the engine.
+        usage: Lets the engine generate; pass it to see what was used even if there is no reply.
 
     Raises:
-        LanguageModelError: Of the engine; :class:`InvalidReply` where no option of a choice is said; and
-            :class:`ServerUnavailable` where too many replies in a row were empty.
+        LanguageModelError: The engine failed. :class:`InvalidReply` if no option of a choice was said.
+            :class:`ServerUnavailable` if too many replies in a row were empty.
     """
     method = method or method_for(engine.constraints)
     check_method(engine, method)

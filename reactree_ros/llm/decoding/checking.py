@@ -1,4 +1,4 @@
-"""Whether what a model said is what may be said, whatever its engine was held to."""
+"""Checks whether a reply is allowed, whatever its engine was constrained to."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reactree_ros.llm.port import Choice, MaySay
 
 @dataclass(frozen=True)
 class Taken:
-    """What a reply is taken for.
+    """How a reply was read.
 
     Attributes:
-        text: What was said; of a choice, the option.
-        said: The decisions that were read.
+        text: The reply; for a choice, the option.
+        said: The decisions in it.
     """
 
     text: str
@@ -29,9 +29,9 @@ class Utterance:
     """What a model said, in one request or in rounds.
 
     Attributes:
-        text: Its words, without its reasoning.
+        text: Its words, without reasoning.
         calls: Tools that it called instead.
-        cut: Whether the token limit ended it.
+        cut: Whether the reply was truncated at the token limit.
     """
 
     text: str
@@ -40,15 +40,15 @@ class Utterance:
 
     @property
     def words(self) -> str:
-        """What it said, in words also where it called tools alone."""
+        """The words it said; a call of tools alone is put into words, too."""
         return self.text.rstrip("\n") or "\n".join(f"{call.name}({call.arguments})" for call in self.calls)
 
 
 def checked(uttered: Utterance, may_say: MaySay) -> Taken:
-    """Return what a reply is taken for.
+    """Read a reply.
 
     Raises:
-        Unreadable: It is not what may be said; the message says why, for the model.
+        Unreadable: The reply is not allowed; the message tells the model why.
     """
     if isinstance(may_say, Choice):
         return Taken(_chosen(uttered, may_say.options))

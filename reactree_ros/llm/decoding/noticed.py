@@ -1,4 +1,4 @@
-"""What is noticed of an engine over many replies, because one reply does not show it."""
+"""Findings about an engine that show only over many replies."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections import deque
 from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import ServerUnavailable
 
-#: Empty texts in a row, from whichever decisions, after which the model is taken for one that says nothing at all.
+#: Empty texts in a row, over all decisions, after which the model counts as silent.
 MOST_SILENT = 8
-#: Prompts that are remembered: as many goal nodes may be at work at once.
+#: Prompts that are remembered, for as many goal nodes at work at once.
 _REMEMBERED = 16
-#: Characters by which a prompt has grown where it certainly has more tokens.
+#: A prompt that has grown by so many characters certainly has more tokens.
 _GROWN = 64
-_SHOWN = 80  # characters of what a model thought, in an error
+_SHOWN = 80  # characters of a thought that an error shows
 
 
 class Noticed:
-    """What was noticed of an engine."""
+    """Findings about an engine."""
 
     def __init__(self) -> None:
         self._silent = 0
-        self._prompts = deque[tuple[str, int]](maxlen=_REMEMBERED)  # with the tokens that the engine counted
+        self._prompts = deque[tuple[str, int]](maxlen=_REMEMBERED)  # with the engine's count of their tokens
 
     def look_for_silence(self, engine: str, generated: Generated, *, unfinished: bool) -> None:
-        """Take in a text that may be empty.
+        """Check a text that may be empty.
 
         Args:
-            engine: Its name.
-            generated: What came, without reasoning in the text.
+            engine: The engine's name.
+            generated: The text, without reasoning.
             unfinished: Whether it ended while the model still thought.
 
         Raises:
-            ServerUnavailable: It is the last of too many empty ones in a row.
+            ServerUnavailable: This was the last of too many empty texts in a row.
         """
         self._silent = self._silent + 1 if says_nothing(generated) else 0
         if self._silent >= MOST_SILENT:
@@ -43,10 +43,10 @@ class Noticed:
             )
 
     def cut_of(self, engine: str, prompt: str, generated: Generated) -> str:
-        """Say that the engine has cut a prompt without a word; empty where nothing shows that.
+        """Say that the engine silently truncates a prompt; empty if nothing shows that.
 
-        It shows where a prompt goes on from an earlier one and the engine counts no more tokens for it. An engine that
-        counts nothing, or only what it had not kept of the earlier one, shows nothing.
+        It shows if a prompt continues an earlier one and the engine counts no more tokens for it. It cannot show if the
+        engine counts nothing, or counts only tokens that it had not cached.
         """
         tokens, cached = generated.prompt_tokens or 0, generated.cached_tokens or 0
         if tokens <= 0 or cached > tokens:
@@ -57,7 +57,7 @@ class Noticed:
             if grown < _GROWN or tokens > before or tokens <= grown // 2 + _GROWN or not prompt.startswith(earlier):
                 continue
             said = (
-                f"{engine} cuts the prompt without a word: it grew from {len(earlier)} to {len(prompt)} characters, "
+                f"{engine} silently truncates the prompt: it grew from {len(earlier)} to {len(prompt)} characters, "
                 f"and its tokens went from {before} to {tokens} by the server's count; give it a longer context "
                 "(Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in a Modelfile; llama.cpp: --ctx-size; vLLM: "
                 "--max-model-len)"
@@ -67,7 +67,7 @@ class Noticed:
 
 
 def says_nothing(generated: Generated) -> bool:
-    """Return whether a text is empty, and no tool was called instead."""
+    """Return whether a text is empty and no tool was called."""
     return not (generated.text.strip() or generated.calls)
 
 
@@ -79,8 +79,8 @@ def _instead(generated: Generated, unfinished: bool) -> str:
         words = " ".join(generated.reasoning.split())
         shown = repr(words if len(words) <= _SHOWN else f"{words[:_SHOWN]} …")
         return (
-            f"a thought came ({shown}) and no answer; set thinking=false, or have the server hold the answer alone to "
-            "the grammar, not the thought"
+            f"a thought came ({shown}) and no answer; set thinking=false, or have the server apply the grammar to "
+            "the answer only"
         )
     tokens = "unknown" if generated.output_tokens is None else generated.output_tokens
-    return f"empty texts came ({tokens} output tokens); look into its log, and try thinking=false or chat=false"
+    return f"empty texts came ({tokens} output tokens); read its log, and try thinking=false or chat=false"

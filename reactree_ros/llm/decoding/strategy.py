@@ -1,4 +1,4 @@
-"""How an engine is brought to say what may be said: one request, rounds of choices, or free text."""
+"""Ways to ask an engine for an allowed reply: one request, rounds of choices, or free text."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from reactree_ros.llm.port import Choice, FreeText, MaySay, RequestRejected
 
 
 class Method(enum.Enum):
-    """How a decision is asked for."""
+    """How to ask for a decision."""
 
     ONE_REQUEST = "one_request"
-    """The grammar of the whole decision goes with one request."""
+    """One request with the grammar of the whole decision."""
     ONE_SCHEMA = "one_schema"
-    """One JSON schema, the same at every step, goes with each request; which skills there are is checked here."""
+    """One request with a JSON schema that is the same at every step; the skills are checked here."""
     ROUNDS = "rounds"
-    """Select the kind, then generate or select what follows (the authors' way): two or three requests."""
+    """Two or three requests (the authors' way): select the kind, then generate or select the rest."""
     UNCONSTRAINED = "unconstrained"
-    """Free text, checked; asked again with the reason where it is no decision."""
+    """Free text, checked, and asked for again with the reason if it is no decision."""
 
 
-# A regular expression first: where the engine compiles with llguidance, it costs the same for any number of skills.
+# A regular expression comes first: llguidance compiles it at the same cost for any number of skills.
 _WHOLE = (ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
 _SELECT = (ConstraintKind.CHOICE, ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
-#: Where a base model goes on after its decision; none of it is what a reply may begin with.
+#: Lines with which a base model continues after its decision; no reply begins with them.
 _NEXT = ("\nOK.", "\nObservation:")
-#: Lines that nothing stands on, at the beginning.
+#: Blank lines at the beginning.
 _BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 _NEEDED = {
     Method.ONE_REQUEST: frozenset(_WHOLE),
@@ -49,7 +49,7 @@ _NEEDED = {
 def method_for(constraints: frozenset[ConstraintKind]) -> Method:
     """Return the best method for an engine that obeys these constraints.
 
-    Where JSON schemas are all there is to be had, every new one costs such servers a compilation: one serves all.
+    An engine with nothing but JSON schemas compiles every new one, so it gets one schema for all steps.
     """
     whole = constraints.intersection(_WHOLE)
     if whole == {ConstraintKind.JSON_SCHEMA}:
@@ -60,10 +60,10 @@ def method_for(constraints: frozenset[ConstraintKind]) -> Method:
 
 
 def check_method(engine: Engine, method: Method) -> None:
-    """Look whether an engine can be asked in this way.
+    """Check that an engine supports a method.
 
     Raises:
-        RequestRejected: It obeys none of what the method needs.
+        RequestRejected: It obeys none of the constraints that the method needs.
     """
     if not (_NEEDED[method] & engine.constraints or method is Method.UNCONSTRAINED):
         needed = ", ".join(sorted(kind.value for kind in _NEEDED[method]))
@@ -71,10 +71,10 @@ def check_method(engine: Engine, method: Method) -> None:
 
 
 async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Method) -> Utterance:
-    """Ask once for what may be said, in one or more requests; whether it was said is up to the caller to check.
+    """Ask once for an allowed reply, in one or more requests; the caller checks the reply.
 
     Raises:
-        LanguageModelError: Of the engine.
+        LanguageModelError: The engine failed.
     """
     if isinstance(may_say, FreeText):
         return await _free(usage, generation, may_say)
@@ -83,7 +83,7 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
     if method is Method.UNCONSTRAINED or (method is Method.ROUNDS and isinstance(may_say, SubgoalGrammar)):
         return await _uttered(usage, replace(generation, stops=_NEXT), partial(says_exactly, grammar=may_say))
     if method is Method.ROUNDS:
-        assert isinstance(may_say, DecisionGrammar)  # the two there are
+        assert isinstance(may_say, DecisionGrammar)  # no other two-part grammar exists
         return await _rounds(usage, generation, may_say)
     if method is Method.ONE_SCHEMA:
         held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
@@ -99,7 +99,7 @@ async def _uttered(usage: Usage, generation: Generation, may_say: Callable[[str]
 
 
 async def _free(usage: Usage, generation: Generation, may_say: FreeText) -> Utterance:
-    """Ask for a text; one that has only blank lines before the first stop is asked for without stops."""
+    """Ask for a text; if only blank lines come before the first stop, ask again without stops."""
     generated = await usage.generate(replace(generation, stops=may_say.stops), thinks=may_say.thinks)
     if not generated.text.strip() and not usage.engine.chat and generated.finish_reason == "stop":
         generated = await usage.generate(generation, thinks=may_say.thinks)
@@ -146,7 +146,7 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
 
 
 async def _select(usage: Usage, generation: Generation, options: Sequence[str], method: Method) -> Utterance:
-    """Have one of the options said."""
+    """Ask for one of the options."""
     one_of = partial(_is_one_of, options)
     kind = next((kind for kind in _SELECT if kind in usage.engine.constraints), None)
     if kind is None or method is Method.UNCONSTRAINED:
@@ -161,7 +161,7 @@ async def _select(usage: Usage, generation: Generation, options: Sequence[str], 
 
 
 def _is_one_of(options: Sequence[str], text: str) -> bool:
-    """Whether a text is one of some options, as it is or as the value of the schema of a choice."""
+    """Return whether a text is one of the options, as plain text or in the JSON of a choice."""
     if text in options:
         return True
     try:
@@ -171,10 +171,10 @@ def _is_one_of(options: Sequence[str], text: str) -> bool:
 
 
 def _with_room(generation: Generation, texts: Sequence[str], held: Constraint) -> Generation:
-    """Hold a generation to a constraint, with room for the longest of the texts that it allows."""
+    """Constrain a generation, with room for the longest text allowed."""
     return replace(generation, constraint=held, max_tokens=max([generation.max_tokens, *map(_most_tokens, texts)]))
 
 
 def _most_tokens(text: str) -> int:
-    """Return a number of tokens that certainly holds a text and its end: a token has one byte at least."""
+    """Return a number of tokens that surely holds a text and its end: each token has at least one byte."""
     return len(text.encode("utf-8", "replace")) + 8

@@ -1,4 +1,4 @@
-"""What the requests for one reply took, all together."""
+"""Adds up the cost of all requests for one reply."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from reactree_ros.llm.reasoning import Answer, split_reasoning
 
 
 class Usage:
-    """Lets an engine generate, and adds up what it took.
+    """Lets an engine generate, and adds up the cost.
 
     Args:
-        engine: Open.
-        noticed: What was noticed of it before.
+        engine: An open engine.
+        noticed: Earlier findings about it.
 
     Attributes:
         finish_reason: What ended the last text.
@@ -40,17 +40,17 @@ class Usage:
     ) -> Generated:
         """Generate one text, and take its reasoning out of it.
 
-        Servers are known to hold the reasoning to what the answer was to be held to: then nothing follows it. A
-        reasoning that is exactly what may be said is taken for the answer, where there is none.
+        Some servers apply the constraint to the reasoning, and then no answer follows. If the reasoning is exactly an
+        allowed reply, it counts as the answer.
 
         Args:
-            generation: What is asked.
-            thinks: Whether reasoning in tags is part of what is asked for.
-            may_say: Whether a text is exactly what may be said.
+            generation: The request.
+            thinks: Whether the request asks for reasoning in tags.
+            may_say: Whether a text is exactly an allowed reply.
 
         Raises:
-            LanguageModelError: Of the engine; :class:`PromptTooLong` where the context was full before the end; and
-                :class:`ServerUnavailable` where too many texts in a row were empty.
+            LanguageModelError: The engine failed. :class:`PromptTooLong` if the context was full before the end.
+                :class:`ServerUnavailable` if too many texts in a row were empty.
         """
         generated = await self.engine.generate(generation)
         answer = Answer(generated.text) if thinks else split_reasoning(generated.text)
@@ -58,7 +58,7 @@ class Usage:
             reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
             tokens = generated.reasoning_tokens or self.engine.count_tokens(reasoning)
             generated = replace(generated, text=answer.text, reasoning=reasoning, reasoning_tokens=tokens)
-        if len(generated.text) > LONGEST:  # before anything reads it
+        if len(generated.text) > LONGEST:  # before anything parses it
             generated = replace(generated, text=generated.text[:LONGEST], finish_reason="length")
         cut = generated.finish_reason == "length"
         if says_nothing(generated) and not cut and may_say(generated.reasoning.strip()):
@@ -73,7 +73,7 @@ class Usage:
         return generated
 
     def _check_room(self, generation: Generation, generated: Generated) -> None:
-        """A reply that was cut because the context was full is the prompt's fault."""
+        """Raise :class:`PromptTooLong` if a full context truncated the reply."""
         context, prompt, output = self.engine.context, generated.prompt_tokens, generated.output_tokens
         if generated.finish_reason == "length" and context and prompt is not None and output is not None:
             missing = generation.max_tokens - (output - (generated.reasoning_tokens or 0))
@@ -82,7 +82,7 @@ class Usage:
                 raise PromptTooLong(excess, context)
 
     def reply(self, taken: Taken, seconds: float, objection: str = "") -> Reply:
-        """Return a reply with all that it took."""
+        """Return a reply with the cost of all its requests."""
         reasoned = [one for one in self._generated if one.reasoning]
         return Reply(
             text=taken.text,
@@ -99,7 +99,7 @@ class Usage:
         )
 
     def took(self) -> Reply | None:
-        """Return what was used, where no reply comes of it; None where nothing was."""
+        """Return the cost if there is no reply; None if nothing was used."""
         counts = self._counts()
         return Reply("", answered_by=self.engine.name, **counts) if self._tried or self._generated else None
 
@@ -112,6 +112,6 @@ class Usage:
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:
-    """Combine counts; None where one of them is unknown."""
+    """Combine counts; None if one of them is unknown."""
     known = [count for count in counts if count is not None]
     return combine(known) if len(known) == len(counts) else None

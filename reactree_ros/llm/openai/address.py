@@ -1,4 +1,4 @@
-"""Where a server is, and the key that it wants."""
+"""The address of a server, and its key."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
 
-#: What is wrong with a URL that holds a key; it does not repeat the URL.
+#: The error for a URL that holds a key; it does not repeat the URL.
 KEY_IN_URL = "base_url: must hold no user, password or query; give a key by OPENAI_API_KEY or api_key_file"
 
 
 def read_key(file: str) -> str:
-    """Return the key of a file, or of ``$OPENAI_API_KEY``; empty where there is none.
+    """Return the key in a file, or in ``$OPENAI_API_KEY``; empty if there is none.
 
     Raises:
-        UserError: The file cannot be read, or what it or the environment holds is no key.
+        UserError: The file cannot be read, or the file or variable holds no key.
     """
     if not file:
         key = os.environ.get("OPENAI_API_KEY", "").strip()
@@ -39,15 +39,15 @@ def _is_a_key(text: str) -> bool:
 
 
 def may_hold_a_key(base_url: str) -> bool:
-    """Return whether a URL has a part in which keys are put."""
+    """Return whether a URL has a part that may hold a key."""
     return "@" in base_url or "?" in base_url
 
 
 def read_url(base_url: str) -> str:
-    """Return the URL of a server: the given one, or ``$OPENAI_BASE_URL``; ``/v1`` is added where there is no path.
+    """Return the URL of a server: the given one, or ``$OPENAI_BASE_URL``; ``/v1`` is added if it has no path.
 
     Raises:
-        UserError: There is none, or it is no URL of a server.
+        UserError: There is no URL, or it is not the URL of a server.
     """
     base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
     if not base_url:

@@ -1,4 +1,4 @@
-"""Reads what a server of the OpenAI protocol answers."""
+"""Reads the answers of a server that speaks the OpenAI protocol."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from reactree_ros.llm.engine import Generated, ToolCall
 from reactree_ros.llm.openai.refusal import Refused
 
-#: Reasons for which a text ends before its end: vLLM and most, Mistral, Anthropic's gateway, vLLM.
+#: Finish reasons of a truncated text: vLLM and most, Mistral, Anthropic's gateway, vLLM.
 _CUT = ("length", "model_length", "max_tokens", "repetition")
-#: Reasons of the engine's: vLLM and OpenRouter, vLLM and SGLang, DeepSeek.
+#: Finish reasons of a failing engine: vLLM and OpenRouter, vLLM and SGLang, DeepSeek.
 _BROKEN = ("error", "abort", "insufficient_system_resource")
 
-#: No request takes more; a server that says so does not count.
+#: A larger count is not credible and is ignored.
 _MOST_TOKENS = 1_000_000_000
 
 
@@ -48,11 +48,11 @@ def _read(answer: Any) -> Generated:
         return Generated(
             text=text,
             finish_reason="length" if choice.get("finish_reason") in _CUT else "stop",
-            prompt_tokens=prompt or None,  # there is no empty prompt: a server that says 0 does not count
+            prompt_tokens=prompt or None,  # no prompt is empty: a server that says 0 does not count
             cached_tokens=cached if cached is None or prompt is None else min(cached, prompt),
             output_tokens=None if output == 0 and (text or reasoning) else output,
             reasoning=reasoning,
-            reasoning_tokens=(thought_tokens or None) if reasoning else thought_tokens,  # some count none of them
+            reasoning_tokens=(thought_tokens or None) if reasoning else thought_tokens,  # some count none
             calls=tuple(_calls(message)),
         )
     except (AttributeError, IndexError, KeyError, TypeError):
@@ -60,7 +60,7 @@ def _read(answer: Any) -> Generated:
 
 
 def _tokens(usage: Any, *names: str) -> int | None:
-    """Return a count that an answer tells; None where it tells none, or something that is no count."""
+    """Return a token count of an answer; None if it has none, or an implausible one."""
     for name in names:
         usage = usage.get(name) if isinstance(usage, Mapping) else None
     return usage if type(usage) is int and 0 <= usage <= _MOST_TOKENS else None
@@ -75,7 +75,7 @@ def _error(error: Any) -> Refused:
 
 
 def _check_end(choice: Mapping[str, Any]) -> None:
-    """Raise what ended a text where that was not the model."""
+    """Raise if something else than the model ended the text."""
     end = str(choice.get("finish_reason") or "stop")
     if choice.get("error"):
         raise _error(choice["error"])
@@ -87,7 +87,7 @@ def _check_end(choice: Mapping[str, Any]) -> None:
 
 
 def _parts(content: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of a content and whether they are thought: it is a text, or a list of parts as of Mistral's."""
+    """Yield the texts of a content and whether they are reasoning; a content is a text or, from Mistral, a list."""
     if isinstance(content, str):
         yield content, False
     for part in content if isinstance(content, list) else []:
@@ -100,8 +100,8 @@ def _parts(content: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _reasoning(message: Mapping[str, Any]) -> str:
-    """Return what was thought."""
-    # DeepSeek and many; vLLM, Ollama and OpenRouter; servers that hand Ollama's own messages on
+    """Return the reasoning."""
+    # DeepSeek and many; vLLM, Ollama and OpenRouter; servers that pass Ollama's own messages on
     fields = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
     return next((field for field in fields if isinstance(field, str) and field), "")
 

@@ -1,4 +1,4 @@
-"""The connection to a server: requests with the SDK's retries, and what becomes of each failure."""
+"""The connection to a server: requests with the SDK's retries, and errors for each failure."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
 
-#: A server that dies refuses a connection or resets one, as it happens: what is told does not depend on which.
+#: A dying server refuses or resets a connection by chance: the error does not depend on which.
 GONE = "cannot be reached: nothing listens there, or it closed the connection"
 #: Longest time for a request outside of the protocol, in seconds.
 _ASIDE = 10.0
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
-#: By their names, because the SDK's HTTP library has had two.
+#: By name, because the SDK has used two HTTP libraries.
 _CLOSED_HTTP = frozenset({"ReadError", "WriteError", "CloseError", "RemoteProtocolError"})
 
 
 class Connection:
-    """Sends requests to a server. The key goes to the server and nowhere else.
+    """Sends requests to a server. Only the server gets the key.
 
     Args:
-        url: Of the server, with ``/v1``.
-        key: The key; empty: none.
-        retries: How often a request that failed for a passing reason (connection, 408, 409, 429, 5xx) is sent again,
-            with exponential backoff and jitter.
+        url: URL of the server, with ``/v1``.
+        key: The key; empty for none.
+        retries: How often to repeat a request that failed for a passing reason (connection, 408, 409, 429, 5xx), with
+            exponential backoff and jitter.
         timeout: Longest time for one request, in seconds.
 
     Attributes:
-        name: What errors call the server.
+        name: The server's name in errors.
     """
 
     def __init__(self, *, url: str, key: str, retries: int, timeout: float) -> None:
@@ -56,18 +56,18 @@ class Connection:
 
     @property
     def called(self) -> str:
-        """What errors call the server, with the proxy on the way to it."""
-        return f"{self.name} (by way of {self._proxy})" if self._proxy else self.name
+        """The server's name in errors, with the proxy on the way to it."""
+        return f"{self.name} (through {self._proxy})" if self._proxy else self.name
 
     async def get(self, path: str, *, retries: int | None = None) -> Any:
-        """Ask for something.
+        """Send a GET request.
 
         Args:
-            path: What for.
-            retries: How often it is asked again; None: as often as anything.
+            path: Path below the URL.
+            retries: How often to repeat it; None takes the usual number.
 
         Raises:
-            Refused: The server answers with an error, or with what is no JSON.
+            Refused: The server answers with an error or with invalid JSON.
             ServerUnavailable: It does not answer.
             UserError: The proxy on the way to it cannot be used.
         """
@@ -75,16 +75,16 @@ class Connection:
         return await self._sent(lambda client: client.with_options(**more).get(path, cast_to=object))
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send something; half characters in it, which no JSON takes, become question marks. Raises as :meth:`get`."""
+        """Send a POST request, with lone surrogates replaced by question marks. Raises the errors of :meth:`get`."""
         whole = _whole(body)
         return await self._sent(lambda client: client.post(path, cast_to=object, body=whole))
 
     async def get_aside(self, path: str) -> Any:
-        """Ask for something outside of the protocol, once. Raises as :meth:`get`."""
+        """Send a GET request outside of the protocol, once. Raises the errors of :meth:`get`."""
         return await self._sent(lambda client: self._aside(client).get(path, cast_to=object))
 
     async def post_aside(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send something outside of the protocol, once. Raises as :meth:`get`."""
+        """Send a POST request outside of the protocol, once. Raises the errors of :meth:`get`."""
         whole = _whole(body)
         return await self._sent(lambda client: self._aside(client).post(path, cast_to=object, body=whole))
 
@@ -94,7 +94,7 @@ class Connection:
     async def _sent(self, call: Callable[[Any], Awaitable[Any]]) -> Any:
         """Make a call.
 
-        Its failure is raised outside of the handlers, so that the SDK's error is not part of it: that may hold the key.
+        A failure is raised outside of the handlers, so that it does not carry the SDK's error, which may hold the key.
         """
         import openai
 
@@ -108,16 +108,16 @@ class Connection:
             failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")
         except openai.APIStatusError as error:
             failure = Refused(error.status_code, error.body or error.message)
-        except (openai.OpenAIError, ValueError, RecursionError) as error:  # no JSON, or none of the protocol's
+        except (openai.OpenAIError, ValueError, RecursionError) as error:  # not JSON, or not the protocol
             failure = Refused(0, str(error), "with garbage")
         raise failure
 
     async def _opened(self) -> Any:
-        """Make the client. Whoever looks whether a server answers goes this way, too, so that all go the same way."""
+        """Return the client, made at the first call; a check whether the server answers uses the same client."""
         import openai
 
         proxy = await asyncio.to_thread(proxy_to, self.url)
-        if self._client is None:  # nobody else was quicker
+        if self._client is None:  # no other call was quicker
             try:
                 http = http_client(proxy)
             except UserError as error:
@@ -133,18 +133,18 @@ class Connection:
         return self._client
 
     def redacted(self, message: str) -> str:
-        """Return a message without this key and any other."""
+        """Return a message without this key or any other."""
         return redacted(message.replace(self._key, HIDDEN) if self._key else message)
 
     async def close(self) -> None:
-        """Close all connections; the next request opens one again."""
+        """Close all connections; the next request opens a new one."""
         if self._client is not None:
             await self._client.close()
             self._client = None
 
 
 def _whole(value: Any) -> Any:
-    """Return JSON with texts that are well formed: a world or a file may have brought half a character."""
+    """Return JSON with well-formed texts: a world or a file may have brought a lone surrogate."""
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, Mapping):
@@ -153,7 +153,7 @@ def _whole(value: Any) -> Any:
 
 
 def _problem(error: BaseException) -> str:
-    """Say what is wrong with a connection, in words."""
+    """Describe a connection error in words."""
     causes = list(_causes(error))
     if any(isinstance(one, socket.gaierror) for one in causes):
         return "cannot be reached: the host name is not known"
@@ -167,7 +167,7 @@ def _problem(error: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that it came of."""
+    """Yield an error and all its causes."""
     waiting: list[BaseException | None] = [error]
     seen = set[int]()
     while waiting:

@@ -1,4 +1,4 @@
-"""How servers of the OpenAI protocol differ: what they are sent for a constraint, and what they know besides."""
+"""Differences between servers of the OpenAI protocol: their fields for constraints, and their extra features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GRAMMAR, _REGEX, _JSON, _CHOICE = (
     ConstraintKind.CHOICE,
 )
 
-#: What a server is sent for each constraint that it has words for.
+#: The fields for each constraint that a server supports.
 Dialect = Mapping[ConstraintKind, Callable[[Any], dict[str, Any]]]
 
 
@@ -24,7 +24,7 @@ def _named_schema(schema: Any) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
-#: By what the server calls itself (``owned_by`` of its models).
+#: By the name that the server gives itself (``owned_by`` of its models).
 DIALECTS: Mapping[str, Dialect] = {
     "vllm": {
         _GRAMMAR: lambda value: {"structured_outputs": {"grammar": value}},
@@ -47,13 +47,13 @@ DIALECTS: Mapping[str, Dialect] = {
     },
     "openai": {_JSON: _named_schema},
 }
-#: Servers that can be told to continue the last message of a chat; a strict one of the others refuses the fields.
+#: Servers that can continue the last message of a chat; strict ones of the others refuse the fields.
 CONTINUING = ("vllm", "sglang")
-#: Where servers show what their chat template makes of messages, outside of the protocol: path, and the answer's field.
+#: Servers that render chat messages outside of the protocol: path, and field of the answer.
 RENDERING: Mapping[str, tuple[str, str]] = {"vllm": ("/tokenize", "tokens"), "llamacpp": ("/apply-template", "prompt")}
 #: Servers that pass arguments on to the chat template.
 TEMPLATED = ("vllm", "sglang", "llamacpp")
-#: Servers that call themselves something else but speak one of the dialects.
+#: Servers under other names that speak one of the dialects.
 OWNERS = {"library": "openai", "system": "openai", "openai-internal": "openai"}
-#: Of these, those that know only the older name of the token limit: Ollama.
+#: Those that know only the older name of the token limit: Ollama.
 OLDER = ("library",)

@@ -27,31 +27,30 @@ from reactree_ros.llm.port import (
 from reactree_ros.llm.reasoning import Reasoning
 
 _log = logging.getLogger(__name__)
-_NAME_IT = "where it has no list of models, name the model (--model NAME)"
+_NAME_IT = "if it has no list of models, name the model (--model NAME)"
 
 
 class OpenAIEngine(Engine):
-    """Generates by an OpenAI-compatible server.
+    """Generates with an OpenAI-compatible server.
 
-    What the server can do is tried out when it is opened: whether it chats, what its chat template takes, whether its
-    model thinks, which constraints it obeys (servers are known to ignore one silently). A parameter that it refuses is
-    left out, or gets another name, from then on.
+    Opening it tries what the server can do: chat, its chat template, thinking, constraints (some servers silently
+    ignore one). A parameter that the server refuses is renamed or left out from then on.
 
     Args:
-        base_url: Of the server; ``/v1`` is added where there is no path. Empty: ``$OPENAI_BASE_URL``.
-        model: Its name for the model; empty: the first one that it has.
-        api_key_file: File with the key; empty: ``$OPENAI_API_KEY``, or none.
-        chat: Lay prompts out as a chat; None: where the server has a chat template for the model.
-        constraints: What the server obeys; None: it is tried out.
-        retries: How often a request that failed for a passing reason (connection, 408, 409, 429, 5xx) is sent again,
-            with exponential backoff and jitter.
+        base_url: URL of the server; ``/v1`` is added if it has no path. Empty takes ``$OPENAI_BASE_URL``.
+        model: The server's name of the model; empty takes its first one.
+        api_key_file: File with the key; empty takes ``$OPENAI_API_KEY``, or no key.
+        chat: Lay prompts out as a chat; None does so if the server has a chat template for the model.
+        constraints: Constraints that the server obeys; None tries them.
+        retries: How often to repeat a request that failed for a passing reason (connection, 408, 409, 429, 5xx), with
+            exponential backoff and jitter.
         request_timeout: Longest time for one request, in seconds.
         reasoning: How the model thinks before it answers, in a chat.
-        extra_body: Put into the body of every request for a text; it wins over what would be there.
+        extra_body: Fields added to the body of every request for a text; they override others.
 
     Raises:
-        UserError: There is no base URL, it is none, the key's file cannot be read, or what it or the environment
-            holds is no key.
+        UserError: The base URL is missing or wrong, the key's file cannot be read, or the file or variable holds no
+            key.
     """
 
     loads = False
@@ -74,7 +73,7 @@ class OpenAIEngine(Engine):
         )
         self.name = self._connection.name
         self._named = self._model = model
-        self._unlisted = ""  # what its list has instead of the named model
+        self._unlisted = ""  # the models it lists instead of the named one
         self._chat = self.chat = chat
         self._configured = None if constraints is None else frozenset(constraints)
         self._reasoning = reasoning or Reasoning()
@@ -110,7 +109,7 @@ class OpenAIEngine(Engine):
         self.constraints = self._configured
 
     async def _find_model(self) -> dict[str, Any]:
-        """Return what the server says of the model; of one that was named it need not say anything.
+        """Return the server's entry of the model; a named model needs none.
 
         Raises:
             LanguageModelError: The server does not answer, or no model was named and it lists none.
@@ -118,7 +117,7 @@ class OpenAIEngine(Engine):
         listed: Any = None
         refused: Refused | None = None
         try:
-            # The chat is asked often enough where the list is not needed.
+            # Without need of the list, the chat requests retry often enough.
             listed = await self._connection.get("/models", retries=0 if self._named else None)
         except Refused as error:
             refused = error
@@ -148,7 +147,7 @@ class OpenAIEngine(Engine):
         """Find out whether the server has a chat template for its model, and whether the model thinks.
 
         Raises:
-            LanguageModelError: It takes neither a chat, which was not asked for, nor a completion.
+            LanguageModelError: It accepts neither a completion nor a chat.
         """
         try:
             await self._try(trials.HELLO, chat=True)
@@ -164,10 +163,10 @@ class OpenAIEngine(Engine):
         return True
 
     async def _render(self, messages: list[Message]) -> Rendering:
-        """Have the server's chat template write messages; where it does not show that, count their tokens.
+        """Have the server's chat template write messages; if it does not show them, count their tokens.
 
         Raises:
-            LanguageModelError: :class:`RequestRejected` where the template refuses them.
+            LanguageModelError: :class:`RequestRejected` if the template refuses them.
         """
         refused: Refused | None = None
         if self._kind in dialects.RENDERING:
@@ -177,7 +176,7 @@ class OpenAIEngine(Engine):
                 rendering: Rendering = (await self._connection.post_aside(path, body))[field]
                 return rendering
             except Refused as error:
-                refused = error if error.status in (400, 422, 500) else None  # others do not know the path
+                refused = error if error.status in (400, 422, 500) else None  # other codes: the path is unknown
             except (ServerUnavailable, KeyError, TypeError):
                 pass
         if refused is not None:
@@ -188,7 +187,7 @@ class OpenAIEngine(Engine):
         return answer.prompt_tokens
 
     def _template(self) -> dict[str, Any]:
-        """Return what the chat template is told, as far as the server passes it on; what was set is sent anyway."""
+        """Return the template's arguments, if the server passes them on; explicit settings are always sent."""
         reasoning = self._reasoning
         told = reasoning.template_arguments if self._kind in dialects.TEMPLATED else dict(reasoning.template)
         return {"chat_template_kwargs": told} if told else {}
@@ -196,11 +195,11 @@ class OpenAIEngine(Engine):
     # ------------------------------------------------------------------ requests for a text
 
     async def generate(self, generation: Generation) -> Generated:
-        """Ask the server; cancelling closes the connection, at which servers stop."""
+        """Ask the server; cancelling closes the connection, which stops the generation."""
         return await self._complete(generation, self._dialect)
 
     async def _try(self, *what: Any, **how: Any) -> Generated:
-        """Ask in order to find out what the server can do; see :meth:`_complete`."""
+        """Send a trial request; see :meth:`_complete`."""
         generated = await self._complete(*what, **how)
         self.tried = [*self.tried, generated]
         return generated
@@ -221,14 +220,14 @@ class OpenAIEngine(Engine):
         return await self._ask("/completions", {"prompt": generation.prompt, **held}, {**values, **stops})
 
     async def _chat_on(self, generation: Generation, values: dict[str, Any], held: Mapping[str, Any]) -> Generated:
-        """Ask for the next message, with room for what is thought before it."""
+        """Ask for the next message, with room for thoughts before it."""
         thinks = self._thoughts is not None or bool(self._reasoning.thinking)
         if thinks:
             values[LIMIT] += self._reasoning.tokens
         body: dict[str, Any] = {**self._template(), **held}
         if self._reasoning.effort:
             body["reasoning_effort"] = self._reasoning.effort
-        # A model that thinks would have to think in the middle of its message.
+        # A thinking model would have to think in the middle of its message.
         continued = generation.begun and self._kind in dialects.CONTINUING and not thinks
         if continued:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
@@ -238,25 +237,25 @@ class OpenAIEngine(Engine):
         return generated
 
     async def _told_apart(self, generated: Generated) -> Generated:
-        """Mend what reasoning parsers, vLLM's too, get wrong where the chat template opens or closes the thought."""
+        """Correct reasoning parsers (vLLM's, too) that fail if the chat template opens or closes the thought."""
         if not generated.reasoning or self._kind not in dialects.TEMPLATED:
             return generated
         nothing_said = not (generated.text or generated.calls)
         if self._reasoning.thinking is False and nothing_said and generated.finish_reason == "stop":
-            return replace(generated, text=generated.reasoning, reasoning="")  # it waited for the end of a thought
-        if generated.reasoning_tokens is None and generated.output_tokens is not None:  # it waited for its beginning
+            return replace(generated, text=generated.reasoning, reasoning="")  # it missed the end of the thought
+        if generated.reasoning_tokens is None and generated.output_tokens is not None:  # it missed the start
             said = await self._counted({"prompt": generated.text, "add_special_tokens": False})
             if said is not None:
                 return replace(generated, reasoning_tokens=max(0, generated.output_tokens - said))
         return generated
 
     async def _ask(self, path: str, body: Mapping[str, Any], values: Mapping[str, Any]) -> Generated:
-        """Send a request, and again without what the server does not take.
+        """Send a request, and repeat it without the parameters that the server refuses.
 
         Args:
-            path: Where to.
-            body: What is sent as it is.
-            values: Parameters, which are sent under the names by which the server takes them.
+            path: Path of the request.
+            body: Fields sent unchanged.
+            values: Parameters, sent under the server's names for them.
         """
         while True:
             sent = self._parameters.named(values)
@@ -266,13 +265,13 @@ class OpenAIEngine(Engine):
                 refused = error
             if not self._learns(refused, values, sent):
                 break
-        # What it names is not the reason, or it names nothing: what is optional is left out together, once.
+        # The refusal names the wrong parameter or none: drop all optional ones together, once.
         bare = self._parameters.without_optional(refused, sent)
         if bare != sent:
             try:
                 generated = await self._post(path, body, bare, values[LIMIT])
             except Refused:
-                pass  # then it was something else, of which the first refusal speaks
+                pass  # the reason was another: report the first refusal
             else:
                 self._parameters.leave_out(sent.keys() - bare.keys())
                 self._warn(refused)
@@ -283,8 +282,8 @@ class OpenAIEngine(Engine):
         """Send a request once.
 
         Raises:
-            Refused: The server does not take it.
-            PromptTooLong: Nor would it take any other one of that length.
+            Refused: The server refuses it.
+            PromptTooLong: It is too long for the server.
         """
         try:
             answer = await self._connection.post(path, {"model": self._model, **sent, **body, **self._extra})
@@ -322,7 +321,7 @@ class OpenAIEngine(Engine):
         return PromptTooLong(max(1, tokens + max_tokens - context), context)
 
     async def _counted(self, body: Mapping[str, Any]) -> int | None:
-        """Have a server that can do so count the tokens of a prompt."""
+        """Have the server count the tokens of a prompt, if it can."""
         if self._kind != "vllm":
             return None
         try:
@@ -336,7 +335,7 @@ class OpenAIEngine(Engine):
         await self._connection.close()
 
     def status(self) -> Mapping[str, str]:
-        """Say which model answers, how prompts are laid out, whether it thinks, and what the server does not take."""
+        """Describe the model, the layout of prompts, whether it thinks, and what the server refuses."""
         said = {"model": self._model or "the server's first", "prompts": "chat" if self.chat else "completion"}
         if self.chat:
             system = "a message of its own" if self._layout.system else "part of the user's first message"
@@ -352,7 +351,7 @@ def _is_list(listed: Any) -> bool:
 
 
 def _models_of(listed: Any) -> dict[str, dict[str, Any]]:
-    """Return the models of a list by their names; none where it is no such list."""
+    """Return the models of a list by name; none if it is not such a list."""
     models = listed["data"] if _is_list(listed) else []
     return {str(one["id"]): dict(one) for one in models if isinstance(one, Mapping) and one.get("id")}
 

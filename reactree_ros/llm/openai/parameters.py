@@ -1,4 +1,4 @@
-"""The parameters of a request, under the names by which a server takes them."""
+"""Request parameters, under the names that a server knows."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from reactree_ros.llm.openai.refusal import Refused
 
-#: The two names of the token limit; the second is OpenAI's newer one, for chats.
+#: Both names of the token limit; the second is OpenAI's newer one, for chats.
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
-#: A server that does not take these can do without them.
+#: A request works without these.
 OPTIONAL = ("temperature", "top_p", "seed", "stop")
-#: What some servers call a parameter.
+#: Other names of a parameter.
 _OTHER_NAMES = {"seed": "random_seed"}
 
 
 class Parameters:
-    """Learns from refusals which parameters a server does not take: they get another name, or are left out.
+    """Learns from refusals which parameters to rename or leave out.
 
     Args:
-        limit: Under which name the token limit is sent first.
+        limit: First name to try for the token limit.
     """
 
     def __init__(self, limit: str = LIMIT) -> None:
@@ -27,28 +27,28 @@ class Parameters:
         names[LIMIT] = [limit, *({LIMIT, NEWER_LIMIT} - {limit})]
         self._names = names
         self._first = {parameter: candidates[0] for parameter, candidates in names.items()}
-        self._taken = set[tuple[str, str]]()  # names with values that were part of a request that was answered
+        self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters as this server takes them."""
+        """Return parameters under this server's names."""
         return {names[0]: value for parameter, value in values.items() if (names := self._names[parameter])}
 
     def learn(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-        """Take note of what is refused; each name is given up once.
+        """Learn from a refusal; each name is given up once.
 
-        Of several requests that were refused at once, the first takes note and the others follow it.
+        If several requests were refused at once, the first one learns and the others follow.
 
         Args:
-            refused: What the server says.
+            refused: The refusal.
             values: The parameters.
-            sent: As they were sent.
+            sent: The parameters as sent.
 
         Returns:
-            Whether the request is another one now, and can be sent again.
+            Whether the request has changed and can be sent again.
         """
         for name in refused.parameters(sent):
             parameter = next((one for one, names in self._names.items() if names[:1] == [name]), None)
-            # A limit that is too high is for the user to lower: without one, a model may say as much as it likes.
+            # The user must lower a limit that is too high: without one, a model may talk without end.
             if parameter is None or (parameter == LIMIT and not refused.names_no_value):
                 continue
             other = _OTHER_NAMES.get(name)
@@ -58,17 +58,18 @@ class Parameters:
         return self.named(values) != sent
 
     def taken(self, sent: Mapping[str, Any]) -> None:
-        """Take note of parameters that the server takes."""
+        """Remember parameters that the server accepts."""
         self._taken |= {(name, repr(value)) for name, value in sent.items()}
 
     def without_optional(self, refused: Refused, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is left of parameters, where a refusal does not say which of those sent is the reason.
+        """Return the parameters to send again if a refusal does not name the refused one.
 
-        What the server has taken before is not the reason, unless the refusal names a parameter that is not sent.
+        Optional ones are left out, except those that the server accepted before. If the refusal names a parameter that
+        was not sent, all optional ones are left out.
 
         Args:
-            refused: What the server says.
-            sent: The parameters as they were sent.
+            refused: The refusal.
+            sent: The parameters as sent.
         """
         if not refused.is_of_the_request:
             return dict(sent)
@@ -81,14 +82,14 @@ class Parameters:
         """Leave parameters out from now on.
 
         Args:
-            sent: The names under which they were sent.
+            sent: Their names as sent.
         """
         for parameter, names in self._names.items():
             if names[:1] and names[0] in sent:
                 self._names[parameter] = []
 
     def status(self) -> dict[str, str]:
-        """Say what is left out and what is renamed."""
+        """Return which parameters are left out or renamed."""
         left_out = [first for one, first in self._first.items() if not self._names[one]]
         renamed = [
             f"{first} to {names[0]}"

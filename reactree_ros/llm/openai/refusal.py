@@ -1,4 +1,4 @@
-"""How servers of the OpenAI protocol say that they do not answer, and what can be read from it."""
+"""How servers of the OpenAI protocol refuse a request, and what a refusal reveals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
 
-#: Status codes below 500 that another try may not meet.
+#: Status codes below 500 that a retry may resolve.
 _PASSING = (408, 409, 425, 429)
 _TOO_LONG = (
     *("context length", "context_length_exceeded"),  # vLLM, SGLang, OpenAI
@@ -22,10 +22,10 @@ _NOT_KNOWN = re.compile(
 _BAD_VALUE = re.compile(
     r"must be|should be|range|invalid value|only the default|(?:less|greater) than|at (?:least|most)", re.IGNORECASE
 )
-#: What chat templates raise; some servers make it an error of their own.
+#: Errors of chat templates; some servers report them as their own.
 _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
-# A parameter's name in quotes or brackets, which may be escaped in JSON inside of a text, but not as a key before its
-# value: some servers repeat the request. Or behind a colon, or the word for what it is.
+# A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
+# "parameter". It is no key before its value: some servers repeat the request.
 _NAMED = (
     r"""['"`\u2018\u201c\[](NAME)\\?['"`\u2019\u201d\]](?!\s*:\s*(?:[-\d\[{'"\\]|(?:None|[Tt]rue|[Ff]alse|null)\b))"""
     r"""|(?:(?:parameter|argument|field|property)s?|:) (NAME)\b"""
@@ -33,12 +33,12 @@ _NAMED = (
 
 
 class Refused(Exception):
-    """A server does not answer. It may hold the key, which some servers repeat: it must not leave this folder.
+    """A server's refusal. It may hold the key, which some servers repeat, so it must not leave this folder.
 
     Args:
-        status: HTTP status, or the code of an error in an answer of status 200; 0: there is none.
-        body: What the server says: JSON, or a text.
-        how: In which way it says so, after "answered".
+        status: HTTP status, or the error code in an answer with status 200; 0 if there is none.
+        body: The server's answer: JSON or text.
+        how: How the server answered, to follow the word "answered".
     """
 
     def __init__(self, status: int, body: Any, how: str = "") -> None:
@@ -49,7 +49,7 @@ class Refused(Exception):
 
     @property
     def message(self) -> str:
-        """What the server says, in one line."""
+        """The server's message, in one line."""
         return " ".join(_words(self.body).split())
 
     @property
@@ -59,52 +59,52 @@ class Refused(Exception):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the token limit ended the thinking, before anything was said; OpenAI's models make it an error."""
+        """Whether thinking reached the token limit before any answer; OpenAI's models make it an error."""
         return "max_tokens or model output limit was reached" in self.message
 
     @property
     def names_no_value(self) -> bool:
-        """Whether a parameter is refused whatever its value is."""
+        """Whether a parameter is refused at any value."""
         return _NOT_KNOWN.search(str(self.body)) is not None
 
     @property
     def is_of_the_request(self) -> bool:
-        """Whether the server does not take the request as it is."""
+        """Whether the server refuses this very request."""
         return self.status in (400, 422)
 
     def parameters(self, sent: Collection[str]) -> tuple[str, ...]:
-        """Return those of the parameters sent that are refused; none where it is about something else."""
+        """Return the sent parameters that are refused; none if the refusal is about something else."""
         if not (self.is_of_the_request and sent):
             return ()
         if pointed := set(_pointed_at(self.body)):
             return tuple(name for name in sent if name in pointed)
         if not (self.names_no_value or _BAD_VALUE.search(self.message)):
             return ()
-        # Further names may be what is known instead: "did you mean …?"
+        # Further names may be suggestions: "did you mean …?"
         named = re.search(_NAMED.replace("NAME", "|".join(map(re.escape, sent))), self.message)
         return () if named is None else (named[1] or named[2],)
 
     def mentions(self, name: str) -> bool:
-        """Return whether a name occurs in what the server says."""
+        """Return whether the server's message contains a name."""
         return re.search(rf"\b{re.escape(name)}\b", str(self.body)) is not None
 
     def context(self) -> int:
-        """Find the context's tokens; 0 where it does not say."""
+        """Return the context's length in tokens; 0 if the message does not say."""
         stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d{1,12})(?!\d)", str(self.body))
         return int(stated[1]) if stated else 0
 
     def prompt_tokens(self, max_tokens: int, context: int) -> int:
-        """Find the prompt's tokens: the largest number, less the reply's where that is a total."""
+        """Return the prompt's length in tokens: the largest number, less the reply's tokens if that is a total."""
         numbers = [int(number) for number in re.findall(r"(?<!\d)\d{1,12}(?!\d)", str(self.body))]
         largest = max([*numbers, context])
         return largest - max_tokens if largest - max_tokens in numbers else largest
 
     def told(self, server: str, message: str) -> LanguageModelError:
-        """Return it as an error of the port.
+        """Return the refusal as an error of the port.
 
         Args:
-            server: Which one it is.
-            message: What it says, without the key.
+            server: The server's name.
+            message: Its message, without the key.
         """
         if self.status in (401, 403):
             return RequestRejected(
@@ -128,7 +128,7 @@ def _words(said: Any) -> str:
 
 
 def _pointed_at(said: Any) -> Iterator[str]:
-    """Yield what fields of a refusal point at: ``param`` of OpenAI, ``loc`` of pydantic."""
+    """Yield what a refusal points at: ``param`` of OpenAI, ``loc`` of pydantic."""
     if isinstance(said, list):
         for one in said:
             yield from _pointed_at(one)

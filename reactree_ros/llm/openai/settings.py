@@ -1,4 +1,4 @@
-"""Settings of a server that speaks the OpenAI protocol, and the language model that comes of them."""
+"""Settings of a server that speaks the OpenAI protocol, and the language model made from them."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ class OpenAISettings(EngineSettings):
     """Settings of an OpenAI-compatible server."""
 
     model: Annotated[str, Harmless()] = Field(
-        default="", description="name of the model as the server has it; empty: the first one that it has"
+        default="", description="the server's name of the model; empty: its first one"
     )
     base_url: Annotated[str, Harmless(_is_the_environments)] = Field(
-        default="", description="of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
+        default="", description="base URL of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
     )
     api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
     constraints: tuple[ConstraintKind, ...] | None = Field(
         default=None,
-        description="what the server obeys: grammar, regex, json_schema, choice; empty: it is tried out",
+        description="constraints that the server obeys: grammar, regex, json_schema, choice; empty: try them",
     )
     retries: int = Field(
-        default=3, ge=0, le=100, description="how often a request that failed for a passing reason is sent again"
+        default=3, ge=0, le=100, description="how often to repeat a request that failed for a passing reason"
     )
 
     extra_body: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
-        default={}, description="put into every request for a text; it wins, e.g. {top_k: 20, provider: {sort: price}}"
+        default={},
+        description="fields for every request for a text; they win, e.g. {top_k: 20, provider: {sort: price}}",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _hold_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
-        # Here and not of the field, because an error of a field repeats its value.
+        # Not in a field validator: its error would repeat the value.
         if may_hold_a_key(str(values.get("base_url", ""))):
             raise ValueError(KEY_IN_URL)
         return read_arguments(values, "extra_body", example="{top_k: 20}")

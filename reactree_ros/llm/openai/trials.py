@@ -1,4 +1,4 @@
-"""Finds out by trial what a server can do: servers are known to ignore a constraint silently."""
+"""Tries what a server can do: some servers silently ignore a constraint."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from reactree_ros.llm.openai.dialects import DIALECTS, Dialect
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import split_reasoning
 
-_WORD = "Zq7kx"  # no model says this of its own accord
+_WORD = "Zq7kx"  # no model says this unprompted
 _TOKENS = 32
-#: The first thing a server is told: whether it chats, and how its model thinks.
+#: The first request: shows whether the server chats, and how its model thinks.
 HELLO = Generation((Told("Hello"),), max_tokens=_TOKENS)
 
 
 class Thoughts(enum.Enum):
-    """Where a model that thinks before it answers leaves its thoughts."""
+    """Where a thinking model leaves its thoughts."""
 
     FIELD = "in a field of its own"
-    """The server takes them out of the text; a constraint holds for the answer only."""
+    """The server separates them; a constraint holds for the answer only."""
     TEXT = "in its text"
-    """The server does not tell them apart; a constraint holds from the first token, and then it does not think."""
+    """The server does not separate them; a constraint holds from the first token and prevents thinking."""
     UNSEEN = "unseen"
-    """The server keeps them, and counts them at most."""
+    """The server keeps them, and at most counts them."""
 
 
 def thoughts(generated: Generated) -> Thoughts | None:
-    """Return where a model left its thoughts; None where it did not think."""
+    """Return where a model left its thoughts; None if it did not think."""
     if generated.reasoning:
         return Thoughts.FIELD
     answer = split_reasoning(generated.text)
@@ -49,11 +49,11 @@ async def find_dialect(
 
     Args:
         complete: Sends a request in a dialect.
-        kind: What the server calls itself; its dialect is the only one that is tried where there is one.
+        kind: The server's name for itself. If it has a dialect, only that one is tried.
     """
 
     async def obeys(dialect: Dialect, constraint: ConstraintKind) -> bool:
-        """Ask for a word that no model says, and see whether it comes."""
+        """Ask for a word that no model says, and check whether it comes."""
         held = Constraint.choice(constraint, [_WORD])
         try:
             said = await complete(Generation((Told("Say a word:"),), constraint=held, max_tokens=_TOKENS), dialect)

@@ -1,4 +1,4 @@
-"""The way to a server: through a proxy that the environment names, or straight to it."""
+"""The way to a server: straight, or through a proxy from the environment."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from urllib.request import getproxies
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 
-#: The longest answer that is read, in bytes: the longest text that is looked at takes a small part of it.
+#: The longest answer that is read, in bytes; far above the longest text that is used.
 LONGEST_ANSWER = 16 * 2**20
-_NO_PROXY_AT_ALL = "it is no URL of a proxy; one looks like http://proxy:3128 or socks5://proxy:1080"
+_NO_PROXY_AT_ALL = "it is no proxy URL; a proxy URL looks like http://proxy:3128 or socks5://proxy:1080"
 _NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy that the environment names.
+    """A proxy from the environment.
 
     Attributes:
         variable: The variable that names it, e.g. ``HTTPS_PROXY``.
-        url: Its URL; there may be a password in it.
+        url: Its URL, which may hold a password.
     """
 
     variable: str
     url: str
 
     def __str__(self) -> str:
-        """Name it without what may be a password."""
+        """Name the proxy without a possible password."""
         scheme, _, rest = self.url.rpartition("://")
         return f"the proxy {scheme or 'http'}://{re.split('[/?#]', rest.rpartition('@')[2])[0]} (${self.variable})"
 
 
 def proxy_to(url: str) -> Proxy | None:
-    """Return the proxy on the way to a server; None: there is none.
+    """Return the proxy on the way to a server; None if there is none.
 
-    A server on this machine is reached without one, whatever the environment says, and so is one that ``$NO_PROXY``
-    names. It may look a name without a dot up, which takes as long as the system takes.
+    A server on this machine, or one that ``$NO_PROXY`` names, is reached directly. A name without a dot may be looked
+    up, which takes as long as the system takes.
     """
     parts = urlsplit(url)
     host, port = (parts.hostname or "").rstrip("."), parts.port or {"http": 80, "https": 443}[parts.scheme]
@@ -55,7 +55,7 @@ def proxy_to(url: str) -> Proxy | None:
 
 
 def http_client(proxy: Proxy | None) -> Any:
-    """Make the HTTP client of the SDK: it goes through this proxy or through none, and reads no endless answer.
+    """Make the SDK's HTTP client: it uses this proxy or none, and limits the length of an answer.
 
     Raises:
         UserError: The proxy cannot be used; the message says why, without its password.
@@ -64,12 +64,12 @@ def http_client(proxy: Proxy | None) -> Any:
 
     client: Any = openai.DefaultAsyncHttpxClient
     base = next(kind for kind in client.__mro__ if kind.__name__ == "AsyncClient")
-    library: Any = sys.modules[base.__module__.partition(".")[0]]  # the SDK's HTTP library has had two names
+    library: Any = sys.modules[base.__module__.partition(".")[0]]  # the SDK has used two HTTP libraries
     limits = openai.DEFAULT_CONNECTION_LIMITS
 
     async def bound(response: Any) -> None:
         if (packed := response.headers.get("content-encoding", "identity").lower()) != "identity":
-            raise library.DecodingError(f"its answer is packed ({packed}), which was not asked for")
+            raise library.DecodingError(f"its answer is compressed ({packed}), which was not asked for")
         response.stream = Bounded(response.stream)
 
     class Bounded(library.AsyncByteStream):  # type: ignore[misc]
@@ -87,9 +87,9 @@ def http_client(proxy: Proxy | None) -> Any:
         async def aclose(self) -> None:
             await self._inner.aclose()
 
-    # Packed, a short answer may be a very long one.
+    # A short compressed answer may be a very long one.
     more = {"event_hooks": {"response": [bound]}, "headers": {"Accept-Encoding": "identity"}}
-    if proxy is None:  # a transport of its own, because without one the client takes the environment's proxy
+    if proxy is None:  # an explicit transport: without one, the client takes the environment's proxy
         return client(transport=library.AsyncHTTPTransport(limits=limits), **more)
     url = proxy.url if "://" in proxy.url else f"http://{proxy.url}"
     try:
@@ -98,13 +98,13 @@ def http_client(proxy: Proxy | None) -> Any:
         problem = _NO_PROXY_AT_ALL
     except ImportError:
         problem = f"SOCKS needs the package socksio: {install_line('socksio')}"
-    except Exception:  # the library's own kinds, which may repeat the password
+    except Exception:  # the library's errors may repeat the password
         problem = _NO_PROXY_AT_ALL
     raise UserError(f"{proxy} cannot be used: {problem}; NO_PROXY lists the hosts that need none")
 
 
 def _is_passed_over(host: str, port: int, listed: str) -> bool:
-    """Whether ``$NO_PROXY`` names a host: by its name or a domain, an address or a network, with a port or without."""
+    """Return whether ``$NO_PROXY`` names a host: by name, domain, address or network, with or without a port."""
     return any(_names(entry, host, port) for entry in re.split(r"[,\s]+", listed) if entry)
 
 
@@ -127,7 +127,7 @@ def _names(entry: str, host: str, port: int) -> bool:
 def _is_this_machine(host: str) -> bool:
     if host.rpartition(".")[2] in _NAMES_OF_THIS_MACHINE:
         return True
-    # With a dot a name may be one that only the proxy knows, or that is not to be told to anybody but the proxy.
+    # Only the proxy may know a name with a dot, or be allowed to see it.
     flags = socket.AI_NUMERICHOST if re.search(r"[.:]", host) else 0
     try:
         found = socket.getaddrinfo(host, None, flags=flags)

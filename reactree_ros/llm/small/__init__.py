@@ -1,1 +1,1 @@
-"""A small trained model that runs without torch: its network through onnxruntime, its tokenizer, and the engine."""
+"""A small trained model without torch: its network through onnxruntime, its tokenizer, and the engine."""

@@ -1,4 +1,4 @@
-"""A small trained model in this process, without torch: for the first minute, and where there is no GPU."""
+"""A small trained model in this process, without torch: for a first try, and for machines without a GPU."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from reactree_ros.llm.small import network
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
-#: Where the model lies that comes with the package.
+#: Folder of the model that comes with the package.
 PACKAGED = Path(__file__).parent / "model"
-#: Tokens of a prompt that are read at once.
+#: Prompt tokens that are read at once.
 CHUNK = 512
-#: Tokens of prompts that are kept by default: those of some 16 agent nodes, 38 MB.
+#: Default number of prompt tokens kept: the prompts of some 16 agent nodes, 38 MB.
 STATE_TOKENS = 4096
 
 
 class Words:
-    """A tokenizer as local engines use it.
+    """A tokenizer with the interface that local engines use.
 
     Args:
         path: Its file.
@@ -45,7 +45,7 @@ class Words:
 
     @property
     def added_tokens_decoder(self) -> Mapping[int, Any]:
-        """Tokens that were added to the vocabulary, by number."""
+        """Tokens added to the vocabulary, by number."""
         added: Mapping[int, Any] = self._tokenizer.get_added_tokens_decoder()
         return added
 
@@ -59,18 +59,18 @@ class Words:
 
 
 class SmallEngine(LocalEngine):
-    """Generates by a small model, one text after the other.
+    """Generates with a small model, one text after the other.
 
-    What was read of prompts is kept, so that one that begins like an earlier one costs the rest only. Where only one
-    token may come, none is computed.
+    The states of prompts are kept, so that a prompt with a known beginning is only read from there on. If only one
+    token is allowed, it is not computed.
 
     Args:
         model: The model's folder, as ``reactree train`` makes it.
-        state_tokens: Tokens of prompts that are kept; 0: none, otherwise at least the latest prompt.
-        threads: Threads that the network computes with.
+        state_tokens: Prompt tokens to keep. 0 keeps none; otherwise the latest prompt is always kept.
+        threads: Threads of the network.
 
     Attributes:
-        vocabulary: The model's, as llguidance has it, once it is loaded.
+        vocabulary: The model's vocabulary in llguidance's form, once loaded.
         ends: Tokens that end a text.
     """
 
@@ -106,7 +106,7 @@ class SmallEngine(LocalEngine):
             loaded = network.Network(folder, threads=self._threads)
             text = (folder / network.TOKENIZER).read_text(encoding="utf-8")
             self.vocabulary = llguidance.LLTokenizer(text, n_vocab=loaded.vocabulary, eos_token=loaded.end)
-        except Exception as error:  # of three libraries
+        except Exception as error:  # any error of three libraries
             problem = " ".join(str(error).split())[:300]
             raise ServerUnavailable(
                 f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree train` made, "
@@ -131,9 +131,9 @@ class SmallEngine(LocalEngine):
         return row.generated()
 
     def say(self, row: Row) -> None:
-        """Generate a text to its end, and keep what was read of it; one at a time, once the model is loaded."""
+        """Generate a whole text, and keep its states; for one thread at a time, after loading."""
         loaded = self._network
-        assert loaded is not None  # whoever asks has loaded it
+        assert loaded is not None  # every caller has loaded it
         row.cached, row.states = self._kept.find(row.prompt)
         row.read = row.cached
         while not row.is_done:
@@ -152,27 +152,27 @@ class SmallEngine(LocalEngine):
             self._kept.keep([*row.prompt, *row.said][: row.read], row.states)
 
     async def close(self) -> None:
-        """Forget the model; what is being generated goes on to its next token."""
+        """Drop the model; a running generation ends at its next token."""
         if self._worker is not None:
             self._worker.shutdown(wait=False, cancel_futures=True)
         self._network = self._worker = None
 
     def status(self) -> Mapping[str, str]:
-        """Say which model answers, and how."""
+        """Describe the model and how it answers."""
         return {**super().status(), "threads": str(self._threads), "runtime": "onnxruntime"}
 
 
 class SmallSettings(AnsweringLimits):
     """Settings of a small model."""
 
-    model: str = Field(default="", description="the model's folder; empty: the one that comes with the package")
+    model: str = Field(default="", description="folder of the model; empty: the one that comes with the package")
     state_tokens: int = Field(
         default=STATE_TOKENS,
         ge=0,
-        description="tokens of prompts that are kept once they are read, 9 KB each in the model that comes with the "
-        "package; more where many planners ask it. The latest prompt is kept however long; 0: none",
+        description="prompt tokens to keep once they are read, 9 KB each in the model that comes with the package; "
+        "more for many planners. The latest prompt is kept however long; 0: none",
     )
-    threads: int = Field(default=1, ge=1, le=256, description="threads that the network computes with")
+    threads: int = Field(default=1, ge=1, le=256, description="threads of the network")
 
 
 def _folder(settings: SmallSettings) -> str:

@@ -1,7 +1,7 @@
-"""The network of a small model, through onnxruntime; what it has read of a text stays with the text.
+"""The network of a small model, through onnxruntime; the states of a text stay with the text.
 
-A model's folder is one that `transformers` and vLLM load, and a graph beside it (`model.onnx`), which has no weights of
-its own: it names where in `model.safetensors` they lie. So every engine computes with the same bytes.
+A model's folder suits `transformers` and vLLM, and adds a graph (`model.onnx`). The graph has no weights: it points
+into `model.safetensors`. So every engine computes with the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GRAPH, WEIGHTS, TOKENIZER = "model.onnx", "model.safetensors", "tokenizer.json"
 #: Names of the graph's inputs and outputs; ``past`` and ``read`` are followed by a number.
 TOKENS, COSINES, SINES, HIDDEN, PAST, SCORES, READ = "tokens", "cosines", "sines", "hidden", "past", "scores", "read"
 
-#: What a network has read of a text: keys and values of each layer in turn, of shape (heads, tokens, size).
+#: States of a text: keys and values of each layer in turn, of shape (heads, tokens, size).
 States = tuple[Any, ...]
 
 
@@ -30,16 +30,16 @@ class Network:
 
     Args:
         folder: The model's folder.
-        threads: Threads that it computes with.
+        threads: Threads to compute with.
 
     Raises:
         OSError: The graph cannot be read.
-        ValueError: It is no graph of this package.
+        ValueError: The graph was not made by this package.
 
     Attributes:
-        context: Tokens that a text may have.
+        context: Most tokens of a text.
         end: The token that ends a text.
-        vocabulary: How many tokens there are.
+        vocabulary: Number of tokens.
     """
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
@@ -49,7 +49,7 @@ class Network:
         options.intra_op_num_threads = options.inter_op_num_threads = threads
         options.log_severity_level = 3
         path = folder / GRAPH
-        with path.open("rb"):  # says why it cannot be read
+        with path.open("rb"):  # raises the reason if it cannot be read
             pass
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         about = self._session.get_modelmeta().custom_metadata_map
@@ -68,10 +68,10 @@ class Network:
 
         Args:
             tokens: At least one.
-            states: What was read of the text before; None: nothing. They stay as they are.
+            states: States of the text so far; None for none. They are not changed.
 
         Returns:
-            The scores of the token that comes next (float32), and what is read now.
+            Scores of the next token (float32), and the new states.
         """
         past = self._nothing if states is None else states
         before, count = past[0].shape[1], len(tokens)

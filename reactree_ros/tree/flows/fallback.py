@@ -25,7 +25,7 @@ class FallbackFlow(ControlFlow):
     phrase = "using a fallback strategy"
     ordered = False
     sign = "?"
-    does = "one after the other, until one succeeds"
+    summary = "one after the other, until one succeeds"
     synonyms = ("selector",)
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:

@@ -29,7 +29,7 @@ class ParallelFlow(ControlFlow):
     phrase = "in parallel"
     ordered = False
     sign = "⇉"
-    does = "each to its end; with several robots at the same time"
+    summary = "each to its end; with several robots at the same time"
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
         """See :meth:`ControlFlow.composite`."""

@@ -20,7 +20,7 @@ class SequenceFlow(ControlFlow):
     phrase = "in sequence"
     ordered = True
     sign = "→"
-    does = "one after the other, until one fails"
+    summary = "one after the other, until one fails"
     synonyms = ("sequential", "sequentially")
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:

@@ -1,11 +1,11 @@
-// Two runs side by side: their trees at the same decision, and their decisions in rows, from where they part.
+// Two runs side by side: their trees at the same decision, and rows of decisions from the first that differs.
 
 import { Record } from "./record.js";
 import { follow } from "./stream.js";
 import { make, visible, words } from "./text.js";
 import { TreeView } from "./tree.js";
 
-const BATCH = 200; // rows that are drawn around the chosen one
+const BATCH = 200; // rows drawn around the chosen one
 
 export class CompareView {
   constructor(page, first, second) {
@@ -18,7 +18,7 @@ export class CompareView {
     this._rows = make("tbody");
     const title = (side) => make("th", { scope: "col", dir: "auto" }, side.run);
     page.append(
-      make("header.top", {}, make("a.back", { href: "#/" }, "‹ Runs"), make("h1", {}, "Side by side"), this._part, make("span.gap"), make("button", { type: "button", onclick: () => this._go(this._parted + 1) }, "Where they part (F)")),
+      make("header.top", {}, make("a.back", { href: "#/" }, "‹ Runs"), make("h1", {}, "Side by side"), this._part, make("span.gap"), make("button", { type: "button", onclick: () => this._go(this._parted + 1) }, "First difference (F)")),
       make("div.two", {}, this._sides.map((side) => side.host)),
       make("footer.time.plain", {}, make("div.line", {}, this._slider), make("div.moves", {}, "decision", this._number)),
       make("div.table.decisions", { tabindex: 0, role: "region", "aria-label": "Decisions" }, make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "#"), this._sides.map(title))), this._rows)),
@@ -68,7 +68,7 @@ export class CompareView {
       this._parted = parted(...this._sides.map((one) => one.record));
       this._most = Math.max(...this._sides.map((one) => one.record.decisions.length));
       this._slider.max = this._most;
-      this._part.textContent = this._parted < this._most ? `they part at decision ${this._parted + 1}` : "they decide the same";
+      this._part.textContent = this._parted < this._most ? `they differ from decision ${this._parted + 1}` : "they decide the same";
       if (!this._moved) this._at = Math.min(this._parted + 1, this._most);
       this._show();
     });
@@ -104,7 +104,7 @@ export class CompareView {
   }
 }
 
-/** Return how many decisions two runs have in common from their beginnings. */
+/** Return how many first decisions two runs have in common. */
 export function parted(one, other) {
   const most = Math.min(one.decisions.length, other.decisions.length);
   const said = (record, number) => {

@@ -1,4 +1,4 @@
-// The run that began last: who looks at what is now goes over to the next one when that begins.
+// The latest run: a viewer at the newest moment moves on to the next run when it begins.
 
 import { RunView } from "./run.js";
 import { fetchRuns } from "./stream.js";
@@ -16,7 +16,7 @@ export class LatestView {
     this._look((await fetchRuns()).runs);
     this._timer = setInterval(async () => {
       if (document.hidden) return;
-      const again = await fetchRuns().catch(() => null); // a server that has gone says nothing new
+      const again = await fetchRuns().catch(() => null); // the server is gone: nothing new
       if (again) this._look(again.runs);
     }, REFRESH);
   }

@@ -1,11 +1,11 @@
-// Places of a tree's nodes: parents above the middle of their children, subtrees as close as they go, no two overlap.
+// Places of a tree's nodes: parents above the middle of their children, subtrees close together without overlap.
 
 export const LEVEL = 104;
 const WIDE = 148, NARROW = 56;
 
-/** Return `{x, y}` for each of the nodes, which come with parents before children; `children(node)` are those shown. */
+/** Return `{x, y}` for each node. Parents come before children; `children(node)` returns the visible ones. */
 export function layout(nodes, children) {
-  const shape = new Map(); // id → {offset: from the parent, left, right: the edges of what is under it}
+  const shape = new Map(); // id → {offset: from the parent, left, right: edges of the subtree}
   for (let i = nodes.length - 1; i >= 0; i--) shape.set(nodes[i].id, placed(nodes[i], children(nodes[i]), shape));
   const places = new Map();
   for (const node of nodes) {
@@ -41,10 +41,10 @@ function placed(node, below, shape) {
   return { offset: 0, left, right };
 }
 
-/** An edge of a subtree, level by level; it is handed up and changed in place, so that a deep tree costs no more. */
+/** An edge of a subtree, level by level; the parent reuses it in place, so that a deep tree costs no more. */
 class Edge {
   constructor() {
-    this._upwards = []; // the deepest level first, without what all were moved by
+    this._upwards = []; // the deepest level first, relative to a common shift
     this.moved = 0;
   }
 
@@ -60,7 +60,7 @@ class Edge {
     this._upwards.push(x - this.moved);
   }
 
-  /** Return this edge as far down as it goes, then another one; both are used up. */
+  /** Return this edge, continued below by another one; both are consumed. */
   before(other) {
     if (this.length >= other.length) return this;
     for (let level = 0; level < this.length; level++) other._upwards[other.length - 1 - level] = this.at(level) - other.moved;

@@ -1,4 +1,4 @@
-// Which view the address asks for: the table of runs, one run, the one that began last, or two side by side.
+// Shows the view in the address: the table of runs, one run, the latest run, or two side by side.
 
 import { CompareView } from "./compare.js";
 import { LatestView } from "./latest.js";

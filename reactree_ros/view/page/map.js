@@ -1,4 +1,4 @@
-// The world from above, of worlds with poses: rooms, what stands in them, what was seen there, the robot and its way.
+// The world from above, if it has poses: rooms, furniture, things seen there, the robot and its path.
 
 import { countUntil, latest } from "./record.js";
 import { visible } from "./text.js";
@@ -6,10 +6,10 @@ import { visible } from "./text.js";
 const SVG = "http://www.w3.org/2000/svg";
 const WIDEST = 440, HIGHEST = 400; // pixels
 const MARGIN = 0.4; // metres
-const LETTER = 5.4, LINE = 11; // pixels of a name
+const LETTER = 5.4, LINE = 11; // pixels of a name's letters and lines
 const ROBOT = "M11 0L-7 7-3 0-7-7z";
 
-/** Draw where things are at a moment, as far as a record has told it; null where it has not. */
+/** Draw the known places of things at a moment; null if the record has none. */
 export function drawMap(record, moment, { rooms, closed }) {
   const spots = [...record.spots].map(([name, all]) => ({ name, at: latest(all, moment) })).filter(({ name, at }) => at && isThere(record, name, moment));
   const way = record.way.slice(0, countUntil(record.way, moment));
@@ -36,14 +36,14 @@ export function drawMap(record, moment, { rooms, closed }) {
   return svg;
 }
 
-/** Whether a thing lies where it was seen; what is held or gone does not. */
+/** Whether a thing still lies where it was seen: it is neither held nor gone. */
 function isThere(record, name, moment) {
   const seen = latest(record.things.get(name)?.sightings ?? [], moment);
   return !seen || !(seen.held || seen.states.includes("GONE"));
 }
 
 function shape(name, at, kind, isClosed, place) {
-  const spoken = `${name}, ${metres(at)}${isClosed ? ", never looked into" : ""}`;
+  const spoken = `${name}, ${metres(at)}${isClosed ? ", never opened" : ""}`;
   const [x, y] = place(at);
   const made = at.outline.length
     ? element("polygon", { points: at.outline.map((one) => place(one).join(",")).join(" ") })
@@ -65,7 +65,7 @@ function titled(made, kind, spoken) {
   return made;
 }
 
-/** Return where a room's name may stand: in the upper or the lower left corner of what it takes up. */
+/** Return possible places of a room's name: its upper and its lower left corner. */
 function corners(at, place) {
   const found = (at.outline.length ? at.outline : [at]).map(place);
   const left = Math.min(...found.map(([x]) => x)) + 4;
@@ -73,7 +73,7 @@ function corners(at, place) {
   return [[left, Math.min(...ups) + LINE + 2], [left, Math.max(...ups) - 5]];
 }
 
-/** Names beside what they name; one that would lie on another is left to the pointer and the screen reader. */
+/** Names next to their things; only pointer and screen reader give a name that would overlap another. */
 class Names {
   constructor(svg, width) {
     this._svg = svg;
@@ -85,7 +85,7 @@ class Names {
     this._taken.push({ x, y, wide, high });
   }
 
-  /** Write a name; returns whether there was room. */
+  /** Write a name; return whether there was room. */
   write(name, kind, x, y) {
     const shown = name.length > 24 ? `${name.slice(0, 23)}…` : name;
     const wide = shown.length * LETTER;

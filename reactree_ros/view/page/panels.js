@@ -1,4 +1,4 @@
-// Beside the tree: the chosen node's conversation, the world as it is known, the run's counts. All of one moment.
+// Next to the tree: the chosen node's conversation, the known world, the run's counts, all at one moment.
 
 import { drawMap } from "./map.js";
 import { countUntil, latest, shownAs } from "./record.js";
@@ -10,7 +10,7 @@ const KINDS = { agent: "agent node", goal: "agent node", ...Object.fromEntries(O
 const KINDS_OF_NOTE = { note: "Note", error: "Error" };
 const OUTCOMES = { done: "", precondition: "refused by the world", unknown_skill: "unknown skill" };
 
-/** The chosen node: its goal, how it fares, and what it was told, said and saw. */
+/** The chosen node: its goal, its status and its conversation. */
 export class NodePanel {
   constructor(host, { jump, fold }) {
     this._host = host;
@@ -24,7 +24,7 @@ export class NodePanel {
   show(record, id, moment, { follow = false } = {}) {
     const node = record?.byId.get(id);
     if (!node || node.born > moment) {
-      this._head.replaceChildren(make("p.empty", {}, "Choose a node in the tree to see what it was told, said and saw."));
+      this._head.replaceChildren(make("p.empty", {}, "Choose a node in the tree to see its conversation."));
       this._list.replaceChildren();
       this._drawn = [];
       this._id = null;
@@ -87,7 +87,7 @@ export class NodePanel {
   }
 
   _entry(entry, moment) {
-    if (entry.kind === "anew") return make("li.turn.anew", {}, "It begins again; the turns above are not its any more.");
+    if (entry.kind === "anew") return make("li.turn.anew", {}, "The node starts again here, without the turns above.");
     if (entry.kind === "start") return folded("start", "System text and examples", entry.text);
     if (entry.kind === "said") return this._said(entry, moment);
     if (entry.kind === "saw") {
@@ -131,7 +131,7 @@ export class NodePanel {
   }
 }
 
-/** The world as it is known: rooms, what stands in them, what was seen there and when. */
+/** The known world: rooms, furniture, things seen there and when. */
 export class WorldPanel {
   constructor(host) {
     this._host = host;
@@ -154,15 +154,15 @@ export class WorldPanel {
       picture ? make("img.picture", { src: `data:image/png;base64,${picture.picture}`, alt: "What the camera saw last" }) : "",
       section("Named in the instruction", inInstruction(record, known).map((thing) => this._thing(thing, whereabouts(thing.name, thing.at)))),
       section("Held", known.held.map((thing) => this._thing(thing))),
-      section("Rooms, and when things were seen last", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),
-      section("Never looked into", known.closed.map((name) => make("li", { dir: "auto" }, name))),
+      section("Rooms, and when things were last seen", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),
+      section("Never opened", known.closed.map((name) => make("li", { dir: "auto" }, name))),
     );
   }
 
   _place(record, place, things, moment, open) {
     if (!place) return make("ul.things", {}, things.map((thing) => this._thing(thing)));
     const look = latest(record.looks.get(place) ?? [], moment);
-    const when = look ? `looked into at ${seconds(look.t)}` : "";
+    const when = look ? `opened at ${seconds(look.t)}` : "";
     return disclosure("place", place, when, [make("ul.things", {}, things.map((thing) => this._thing(thing)))], !open.has(place));
   }
 
@@ -171,7 +171,7 @@ export class WorldPanel {
   }
 }
 
-/** What the world comes to at a moment: `{rooms: room → place → things, held, closed, seen}`. */
+/** Return the known world at a moment: `{rooms: room → place → things, held, closed, seen}`. */
 export function knownWorld(record, moment) {
   const rooms = new Map();
   const held = [];
@@ -188,13 +188,13 @@ export function knownWorld(record, moment) {
     if (!at || at.states.includes("GONE")) continue;
     seen.push({ name, at });
     if (at.held) held.push({ name, at });
-    else into(at.room, at.place === name ? "" : at.place, { name, at }); // what stands in a room is not at itself
+    else into(at.room, at.place === name ? "" : at.place, { name, at }); // furniture is not at itself
   }
   const closed = [...record.openable].filter(([name, n]) => n <= moment && !latest(record.looks.get(name) ?? [], moment)).map(([name]) => name);
   return { rooms, held, closed, seen };
 }
 
-/** Return the things that the instruction names, by any word of theirs but the number. */
+/** Return the things that the instruction names, by any word of their names except the number. */
 function inInstruction(record, known) {
   const said = ` ${String(record.header?.instruction ?? "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ")} `;
   const word = (name) => name.toLowerCase().replace(/\s*\d+$/, "");
@@ -205,7 +205,7 @@ function whereabouts(name, at) {
   return at.held ? "held" : [at.place && at.place !== name && `at ${at.place}`, at.room && `in ${at.room}`].filter(Boolean).join(", ");
 }
 
-/** The run: what was asked, by whom it is done, what it took so far, how it ended. */
+/** The run: its task, planner, model, cost so far, and ending. */
 export class RunPanel {
   constructor(host) {
     this._host = host;
@@ -247,7 +247,7 @@ export class RunPanel {
   }
 }
 
-/** Say how the run ended and why, and what its scores mean. */
+/** Show how the run ended and why, with its scores. */
 export function outcome(verdict, result) {
   const score = scores(result);
   return make(
@@ -260,7 +260,7 @@ export function outcome(verdict, result) {
   );
 }
 
-/** Return GSR and SSR in words; empty where a run had no goal to be judged by. */
+/** Return GSR and SSR in words; empty if the run has no goal condition. */
 export function scores(result) {
   const known = ["gsr", "ssr"].filter((name) => typeof result?.[name] === "number");
   return known.map((name) => `${name.toUpperCase()} ${result[name].toFixed(2)}`).join(", ");
@@ -298,7 +298,7 @@ function spentWords(reply) {
   }
   if (reply.output_tokens) parts.push(`${count(reply.output_tokens)} out`);
   if (reply.seconds >= 0.001) parts.push(seconds(reply.seconds));
-  if (reply.finish_reason === "length") parts.push("cut at the limit");
+  if (reply.finish_reason === "length") parts.push("truncated at the token limit");
   return parts.join(" · ");
 }
 

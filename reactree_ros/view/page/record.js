@@ -1,9 +1,9 @@
-// A record taken in event by event. Whatever changes keeps its history, so that every question can be asked of any
-// moment: a moment is the number of the last event that has happened by then.
+// A record, read event by event. Everything keeps its history, so that each question can be asked about any
+// moment. A moment is the number of the last event so far.
 
 import { KINDS } from "./words.js";
 
-/** Return how many of the items, which are in the order of `n`, have happened by a moment. */
+/** Return how many items, sorted by `n`, have happened by a moment. */
 export function countUntil(items, moment) {
   let low = 0, high = items.length;
   while (low < high) {
@@ -14,7 +14,7 @@ export function countUntil(items, moment) {
   return low;
 }
 
-/** Return the last of the items that has happened by a moment; undefined where none has. */
+/** Return the last item that has happened by a moment; undefined if none has. */
 export function latest(items, moment) {
   return items[countUntil(items, moment) - 1];
 }
@@ -30,17 +30,17 @@ class Node {
     this.name = String(values.subgoal || values.name || "");
     this.depth = values.depth ?? null;
     this.policy = values.policy ?? "";
-    this.robots = []; // {n, robot}: those of several that it has, with what is below it
+    this.robots = []; // {n, robot}: the robots that it and its subtree use, if there are several
     this.born = born;
     this.children = [];
     this.statuses = []; // {n, status, message}
     this.doing = []; // {n, skill}
-    this.entries = []; // what it was told, said and saw: {n, kind, text, …}
+    this.entries = []; // its conversation: {n, kind, text, …}
     this.started = []; // {n, index, decision}
     this.retrieved = []; // {n, experiences}
     this.ends = []; // {n, end, failure}
     this.tokens = []; // {n, prompt, cached, output, reasoning, seconds, replies}
-    this.reply = this.verdict = this.seen = this.start = this.answer = null; // what the next entry takes in
+    this.reply = this.verdict = this.seen = this.start = this.answer = null; // parts of the next entry
   }
 
   get isFlow() {
@@ -52,14 +52,14 @@ export class Record {
   constructor() {
     this.header = null;
     this.end = null;
-    this.length = 0; // events taken in
-    this.odd = []; // numbers of events that could not be
+    this.length = 0; // events read
+    this.odd = []; // numbers of events that make no sense
     this.nodes = []; // goal nodes and control flow, in the order of their growth
-    this.byId = new Map(); // skills, too
-    this.decisions = []; // {n, number, node, words, refused, begun, until}; ends, too, which have no number of their own
+    this.byId = new Map(); // includes skills
+    this.decisions = []; // {n, number, node, words, refused, begun, until}; includes ends, which have no own number
     this.counts = []; // {n, decisions, steps}
     this.begun = []; // {n}: agent nodes that began
-    this.tokens = []; // {n, …} added up
+    this.tokens = []; // {n, …} totals
     this.marks = []; // {n, kind, words}
     this.times = []; // seconds of every event
     this.holds = []; // {n, reason}
@@ -83,13 +83,13 @@ export class Record {
     try {
       this[`_${event.e}`]?.(event, n);
     } catch {
-      this.odd.push(n); // a file may hold anything; what is right of it is shown
+      this.odd.push(n); // a file may contain anything; show its valid events
     }
   }
 
   // ------------------------------------------------------------------ questions about a moment
 
-  /** Return how many of `nodes` are there. */
+  /** Return how many of `nodes` exist. */
   grown(moment) {
     let low = 0, high = this.nodes.length;
     while (low < high) {
@@ -100,7 +100,7 @@ export class Record {
     return low;
   }
 
-  /** Return which of several robots a behaviour has; empty where there is one. */
+  /** Return a behaviour's robot; empty if there is only one robot. */
   robot(node, moment) {
     for (let one = node; one; one = this.byId.get(one.parent)) {
       const last = latest(one.robots, moment);
@@ -109,12 +109,12 @@ export class Record {
     return "";
   }
 
-  /** Return how the run ended, where it has by a moment; what is shown of it the server says. */
+  /** Return how the run ended, if it has by a moment; the server gives the verdict. */
   verdict(moment) {
     return this.end && this.end.n <= moment ? this.end.verdict : null;
   }
 
-  /** Return the status that a behaviour is shown with: the root's is the run's, once that has ended. */
+  /** Return the displayed status of a behaviour; after the end, the root shows the run's. */
   status(node, moment) {
     if (node === this.nodes[0] && this.verdict(moment)) return this.verdict(moment).status;
     return latest(node.statuses, moment)?.status ?? "";
@@ -136,7 +136,7 @@ export class Record {
     return countUntil(this.begun, moment);
   }
 
-  /** Return the moment at which everything has happened that came of the first so many decisions and ends. */
+  /** Return the moment after all effects of the first so many decisions and ends. */
   momentAfter(many) {
     if (!this.decisions.length) return this.last;
     if (many < 1) return Math.max(0, this.decisions[0].begun - 1);
@@ -149,7 +149,7 @@ export class Record {
     return this.momentAfter(number < 1 ? 0 : place < 0 ? this.decisions.length : place + 1);
   }
 
-  /** Return the moment of the next (or, with -1, the previous) mark of a kind; null where there is none. */
+  /** Return the moment of the next (or, with -1, the previous) mark of a kind; null if there is none. */
   mark(kind, moment, direction) {
     const ahead = (mark) => mark.kind === kind && (direction > 0 ? mark.n > moment : mark.n < moment);
     const found = this.marks.filter(ahead);
@@ -169,7 +169,7 @@ export class Record {
   _grow(event, n) {
     for (const values of event.nodes) {
       const isRoot = values.parent === null && !this.nodes.length;
-      // Whatever is there already, or hangs on nothing that is, would make the tree none.
+      // A known node, or one without a known parent, would break the tree.
       if (this.byId.has(values.node) || !(isRoot || this.byId.has(values.parent))) {
         this.odd.push(n);
         continue;
@@ -283,7 +283,7 @@ export class Record {
       node.seen = { n, outcome: event.outcome ?? "done", picture: event.picture };
       node.doing.push({ n, skill: "" });
     }
-    if (event.of === "survey") return; // what a planner is told, not what is seen
+    if (event.of === "survey") return; // a planner's information, not an observation
     for (const room of event.rooms ?? []) if (!this.rooms.has(room)) this.rooms.set(room, n);
     for (const seen of event.seen ?? []) this._saw(seen, n, t);
     if (event.looked_into) {
@@ -331,12 +331,12 @@ export class Record {
   }
 
   _shortened(event, n) {
-    const text = `The prompt was ${event.excess} tokens too long: ${event.dropped} examples were dropped.`;
+    const text = `The prompt was ${event.excess} tokens too long; ${event.dropped} examples were dropped.`;
     this.byId.get(event.node)?.entries.push({ n, kind: "note", text });
   }
 
   _differs(event, n) {
-    const text = `Carried out again, it came to something else: ${event.text}`;
+    const text = `The replay gave a different result: ${event.text}`;
     this.byId.get(event.node)?.entries.push({ n, kind: "error", text });
   }
 

@@ -1,4 +1,4 @@
-// One run: its tree, the chosen node, the world, the counts, the time line; and the person's hand on it.
+// One run: its tree, the chosen node, the world, the counts, the time line, and the person's commands.
 
 import { NodePanel, RunPanel, scores, WorldPanel } from "./panels.js";
 import { countUntil, latest, Record } from "./record.js";
@@ -8,7 +8,7 @@ import { Timeline } from "./timeline.js";
 import { SPOKEN, TreeView } from "./tree.js";
 import { COUNTS, FLOWS, SCORES, STATUSES } from "./words.js";
 
-const MANY = 200; // events at once: a record that is read, not a run that goes on
+const MANY = 200; // events at once: a finished record, not a live run
 const CATCHING_UP = 150; // milliseconds
 const PANELS = ["node", "world", "run"];
 
@@ -37,7 +37,7 @@ export class RunView {
     });
   }
 
-  /** Whether it shows what is now, and not an earlier moment. */
+  /** Whether it shows the newest moment. */
   get isLive() {
     return this._live;
   }
@@ -47,12 +47,12 @@ export class RunView {
     this._timeline.stop();
   }
 
-  // ------------------------------------------------------------------ what it is made of
+  // ------------------------------------------------------------------ elements
 
   _build(page) {
     this._title = make("h1.instruction", { dir: "auto" }, "…");
     this._state = make("span.chip.idle", { role: "status" }, "loading");
-    this._lost = make("span.lost", { role: "alert", hidden: true }, "no connection; trying again");
+    this._lost = make("span.lost", { role: "alert", hidden: true }, "connection lost; reconnecting");
     this._budgets = make("div.budgets");
     this._back = make("a.back", { href: "#/", hidden: true }, "‹ Runs");
     this._controls = this._steers();
@@ -81,7 +81,7 @@ export class RunView {
 
   _zooms() {
     const button = (label, title, act) => make("button", { type: "button", title, "aria-label": title, onclick: act }, label);
-    return make("div.zooms", {}, button("+", "Nearer (+)", () => this._tree.zoom(1.3)), button("−", "Farther (−)", () => this._tree.zoom(1 / 1.3)), button("Fit", "The whole tree (0)", () => this._tree.fit()));
+    return make("div.zooms", {}, button("+", "Zoom in (+)", () => this._tree.zoom(1.3)), button("−", "Zoom out (−)", () => this._tree.zoom(1 / 1.3)), button("Fit", "The whole tree (0)", () => this._tree.fit()));
   }
 
   _exports() {
@@ -99,21 +99,21 @@ export class RunView {
 
   _steers() {
     const button = (name, title, act, kind = "button") => make(kind, { type: "button", title, onclick: act }, name);
-    this._pause = button("Pause", "Pause or go on (P)", () => this._command(this._course?.paused ? "go on" : "pause"));
+    this._pause = button("Pause", "Pause or continue (P)", () => this._command(this._course?.paused ? "go on" : "pause"));
     this._step = button("Step", "One decision (S)", () => this._command("step"));
     this._cancel = button("Cancel", "Stop the run for good (C)", () => this._askCancel());
     this._words = make("input.decision", { type: "text", placeholder: "Say the next decision, e.g. Act: open fridge 1", "aria-label": "The next decision, in place of the model's", maxlength: 4000, autocomplete: "off" });
     this._sayIt = make("button.primary", { type: "submit" }, "Say");
     this._notice = make("p.notice", { role: "alert" });
     this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._sayIt);
-    this._step.disabled = this._words.disabled = this._sayIt.disabled = true; // until it is known that the run is paused
+    this._step.disabled = this._words.disabled = this._sayIt.disabled = true; // until the run is known to be paused
     this._told = make("input.told", { type: "text", placeholder: "Tell the run, e.g. not that one, the red one; stop ends it", "aria-label": "Tell the run something", maxlength: 1000, autocomplete: "off" });
     this._tellIt = make("form.say.tell", { onsubmit: (event) => (event.preventDefault(), this._tell()) }, this._told, make("button", { type: "submit" }, "Tell"));
     this._question = make("div.question", { role: "alert", hidden: true });
     return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._tellIt, this._cancel, this._notice, this._question);
   }
 
-  /** Put to the person what is asked; null: nothing. */
+  /** Show the question to the person; null for none. */
   _put(asked) {
     const number = asked?.number ?? null;
     if (number === this._asking) return;
@@ -133,12 +133,12 @@ export class RunView {
     const answer = (words) => this._command(`answer ${number}`, words);
     const who = asked.asker ? make("span.quiet", { dir: "auto" }, ` (${asked.asker})`) : "";
     if (asked.skill) {
-      const why = make("input", { type: "text", placeholder: "Why not? The language model is told", "aria-label": "Why not", maxlength: 1000, autocomplete: "off" });
+      const why = make("input", { type: "text", placeholder: "Why not? The language model reads this", "aria-label": "Why not", maxlength: 1000, autocomplete: "off" });
       this._question.append(
-        make("p", { dir: "auto" }, make("b", {}, `May “${asked.skill}” be carried out?`), ` ${asked.reason}. Without an answer in `, left, " it is not.", who),
+        make("p", { dir: "auto" }, make("b", {}, `May “${asked.skill}” be carried out?`), ` ${asked.reason}. Without an answer in `, left, " it is refused.", who),
         make("button.primary", { type: "button", onclick: () => answer("yes") }, "Allow"),
         why,
-        make("button.danger", { type: "button", onclick: () => answer(why.value.trim() ? `no, ${why.value}` : "no") }, "Refuse"), // never a yes, whatever is typed
+        make("button.danger", { type: "button", onclick: () => answer(why.value.trim() ? `no, ${why.value}` : "no") }, "Refuse"), // never a yes, whatever the text
       );
       return;
     }
@@ -149,7 +149,7 @@ export class RunView {
     );
   }
 
-  // ------------------------------------------------------------------ what comes
+  // ------------------------------------------------------------------ events
 
   _take(events) {
     for (const event of events) this._record.add(event);
@@ -174,7 +174,7 @@ export class RunView {
     this._controls.hidden = course.ended;
     this._step.hidden = !course.commands.includes("step");
     this._form.hidden = !course.commands.includes("say");
-    this._pause.textContent = course.paused ? "Go on" : "Pause";
+    this._pause.textContent = course.paused ? "Continue" : "Pause";
     this._step.disabled = this._words.disabled = this._sayIt.disabled = !course.paused;
     this._notice.textContent = visible(course.notice);
     this._tellIt.hidden = !course.commands.includes("tell");
@@ -182,7 +182,7 @@ export class RunView {
     this._ask();
   }
 
-  // ------------------------------------------------------------------ what is shown
+  // ------------------------------------------------------------------ display
 
   select(id) {
     this._chosen = id;
@@ -204,7 +204,7 @@ export class RunView {
     if (this._record.length) this._go(this._record.last);
   }
 
-  /** Show what there is, in the next frame; where much is still to come, a little later. */
+  /** Redraw in the next frame, or a little later if many events are still to come. */
   _ask(later = false) {
     if (this._asked) return;
     this._asked = true;
@@ -252,7 +252,7 @@ export class RunView {
     this._state.title = held ? visible(held) : "";
   }
 
-  /** Say first of all whether the goal was reached and why, and what ran where. */
+  /** Show whether the goal was reached and why, and what ran where. */
   _showOutcome(verdict) {
     const { header, end, odd } = this._record;
     const key = JSON.stringify([verdict, odd.length, Boolean(header)]);
@@ -315,7 +315,7 @@ export class RunView {
 
   // ------------------------------------------------------------------ the person
 
-  /** Obey a key; whether it is one. */
+  /** Handle a key; return whether it has a meaning. */
   key(event) {
     const keys = {
       ".": () => this._timeline.step(1),
@@ -355,7 +355,7 @@ export class RunView {
 
   async _command(command, words) {
     try {
-      await steer(this._run, command, words); // what comes of it is in the stream
+      await steer(this._run, command, words); // the stream shows the result
       return true;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -377,8 +377,8 @@ export class RunView {
     const dialog = make(
       "dialog",
       { "aria-label": "Cancel the run" },
-      make("p", {}, "Stop this run for good? What is in flight is cancelled."),
-      make("form.answers", { method: "dialog" }, make("button", { value: "no", autofocus: true }, "Let it run"), make("button.danger", { value: "yes" }, "Cancel the run")),
+      make("p", {}, "Stop this run for good? Work in progress is cancelled."),
+      make("form.answers", { method: "dialog" }, make("button", { value: "no", autofocus: true }, "Keep running"), make("button.danger", { value: "yes" }, "Cancel the run")),
     );
     dialog.addEventListener("close", () => {
       dialog.remove();
@@ -394,7 +394,7 @@ export class RunView {
   }
 }
 
-/** Say what the signs in the tree mean. */
+/** Explain the signs in the tree. */
 function legend() {
   const flow = ([kind, [sign, does]]) => [make("dt", {}, make("span.square", {}, sign)), make("dd", {}, `${kind}: ${does}`)];
   const status = ([status, [mark, words]]) => [make("dt", {}, make(`span.round.${status || "idle"}`, {}, mark)), make("dd", {}, words)];
@@ -403,6 +403,6 @@ function legend() {
     "details.legend",
     {},
     make("summary", {}, make("span", {}, "Legend"), signs),
-    make("dl", {}, make("dt", {}, make("span.round.idle", {}, "")), make("dd", {}, "circle: an agent node, with its goal"), make("dt", {}, make("span.square", {}, "")), make("dd", {}, "square: a control flow over what is below it"), Object.entries(FLOWS).map(flow), Object.entries(STATUSES).map(status)),
+    make("dl", {}, make("dt", {}, make("span.round.idle", {}, "")), make("dd", {}, "circle: an agent node, with its goal"), make("dt", {}, make("span.square", {}, "")), make("dd", {}, "square: control flow over the nodes below it"), Object.entries(FLOWS).map(flow), Object.entries(STATUSES).map(status)),
   );
 }

@@ -1,6 +1,6 @@
-// What the server tells: records as they are written, the table of runs; and what a person wants to be done.
+// Communication with the server: records as they are written, the table of runs, and a person's commands.
 
-/** Thrown where the server refuses; the message says why. */
+/** Thrown if the server refuses; the message says why. */
 export class Refused extends Error {}
 
 export async function fetchRuns() {
@@ -20,10 +20,10 @@ async function answered(response) {
 }
 
 /**
- * Follow a record to its end, over breaks of the connection.
+ * Follow a record to its end, and reconnect if the connection breaks.
  *
- * `take(events)` gets events in order, `steering(course)` how the run is steered, `state(words)` whether it is
- * "connected", "lost" or "ended"; `signal` ends it.
+ * `take(events)` gets events in order, `steering(course)` the state of steering, and `state(words)` the connection:
+ * "connected", "lost" or "ended". `signal` stops it.
  */
 export async function follow(run, { take, steering, state, signal }) {
   let number = 0, ended = false;
@@ -62,7 +62,7 @@ function parsed(line, number) {
     const event = JSON.parse(line);
     if (typeof event?.e === "string") return event;
   } catch {
-    // told below
+    // reported below
   }
   throw new Refused(`event ${number} of this record cannot be read: ${line.slice(0, 60)}`);
 }

@@ -1,4 +1,4 @@
-// The table of runs: filtered, sorted, one opened or two laid side by side.
+// The table of runs: filter, sort, open one run, or compare two.
 
 import { fetchRuns } from "./stream.js";
 import { count, make, seconds } from "./text.js";
@@ -46,7 +46,7 @@ export class TableView {
     this._take(found.runs);
     this._timer = setInterval(async () => {
       if (document.hidden) return;
-      const again = await fetchRuns().catch(() => null); // a server that has gone says nothing new
+      const again = await fetchRuns().catch(() => null); // the server is gone: nothing new
       if (again) this._take(again.runs);
     }, REFRESH);
   }
@@ -64,7 +64,7 @@ export class TableView {
       const was = select.value;
       const values = [...new Set(this._runs.map((run) => run[name]).filter(Boolean))].sort();
       const option = (value) => make("option", { value, selected: value === was }, value.slice(0, 60));
-      select.replaceChildren(make("option", { value: "" }, `every ${name}`), ...values.map(option));
+      select.replaceChildren(make("option", { value: "" }, `any ${name}`), ...values.map(option));
       select.hidden = values.length < 2;
     }
     this._draw();
@@ -86,7 +86,7 @@ export class TableView {
     this._count.textContent = shown.length === this._runs.length ? `${count(shown.length)}` : `${count(shown.length)} of ${count(this._runs.length)}`;
     this._body.replaceChildren(...shown.map((run) => this._row(run)));
     if (!shown.length) {
-      const why = this._runs.length ? "No run is like this." : "There are no records here yet; `reactree run --save` writes one.";
+      const why = this._runs.length ? "No run matches." : "No records yet; `reactree run --save` writes one.";
       this._body.append(make("tr", {}, make("td.empty", { colspan: COLUMNS.length + 1 }, why)));
     }
   }

@@ -1,11 +1,11 @@
-// Words into the page. They come from models, worlds and files, and are never taken for anything but characters.
+// Puts text into the page. It comes from models, worlds and files, and is always treated as plain characters.
 
 const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u0080-\u009f]/g;
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
 const LONGEST = 2000;
 const NUMBERS = new Intl.NumberFormat("en");
 
-/** Return a text in which what a terminal or a browser obeys is a character to look at. */
+/** Return a text in which control characters are visible characters. */
 export function visible(text) {
   return String(text)
     .toWellFormed()
@@ -30,7 +30,7 @@ export function make(what, attributes = {}, ...children) {
   return element;
 }
 
-/** Make an element with somebody's words, in their own direction; what is very long is shown when it is asked for. */
+/** Make an element with foreign text, in its own direction; a button shows the rest of a very long text. */
 export function words(what, text) {
   const element = make(what, { dir: "auto" }, text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
   element.classList.add("words");
@@ -43,7 +43,7 @@ export function words(what, text) {
   return make("div", {}, element, all);
 }
 
-/** Write a number with its thousands apart. */
+/** Write a number with separated thousands. */
 export function count(number) {
   return number === null || number === undefined ? "–" : NUMBERS.format(number);
 }

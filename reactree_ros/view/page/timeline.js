@@ -1,4 +1,4 @@
-// The time line: a slider over all events, with the tokens of each reply and marks for what is worth a look.
+// The time line: a slider over all events, with the tokens of each reply and marks for notable events.
 
 import { countUntil, latest } from "./record.js";
 import { count, make, seconds } from "./text.js";
@@ -7,7 +7,7 @@ import { MARKS } from "./words.js";
 const COLOURS = { expansion: "expansion", hold: "quiet", refusal: "interrupted", failure: "failure", person: "running" };
 
 export class Timeline {
-  /** `go(moment)` is called when a person moves; `live()` when they want the newest. */
+  /** `go(moment)` is called when a person moves the slider, `live()` when they want the newest moment. */
   constructor(host, { go, live }) {
     this._go = go;
     this._canvas = make("canvas.marks", { "aria-hidden": true });
@@ -63,7 +63,7 @@ export class Timeline {
     if (grown) this._draw();
   }
 
-  /** Say what the marks are, how many there are, and whether there is a next one to go to. */
+  /** Show the kinds of marks, their counts, and whether there is a next one. */
   _showMarks(record, moment) {
     for (const [kind, button] of this._nexts) {
       const [, , several] = MARKS[kind];
@@ -94,7 +94,7 @@ export class Timeline {
     return found !== null;
   }
 
-  /** Play the run from here, a decision at a time; again: stop. */
+  /** Play the run from here, one decision at a time; stop if it is playing. */
   play() {
     if (this._playing) return this.stop();
     if (this._moment >= this._record.last) this._go(0);
@@ -163,7 +163,7 @@ export class Timeline {
     const bar = Math.max(1, Math.min(5, (width - 16) / Math.max(1, spent.length) - 1));
     on.beginPath();
     for (const [n, tokens] of spread(spent, ([n]) => x(n))) {
-      const tall = highest ? (tokens / highest) * (height - 12) : 4; // no tokens are known: a tick a reply
+      const tall = highest ? (tokens / highest) * (height - 12) : 4; // tokens unknown: one tick per reply
       on.rect(x(n) - bar / 2, height - tall, bar, tall);
     }
     on.fill();
@@ -177,7 +177,7 @@ export class Timeline {
   }
 }
 
-/** Marks differ in shape as in colour. */
+/** Marks differ in shape as well as in colour. */
 function draw(on, kind, x, y) {
   if (kind === "expansion") on.rect(x - 2, y - 2, 4, 4);
   else if (kind === "refusal") (on.moveTo(x - 4, y + 3), on.lineTo(x, y - 4), on.lineTo(x + 4, y + 3));
@@ -186,7 +186,7 @@ function draw(on, kind, x, y) {
   else (on.moveTo(x - 4, y), on.lineTo(x, y - 4), on.lineTo(x + 4, y), on.lineTo(x, y + 4));
 }
 
-/** Return the items without those that would lie on the one before. */
+/** Return the items without those that would overlap the one before. */
 function spread(items, at) {
   let before = -Infinity;
   return items.filter((item) => at(item) - before >= 1 && ((before = at(item)), true));

@@ -1,5 +1,5 @@
-// The tree, drawn top-down as in the paper's figure 1. Only what can be seen is in the document; from far away nodes are
-// points on a canvas. Nodes glide to new places, and the one that is looked at stays where it is on the screen.
+// The tree, drawn top-down as in the paper's figure 1. Only visible parts are in the document; zoomed out, nodes are
+// points on a canvas. Nodes glide to new places, and the chosen one keeps its place on the screen.
 
 import { layout, LEVEL } from "./layout.js";
 import { latest } from "./record.js";
@@ -8,14 +8,14 @@ import { FLOWS, STATUSES } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const RADIUS = 17, HALF = 15; // of a circle, of a square
-const FAR = 0.3; // below this scale nodes have no words
+const FAR = 0.3; // below this scale, nodes have no names
 const GLIDE = 240; // milliseconds
 const SMALLEST = 0.02, LARGEST = 2.5, READABLE = 0.55;
-const ROOM = 56; // left free for the buttons beside the tree
+const ROOM = 56; // kept free for the buttons next to the tree
 const LINE = 21, LINES = 3; // characters and lines of a name
-const LONGEST_DASHED = 3000; // dashes take a browser long
-const MOST_KEPT = 100; // of the active path, from its end, that are drawn from far away, too
-const BELOW = RADIUS + 20, HIGH = 14; // where a name begins, how high its lines are
+const LONGEST_DASHED = 3000; // browsers draw dashes slowly
+const MOST_KEPT = 100; // nodes at the end of the active path that are drawn even when zoomed out
+const BELOW = RADIUS + 20, HIGH = 14; // start of a name, height of its lines
 const MARKS = {
   success: "M-6.5 .5l4.3 5L6.5-5.5",
   claimed: "M-6 1.5h12M-6 6h12M-2.5-5.5q2.5-3 4 0t-1.5 4",
@@ -30,15 +30,15 @@ export class TreeView {
   constructor(host, { select, label = "Behaviour tree" }) {
     this._select = select;
     this._folded = new Set();
-    this._places = new Map(); // where nodes are to be
-    this._now = new Map(); // where they are
+    this._places = new Map(); // target places
+    this._now = new Map(); // current places
     this._from = new Map();
     this._drawn = new Map(); // id → element
     this._edges = new Map();
     this._camera = { x: 0, y: 0, k: 1 };
     this._auto = true;
     this._fresh = true;
-    this._stretch = 1; // of the levels, where a tree is seen from so far that it would be a line
+    this._stretch = 1; // of the levels: a wide tree would be a line when zoomed out
     this._prefix = `t${TreeView.count++}n`;
     this.selected = null;
     this.moment = -1;
@@ -56,7 +56,7 @@ export class TreeView {
     host.append(box);
     this._size = { width: 800, height: 600 };
     new ResizeObserver(([entry]) => {
-      if (!entry.contentRect.width || !entry.contentRect.height) return; // it is not shown
+      if (!entry.contentRect.width || !entry.contentRect.height) return; // hidden
       this._size = entry.contentRect;
       if (this._auto) this._fit();
       this._ask();
@@ -64,7 +64,7 @@ export class TreeView {
     this._listen();
   }
 
-  // ------------------------------------------------------------------ what is shown
+  // ------------------------------------------------------------------ display
 
   /** Show a record as it was at a moment. */
   show(record, moment) {
@@ -123,7 +123,7 @@ export class TreeView {
     this._ask();
   }
 
-  /** Bring the levels as close as they are near by, around the node that is nearest to a point. */
+  /** Undo the stretch of the levels, around the node nearest to a point. */
   _unstretch(point) {
     this._stretch = 1;
     this._anchor(this._nearest(point)?.node.id);
@@ -198,7 +198,7 @@ export class TreeView {
   _fit(atOnce = false) {
     if (!this._bounds) return;
     const { width, height } = this._size;
-    const isWide = width > 500; // the buttons are beside the tree, otherwise below it
+    const isWide = width > 500; // buttons are next to the tree, otherwise below it
     const room = isWide ? width - ROOM : width, tall = isWide ? height : height - ROOM;
     const across = (room - 24) / (this._bounds.right - this._bounds.left);
     const high = (this._bounds.bottom - this._bounds.top) / this._stretch;
@@ -212,7 +212,7 @@ export class TreeView {
     this._go({ k, x: room / 2 - (k * (left + right)) / 2, y: Math.max(0, (tall - k * (bottom - top)) / 3) - k * top }, atOnce);
   }
 
-  /** Where nobody has moved the tree: show all of it as long as it can be read, then where it runs. */
+  /** Unless a person has moved the tree, show all of it while it is readable, then the running part. */
   _follow() {
     if (!this._bounds) return;
     const { left, right, top, bottom } = this._bounds;
@@ -333,7 +333,7 @@ export class TreeView {
     else this._svg.removeAttribute("aria-activedescendant");
   }
 
-  /** Draw the whole tree on the canvas, where nodes are points. */
+  /** Draw the whole tree on the canvas, with nodes as points. */
   _drawFar() {
     const { x, y, k } = this._camera;
     const { width, height } = this._size;
@@ -353,7 +353,7 @@ export class TreeView {
       on.lineTo(at.x * k + x, at.y * k + y);
     }
     on.stroke();
-    for (const status of ["", "success", "claimed", "interrupted", "failure", "running"]) { // what matters lies on top
+    for (const status of ["", "success", "claimed", "interrupted", "failure", "running"]) { // important ones on top
       on.fillStyle = style.getPropertyValue(`--${status || "idle"}`);
       for (const node of this._shown) {
         if (this.record.status(node, this.moment) !== status) continue;
@@ -440,7 +440,7 @@ export class TreeView {
     return group;
   }
 
-  /** Return how far below its middle a node ends. */
+  /** Return the distance from a node's middle to its lower end. */
   _foot(node) {
     return node.isFlow ? HALF : (node.foot ??= BELOW + HIGH * broken(node.name).length - 8);
   }
@@ -453,7 +453,7 @@ export class TreeView {
 
   _under(node) {
     const found = [...this._children(node, true)];
-    for (const one of found) found.push(...this._children(one, true)); // which are looked at in their turn
+    for (const one of found) found.push(...this._children(one, true)); // the loop visits these, too
     return found.length;
   }
 
@@ -518,7 +518,7 @@ export class TreeView {
     if (node) this._select(node.id);
   }
 
-  /** Return the node at a point, or whose name is there. */
+  /** Return the node at a point, or the node whose name is there. */
   _hit(point) {
     const { node, dx, dy } = this._nearest(point) ?? {};
     const { k } = this._camera;
@@ -526,7 +526,7 @@ export class TreeView {
     return named || Math.hypot(dx, dy) < Math.max(RADIUS + 6, 14 / k) ? node : null;
   }
 
-  /** Return the node that is nearest to a point, and how far the point is from it. */
+  /** Return the node nearest to a point, and its distance. */
   _nearest(point) {
     const { x, y, k } = this._camera;
     const [px, py] = [(point.x - x) / k, (point.y - y) / k];

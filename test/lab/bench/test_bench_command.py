@@ -98,7 +98,7 @@ def test_ctrl_c_ends_the_workers_too_and_loses_nothing(tmp_path: Path, undisturb
     out = tmp_path / "out"
     interrupted = in_process_of_its_own(INTERRUPTED, "bench", *OPTIONS, "--workers", 2, "--out", out)
     assert interrupted.code == 130
-    assert "interrupted after 2 runs; the same command goes on from there" in interrupted.err
+    assert "interrupted after 2 runs; repeat the command to continue" in interrupted.err
     assert "Traceback" not in interrupted.err
     assert len(bench_here(out)) == 2
     assert_same_bench(out, undisturbed)
@@ -324,7 +324,7 @@ def test_what_broke_off_is_told_in_the_summary_and_is_exit_code_1(
     assert not commands.bench(SETTINGS, tmp_path, workers=1, ray=None, console=console)
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert f"0 of 4 runs done in {tmp_path}, GSR –, 4 broke off (4 model_gone)" in said
-    assert "The same command carries out again what is not done." in said
+    assert "Repeat the command to run the rest again." in said
 
 
 def test_a_folder_that_two_benches_would_write_to_is_refused(tmp_path: Path) -> None:
@@ -353,7 +353,10 @@ def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*OPTIONS, "--seeds", 2), "was begun with other settings: seeds was 1, now 2; use the same ones to resume it"),
+        (
+            (*OPTIONS, "--seeds", 2),
+            "was started with other settings: seeds was 1, now 2; use the same ones to resume it",
+        ),
         ((*OPTIONS[:-1], "react,nobody"), "planner 'nobody' is unknown; use one of reactree"),
         ((*OPTIONS[:-1], "react,react"), "--planner: react is named twice"),
         ((*OPTIONS[:-1], ","), "--planner names no planner"),
@@ -364,8 +367,8 @@ def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Pa
         (("--suite", "cooking", "--planner", "react"), "task suite 'cooking' is unknown; use one of wah_nl, generated"),
         (("--suite", "wah_nl", "--planner", "react"), "--suite wah_nl needs --tasks"),
         (("--suite", "wah_nl", "--planner", "react", "--tasks", "nowhere.json"), "nowhere.json: cannot be read"),
-        (("--suite", "wah_nl", "--planner", "react", "--tasks", __file__), "is no JSON"),
-        ((*OPTIONS, "--memory", "nowhere.db"), "--memory nowhere.db: there is no such memory"),
+        (("--suite", "wah_nl", "--planner", "react", "--tasks", __file__), "is not JSON"),
+        ((*OPTIONS, "--memory", "nowhere.db"), "nowhere.db: no such memory"),
         ((*OPTIONS, "--base-url", "http://x"), "--base-url: the language model 'expert' takes none"),
         ((*OPTIONS, "--suite-option", "without=fork"), "there is no object class or type of task 'fork'; did you mean"),
         ((*OPTIONS, "--workers", 0), "Invalid value for '--workers'"),

@@ -97,7 +97,7 @@ def test_a_person_that_never_answers_is_no_help(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"person": {"person": "mum"}}, "person 'mum' is unknown"),
-        ({"suite": "pddl", "suite_settings": {}}, "the suite 'pddl' tells nobody the goals of its tasks"),
+        ({"suite": "pddl", "suite_settings": {}}, "the suite 'pddl' does not give a person the goals of its tasks"),
     ],
 )
 def test_a_person_that_cannot_be_asked_is_refused(settings: dict[str, object], message: str) -> None:
@@ -135,4 +135,4 @@ def test_the_report_tells_what_was_asked_and_what_for_nothing(tmp_path: Path, cl
     assert [cell.split()[0] for cell in rows["questions"]] == ["0.00", "1.00"]
     assert [cell.split()[0] for cell in rows["needless questions"]] == ["0.00", "0.50"]
     assert rows["questions in tasks done without"] == ["0.00", "0.50"]
-    assert "A needless one was answered with nothing beyond the instruction" in text
+    assert "A question is needless if its answer told nothing beyond the instruction" in text

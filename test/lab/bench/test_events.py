@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from doubles import ScriptedModel, ScriptedWorld
 
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.episode import Episode
 from reactree_ros.lab.bench.events import RunEvents, Size, told_by
 from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event as Recorded
 from reactree_ros.record.writer import Recorder
@@ -39,7 +39,7 @@ def recorded(script: dict[str, list[str]], model: LanguageModel | None = None, n
 
 def test_every_decision_is_kept_with_what_came_of_it() -> None:
     told = recorded(SCRIPT)
-    assert [(event.decision, event.kind.value, event.outcome) for event in told.events] == [
+    assert [(event.decision, event.kind, event.outcome) for event in told.events] == [
         (1, "think", ""),
         (2, "refused_act", ""),
         (3, "recall", "done"),
@@ -69,7 +69,7 @@ def test_each_decision_has_the_tokens_of_its_prompt_and_reply() -> None:
 
 def test_several_decisions_of_one_reply_count_its_tokens_once() -> None:
     told = recorded({"look": ["Think: First the fridge.\nAct: open fridge 1", "Act: done"]})
-    assert [(event.kind.value, event.input_tokens is None) for event in told.events] == [
+    assert [(event.kind, event.input_tokens is None) for event in told.events] == [
         ("think", False),
         ("act", True),
         ("end", False),
@@ -112,4 +112,4 @@ def test_what_hiagent_asks_of_its_memory_is_no_action_of_the_world() -> None:
         {"e": "decided", "node": 0, "act": "retrieve(2)", "decisions": 1, "steps": 1},
     ]
     (event,) = told_by({**event, "t": 0.0} for event in events).events
-    assert (event.kind.value, event.is_action) == ("recall", False)
+    assert (event.kind, event.is_action) == ("recall", False)

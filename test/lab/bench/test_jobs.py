@@ -145,7 +145,7 @@ def test_a_task_file_is_known_by_what_it_holds_not_by_where_it_lies(tmp_path: Pa
     assert recorded(file).digests == {"tasks": digest(file)}
     out = bench_of(tmp_path / "out", settings=recorded(file), runs=1)
     BenchFolder(out, recorded(file.rename(tmp_path / "moved.json"))).close()
-    with pytest.raises(UserError, match=r"was begun with other settings: digests\.tasks was "):
+    with pytest.raises(UserError, match=r"was started with other settings: digests\.tasks was "):
         BenchFolder(out, recorded(task_file(tmp_path / "moved.json", seed=2)))
 
 
@@ -212,8 +212,8 @@ def test_contenders_are_planners_with_language_models_of_their_own(tmp_path: Pat
         ("a: [", "while parsing a flow node"),
         ("a: react", "'a' names no planner"),
         ("a: {llm: expert}", "'a' names no planner"),
-        ("..: {planner: react}", "'..': a name with a slash or a dot in front cannot be a folder's"),
-        ("a/b: {planner: react}", "'a/b': a name with a slash or a dot in front cannot be a folder's"),
+        ("..: {planner: react}", "'..': a name with a slash or a leading dot cannot name a folder"),
+        ("a/b: {planner: react}", "'a/b': a name with a slash or a leading dot cannot name a folder"),
         ("a: {planner: react, llm: exprt}", "'a': language model 'exprt' is unknown; did you mean 'expert'"),
         ("a: {planner: react, llm: expert, modle: x}", "'a': there is no setting 'modle'"),
     ],

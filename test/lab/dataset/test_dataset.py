@@ -31,7 +31,7 @@ from reactree_ros.lab.dataset import folder as dataset_folder
 from reactree_ros.lab.dataset.folder import those_held_out
 from reactree_ros.lab.dataset.lines import Run, bare, lines_of
 from reactree_ros.lab.dataset.teaching import Teacher
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
@@ -47,7 +47,8 @@ KILLED = """
 import os, signal
 from itertools import pairwise
 from pathlib import Path
-from reactree_ros.lab.cli import dataset, main
+from reactree_ros.cli import main
+from reactree_ros.lab.cli import dataset
 from reactree_ros.lab.dataset.folder import DatasetFolder
 
 keep, kept = DatasetFolder.keep, []
@@ -268,7 +269,7 @@ def test_examples_come_from_a_memory_the_most_similar_first(
         who = {"model": ExpertModel(), "planner": planner("reactree_wm"), "record": Recorder(moment.apply)}
         assert Episode(task.instruction, world=world, **who).run().achieved
     known = experiences_of(moment)
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run(known)
     settings = ("--houses", 1, "--rooms", 3, "--noise", 0, "--unclear", 0, "--no-may-say", "--workers", 1)
     examples = ("--examples", 2, "--memory", tmp_path / "memory.db")
@@ -381,7 +382,7 @@ def test_a_full_disk_is_told_and_gone_on_after(
         patched.setattr(dataset_folder.gzip, "compress", full)
         ended = cli(*arguments)
     assert ended.code == 2
-    assert "No space left on device; make room, then the same command goes on" in ended.err
+    assert "No space left on device; make room, then repeat the command to continue" in ended.err
     assert cli(*arguments).code == 0
     assert (tmp_path / "data" / "train.jsonl").read_bytes() == (small / "train.jsonl").read_bytes()
 
@@ -389,13 +390,13 @@ def test_a_full_disk_is_told_and_gone_on_after(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name records of runs, or say --houses N"),
+        ((), "name records of runs, or set --houses N"),
         (("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
         (("--houses", 2, "--rooms", 2), "a house has 3 to 8 rooms"),
         (("--houses", 2, "--without", "wine,fork"), "there is no object class or type of task 'fork'; did you mean"),
         (("--houses", 2, "--no-varied", "--about", "desk"), "none of them fits about=desk; name fewer things"),
         (("--houses", 2, "--examples", 3), "--examples in generated houses need --memory"),
-        (("--houses", 2, "--memory", "no.db"), "there is no such memory"),
+        (("--houses", 2, "--memory", "no.db"), "no such memory"),
         (("--houses", 2, "--planner", "reactre"), "did you mean 'reactree'"),
         (("--houses", 2, "--on-policy", "exprt"), "did you mean 'expert'"),
         (("--houses", 2, "--model", "mine"), "name another --on-policy (openai, vllm,"),

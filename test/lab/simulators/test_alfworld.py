@@ -454,7 +454,7 @@ def test_what_there_is_not_is_named(tmp_path: Path) -> None:
         read_settings(AlfworldSettings, {"task_types": "pick_and_plac"}, where="test")
     with pytest.raises(UserError, match="there is no task type ''"):
         read_settings(AlfworldGames, {"task_types": f"{LIGHT},"}, where="test")
-    with pytest.raises(UserError, match=r"there is no folder .*/nowhere"):
+    with pytest.raises(UserError, match=r"no folder .*/nowhere"):
         games_of(AlfworldGames(games=str(tmp_path / "nowhere")))
     with pytest.raises(UserError, match=r"has no \*\.tw-pddl"):
         games_of(AlfworldGames(games=str(tmp_path)))

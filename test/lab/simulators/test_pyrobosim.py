@@ -607,5 +607,5 @@ def test_a_house_is_written_and_a_task_of_it_carried_out_by_the_command(tmp_path
 
 def test_a_robot_that_there_is_not_is_named() -> None:
     settings = PyrobosimSettings(house=str(SEED), robot="hal")
-    with pytest.raises(UserError, match=re.escape(f"house {SEED}: there is no robot hal; there are robot")):
+    with pytest.raises(UserError, match=re.escape(f"house {SEED}: has no robot hal; its robots are robot")):
         SPEC.make(settings, tasks()[1])

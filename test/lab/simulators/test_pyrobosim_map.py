@@ -80,7 +80,7 @@ DESK = """    pose:
         (DESK, "", "locations.1: it has no pose and is put somewhere else at every start; write a pose"),
         ("rooms:\n", "rums:\n", "rooms: there are none; is this a world file of pyrobosim?"),
         ("category: desk", "category: throne", "pyrobosim cannot make this world: "),
-        ("rooms:\n", "rooms: [\n", "is no YAML: "),
+        ("rooms:\n", "rooms: [\n", "is not YAML: "),
     ],
 )
 def test_a_world_that_gives_no_map_is_refused_in_one_line(

@@ -59,7 +59,7 @@ def test_a_task_is_carried_out_in_unity_and_saved_with_a_picture_per_skill(tmp_p
 
 @pytest.mark.parametrize(
     ("how", "said"),
-    [("garbage", "sent an answer that is none of VirtualHome's"), ("hang", "did not answer within 5 s")],
+    [("garbage", "sent an answer that VirtualHome never sends"), ("hang", "did not answer within 5 s")],
 )
 def test_a_simulator_that_fails_ends_the_run_with_its_reason(how: str, said: str) -> None:
     with VirtualHomePeer([TASK]) as peer:
@@ -75,4 +75,4 @@ def test_a_simulator_that_fails_ends_the_run_with_its_reason(how: str, said: str
 def test_a_wrong_executable_is_refused_before_anything_starts() -> None:
     code, output, errors = reactree("run", TASK.instruction, *unity(1, "executable=/nowhere/virtualhome"))
     assert (code, output) == (2, "")
-    assert errors == "error: executable /nowhere/virtualhome: is no file that can be executed; name VirtualHome's\n"
+    assert errors == "error: executable /nowhere/virtualhome: is no executable file; name VirtualHome's\n"

@@ -188,12 +188,12 @@ def test_pictures_come_with_observations_where_they_are_asked_for(peer: VirtualH
     ("how", "said"),
     [
         ("hang", "did not answer within 0.5 s"),
-        ("garbage", "sent an answer that is none of VirtualHome's"),
-        ("other", "sent an answer that is none of VirtualHome's"),
-        ("half", "it broke the connection off"),
-        ("close", "it broke the connection off"),
+        ("garbage", "sent an answer that VirtualHome never sends"),
+        ("other", "sent an answer that VirtualHome never sends"),
+        ("half", "it closed the connection"),
+        ("close", "it closed the connection"),
         ("error", "refused the request: Unity returned response with status: 500"),
-        ("die", "it broke the connection off"),
+        ("die", "it closed the connection"),
     ],
 )
 @pytest.mark.parametrize("action", ["environment", "render_script", "environment_graph"])
@@ -279,13 +279,13 @@ def test_a_cancelled_skill_is_at_rest_when_the_simulator_has_ended_it(
 def test_a_wrong_executable_is_named(tmp_path: Path, make_world: MakeWorld, problem: str) -> None:
     program = tmp_path / "virtualhome.x86_64"
     if problem == "missing":
-        with pytest.raises(UserError, match=r"virtualhome\.x86_64: is no file that can be executed"):
+        with pytest.raises(UserError, match=r"virtualhome\.x86_64: is no executable file"):
             make_world(free_port(), executable=program)
         return
     program.write_text("#!/bin/sh\n" + {"ends": "exit 4\n", "silent": "exec sleep 100\n"}[problem])
     program.chmod(stat.S_IRWXU)
     world = make_world(free_port(), executable=program, start_limit=1.0)
-    said = {"ends": "ended with exit code 4 when it was started", "silent": "does not answer 1 s after its start"}
+    said = {"ends": "ended with exit code 4 during its start", "silent": "did not answer within 1 s after its start"}
     with pytest.raises(WorldError, match=said[problem]):
         world.reset().result(PATIENCE)
 

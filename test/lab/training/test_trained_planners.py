@@ -13,7 +13,7 @@ import yaml
 
 from reactree_ros.planners import spec
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LEARNT = {"tokens": 1000}
 #: A command's words.
 Command = list[str]

@@ -130,14 +130,14 @@ def test_what_cannot_be_begun_with_is_named(data: Path, trained: Path, cli: Cli,
 
     command = ("train", "--data", data, *SHORT)
     ended = cli(*command, "--out", tmp_path / "nothing", "--start", tmp_path)
-    assert (ended.code, f"--start {tmp_path}: is no folder of a model" in ended.err) == (2, True)
+    assert (ended.code, f"--start {tmp_path}: is no model folder" in ended.err) == (2, True)
     other = [("compact" if one == "tiny" else one) for one in command]
     ended = cli(*other, "--out", tmp_path / "other", "--start", trained / "model")
-    assert (ended.code, "is not of the architecture that preset compact is" in ended.err) == (2, True)
+    assert (ended.code, "does not have the architecture of preset compact" in ended.err) == (2, True)
     strange = shutil.copytree(trained / "model", tmp_path / "strange")
     save_file({"model.layers.first.weight": np.zeros(1)}, strange / WEIGHTS)
     ended = cli(*command, "--out", tmp_path / "third", "--start", strange)
-    assert (ended.code, "is not of the architecture that preset tiny is" in ended.err) == (2, True)
+    assert (ended.code, "does not have the architecture of preset tiny" in ended.err) == (2, True)
 
 
 # ---------------------------------------------------------------------- engines
@@ -260,7 +260,7 @@ def test_who_plans_follows_from_the_model_where_nobody_is_named(cli: Cli, tmp_pa
     assert [json.loads(line)["planner"] for line in results] == [*trained_for(PACKAGED)]
     asks = f"{name}:questions=1"
     bench = cli("bench", "--llm", "small", "--suite", "generated", "--planner", asks, "--out", tmp_path / "2", *options)
-    assert f"{asks}: the language model was trained for {trained}, and may say nothing of use" in bench.err
+    assert f"{asks}: the language model was trained for {trained}, and its decisions may be useless here" in bench.err
 
 
 def test_the_model_that_comes_with_the_package_is_small_and_says_what_it_is() -> None:
@@ -340,7 +340,7 @@ def test_a_training_of_another_architecture_is_not_gone_on_with(
     (out / "settings.json").write_text((straight / "settings.json").read_text().replace('"tiny"', '"compact"'))
     (out / "checkpoint.pt").write_bytes((straight / "checkpoint.pt").read_bytes())
     ended = cli("train", "--data", data, "--out", out, *other)
-    assert (ended.code, "is of another architecture" in ended.err) == (2, True)
+    assert (ended.code, "has another architecture" in ended.err) == (2, True)
     (out / "checkpoint.pt").write_bytes(b"no checkpoint")
     ended = cli("train", "--data", data, "--out", out, *other)
     assert (ended.code, "is no checkpoint of `reactree train`" in ended.err) == (2, True)
@@ -385,7 +385,7 @@ def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
     (out / "checkpoint.pt.unfinished").symlink_to("/dev/full")
     ended = cli(*arguments)
     assert ended.code == 2
-    assert "cannot be written (No space left on device); what was written before is whole" in ended.err
+    assert "cannot be written (No space left on device); earlier files are intact" in ended.err
     assert load_checkpoint(out / "checkpoint.pt")["progress"]["step"] == before
     assert cli(*arguments).code == 0
     assert (out / CSV).read_bytes() == (straight / CSV).read_bytes()

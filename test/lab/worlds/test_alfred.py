@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from thor_metadata import thing
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "alfred"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "alfred"
 POSE = {"objectName": "Apple_1", "position": {"x": 0.0, "y": 1.0, "z": 0}, "rotation": {"x": 0.0, "y": 0.0, "z": 0.0}}
 LINE: dict[str, Any] = {
     "task": "pick_and_place_simple-Apple-None-Fridge-1",
@@ -119,7 +119,7 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "infinite",
         lambda t: t["scene"]["object_poses"][0]["position"].update(x=float("inf")),
-        "is no JSON: ",
+        "is not JSON: ",
     ),
     ("toggle", lambda t: t["scene"]["object_toggles"][0].update(isOn="no"), "scene.object_toggles[0].isOn: input"),
     ("start", lambda t: t["scene"]["init_action"].update(action="Fly"), "scene.init_action.action: input should be"),
@@ -169,7 +169,7 @@ def test_a_folder_without_trials_a_missing_file_and_no_json_are_one_line_each(tm
         load_trials(tmp_path / "nothing.jsonl")
     path = tmp_path / "trials.jsonl"
     path.write_text('{"task":', encoding="utf-8")
-    with pytest.raises(TrialError, match=r"trials\.jsonl:1: is no JSON"):
+    with pytest.raises(TrialError, match=r"trials\.jsonl:1: is not JSON"):
         load_trials(path)
     path.write_text("", encoding="utf-8")
     with pytest.raises(TrialError, match="holds no trial"):

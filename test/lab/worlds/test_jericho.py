@@ -55,7 +55,7 @@ def test_a_story_is_asked_for_by_its_name(tmp_path: Path) -> None:
     own = story_task(tmp_path / "cave.z5", "find the way out of {name}", 3)
     assert (own.instruction, own.seed) == ("find the way out of cave", 3)
     assert own.asks_for(" find the way out of cave")
-    for story, said in (("", "which story is it?"), ("no.z5", "no.z5: the story file cannot be read: No such file")):
+    for story, said in (("", "name a story file"), ("no.z5", "no.z5: the story file cannot be read: No such file")):
         with pytest.raises(UserError, match=re.escape(said)):
             tasks_of(JerichoSettings(story=story))
 
@@ -68,9 +68,9 @@ def test_a_suite_has_the_stories_of_a_folder_by_name(tmp_path: Path) -> None:
     assert {number: task.instruction for number, task in tasks.items()} == {1: "win a", 2: "win b"}
     (tmp_path / "empty").mkdir()
     for stories, said in (
-        ("", "which story files"),
-        (str(tmp_path / "no"), "there is no such folder"),
-        (str(tmp_path / "empty"), "there is no story file"),
+        ("", "name the folder of story files"),
+        (str(tmp_path / "no"), "no such folder"),
+        (str(tmp_path / "empty"), "holds no story file"),
     ):
         with pytest.raises(UserError, match=said):
             SUITE.tasks(JerichoSuiteSettings(stories=stories))

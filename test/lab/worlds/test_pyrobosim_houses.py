@@ -127,7 +127,7 @@ def test_a_house_is_written_by_the_command(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "is not there; name a world file of pyrobosim"),
+        (None, "does not exist; name a world file of pyrobosim"),
         ("params: {}", "is no world of pyrobosim: it has no rooms"),
         (WORLD + TASK.replace("cup", "''"), "task.goal.0.item: string should have at least 1 character"),
         (WORLD + TASK.replace("'on'", "under"), "task.goal.0.relation: use one of on, inside"),
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
         load_tasks(file)
     assert str(raised.value).startswith(f"{file}:")
-    assert ": is no YAML: " in str(raised.value)
+    assert ": is not YAML: " in str(raised.value)
 
 
 def test_files_of_a_folder_have_tasks_of_their_own(tmp_path: Path) -> None:

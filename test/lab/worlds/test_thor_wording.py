@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from thor_metadata import split, thing, view
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "alfred"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "alfred"
 
 
 @dataclass(frozen=True)

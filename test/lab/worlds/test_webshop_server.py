@@ -227,13 +227,13 @@ def test_an_answer_without_an_end_is_not_read_for_ever(peer: WebShopPeer, monkey
 
 def test_what_is_no_url_is_named() -> None:
     for server in ("127.0.0.1:36001", "ftp://here", "http://", "http://me:secret@here", "http://here:0", "http://a b"):
-        with pytest.raises(UserError, match=r"it looks like http://127\.0\.0\.1:36001"):
+        with pytest.raises(UserError, match=r"a server URL looks like http://127\.0\.0\.1:36001"):
             read_settings(WebShopSettings, {"server": server}, where="test")
     assert read_settings(WebShopSettings, {"server": "http://here/shop/"}, where="test").server == "http://here/shop"
 
 
 def test_a_server_of_another_kind_or_none_is_told_before_anything_is_run(peer: WebShopPeer, cli: Cli) -> None:
-    for how, said in (("other", "there is a server, but none of AgentGym's"), ("html", "no answer of AgentGym's")):
+    for how, said in (("other", "there is a server, but it is not AgentGym's"), ("html", "no answer of AgentGym's")):
         peer.misbehave["/"] = how
         with pytest.raises(UserError, match=said):
             tasks_of(WebShopSettings(server=peer.url))

@@ -1,1 +1,1 @@
-"""A garden whose plants want water: a planner, a world, a language model and a task suite of another distribution."""
+"""A garden whose plants want water: a planner, a world, a language model, a memory and a task suite of another one."""

@@ -1,6 +1,6 @@
 """HiAgent's working memory: subgoals as chunks of actions and observations (Hu et al., section 3).
 
-What the paper calls working memory is what of a run's trajectory stands in the prompt; it has nothing to do with
+The paper's working memory is the part of a run's trajectory in the prompt. It has nothing to do with
 :mod:`reactree_ros.memory.working`, which answers recalls.
 """
 
@@ -15,13 +15,13 @@ from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
 
 def retrievals(begun: int) -> list[str]:
-    """Return the actions that retrieve what was done for a subgoal, of so many that have begun."""
+    """Return the actions that retrieve one of so many subgoals."""
     return [f"retrieve({number})" for number in range(1, begun + 1)]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An action and the observation that came of it."""
+    """An action and its observation."""
 
     action: str
     observation: str
@@ -29,7 +29,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What was said and not carried out, and why."""
+    """A reply that was not carried out, and why."""
 
     said: str
     reason: str
@@ -37,7 +37,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Subgoal:
-    """A subgoal as it stands in working memory: ``1 Subgoal: …``; numbers count from 1."""
+    """A subgoal in working memory: ``1 Subgoal: …``; numbers count from 1."""
 
     number: int
     text: str
@@ -45,24 +45,24 @@ class Subgoal:
 
 @dataclass(frozen=True)
 class Summary:
-    """A summarised observation; it stands for the pairs of a finished subgoal."""
+    """A summarised observation; it replaces the pairs of a finished subgoal."""
 
     text: str
 
 
-#: What working memory is a sequence of.
+#: Elements of working memory.
 Element = Subgoal | Summary | Pair | Refusal
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A subgoal with everything that was done for it.
+    """A subgoal with its actions and observations.
 
     Attributes:
-        subgoal: What was to be reached.
+        subgoal: The subgoal.
         before: The observation that it began with (the paper's o_0 of section 3.3).
-        pairs: What was done and seen, and what was refused.
-        summary: What it came to; None as long as it is worked on.
+        pairs: Its actions and observations, and refusals.
+        summary: Its summary; None until it is finished.
     """
 
     subgoal: str
@@ -72,12 +72,12 @@ class Chunk:
 
     @property
     def last_observation(self) -> str:
-        """What was seen last; without summaries it stands for the chunk (paper, section 5.1: w/o OS)."""
+        """The last observation; without summaries it represents the chunk (paper, section 5.1: w/o OS)."""
         return next((pair.observation for pair in reversed(self.pairs) if isinstance(pair, Pair)), self.before)
 
     @property
     def trajectory(self) -> list[Turn]:
-        """Everything that is summarised: o_0, a_0, …, o_t."""
+        """The summarised part: o_0, a_0, …, o_t."""
         return [Saw(f"Observation: {self.before}"), *as_turns(self.pairs)]
 
 
@@ -87,10 +87,10 @@ class ChunkMemory:
 
     Attributes:
         start: The observation that the run began with.
-        chunks: Subgoals so far; all but the last are finished, the last one may be.
-        retrieved: Numbers of the finished subgoals that are shown in detail until the next subgoal begins.
+        chunks: Subgoals so far; all but the last one are finished, the last one may be.
+        retrieved: Numbers of finished subgoals that are shown in detail until the next subgoal begins.
         too_long: Numbers of those whose details do not fit into the prompt until then.
-        refused: What was refused before the first subgoal; shown until that begins.
+        refused: Refusals before the first subgoal; shown until it begins.
     """
 
     start: str
@@ -101,17 +101,17 @@ class ChunkMemory:
 
     @property
     def current(self) -> Chunk | None:
-        """The chunk that is worked on, if there is one."""
+        """The unfinished chunk, if there is one."""
         return self.chunks[-1] if self.chunks and self.chunks[-1].summary is None else None
 
     @property
     def retrievable(self) -> tuple[int, ...]:
-        """Numbers of the finished subgoals whose details are hidden and may be shown."""
+        """Numbers of finished subgoals with hidden details that may be shown."""
         finished = (number for number, chunk in enumerate(self.chunks, 1) if chunk.summary is not None)
         return tuple(number for number in finished if number not in self.retrieved | self.too_long)
 
     def begin(self, subgoal: str) -> ChunkMemory:
-        """Begin a subgoal; what was retrieved for the one before is hidden again.
+        """Begin a subgoal; hide the details retrieved for the one before.
 
         Raises:
             ValueError: Another subgoal is not finished.
@@ -122,7 +122,7 @@ class ChunkMemory:
         return ChunkMemory(self.start, (*self.chunks, Chunk(subgoal, before)))
 
     def add(self, action: str, observation: str) -> ChunkMemory:
-        """Add what was done for the current subgoal, and what came of it.
+        """Add an action and its observation to the current subgoal.
 
         Raises:
             ValueError: There is no current subgoal.
@@ -131,7 +131,7 @@ class ChunkMemory:
         return self._with(replace(current, pairs=(*current.pairs, Pair(action, observation))))
 
     def refuse(self, said: str, reason: str) -> ChunkMemory:
-        """Add what was said and not carried out, whether a subgoal has begun or not."""
+        """Add a reply that was not carried out, with or without a subgoal."""
         refusal = Refusal(said, reason)
         current = self.current
         if current is None:
@@ -150,20 +150,20 @@ class ChunkMemory:
         """Show the details of a finished subgoal again (section 3.4).
 
         Raises:
-            ValueError: There is no finished subgoal of that number, or it is shown in detail.
+            ValueError: No finished subgoal has that number, or it is already shown in detail.
         """
         if number not in self.retrievable:
             raise ValueError(f"subgoal {number} cannot be retrieved; can be: {self.retrievable}")
         return replace(self, retrieved=self.retrieved | {number})
 
     def hide(self) -> ChunkMemory:
-        """Hide what was retrieved, which the prompt has no room for."""
+        """Hide retrieved details that the prompt has no room for."""
         return replace(self, retrieved=frozenset(), too_long=self.too_long | self.retrieved)
 
     def shown(self) -> tuple[Element, ...]:
-        """Return working memory: m_t of section 3.1, or m'_t where something is retrieved.
+        """Return working memory: m_t of section 3.1, or m'_t with retrieved details.
 
-        Finished subgoals with their summaries, retrieved and current ones with all of their pairs.
+        It has finished subgoals with their summaries, retrieved and current ones with all of their pairs.
         """
         elements: list[Element] = []
         for number, chunk in enumerate(self.chunks, 1):
@@ -185,7 +185,7 @@ class ChunkMemory:
 
 
 def as_turns(elements: Iterable[Element]) -> list[Turn]:
-    """Return working memory as it stands in a prompt (appendix B.2)."""
+    """Return working memory as turns of a prompt (appendix B.2)."""
     turns: list[Turn] = []
     for element in elements:
         if isinstance(element, Subgoal):
@@ -202,7 +202,7 @@ def as_turns(elements: Iterable[Element]) -> list[Turn]:
 
 
 def last_observation(chunk: Chunk) -> str:
-    """Stand-in for a summary (paper, section 5.1: w/o OS)."""
+    """Return the last observation in place of a summary (paper, section 5.1: w/o OS)."""
     return chunk.last_observation
 
 
@@ -215,12 +215,12 @@ def chunked(
     """Apply the chunking to a recorded trajectory.
 
     Args:
-        trajectory: Subgoals in order, each with what was done for it.
-        start: The observation that it began with.
+        trajectory: Subgoals in order, each with its actions and observations.
+        start: The first observation.
         summarise: Summarises a finished chunk (S of section 3.3).
 
     Yields:
-        The memory as it was before each of the actions, in order.
+        The memory before each action, in order.
     """
     memory = ChunkMemory(start)
     for subgoal, pairs in trajectory:

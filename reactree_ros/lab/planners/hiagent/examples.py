@@ -1,4 +1,4 @@
-"""In-context examples for HiAgent: other planners' experiences, told as subgoals, actions and observations."""
+"""In-context examples for HiAgent: other planners' experiences as subgoals, actions and observations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from reactree_ros.memory.experience import Experience
 
 @dataclass
 class SubgoalPart:
-    """What was done for one subgoal.
+    """The actions of one subgoal.
 
     Attributes:
-        subgoal: What was to be reached.
-        pairs: What was done and seen.
-        came_to: Its summary; empty where there is none.
+        subgoal: The subgoal.
+        pairs: Actions and observations.
+        came_to: Its summary; empty if there is none.
     """
 
     subgoal: str
@@ -30,10 +30,10 @@ class SubgoalPart:
 
 
 def parts(experience: Experience) -> list[SubgoalPart]:
-    """Take a flat trajectory apart into subgoals.
+    """Split a flat trajectory into subgoals.
 
-    A HiAgent node says which subgoal begins. Of another planner's thoughts, each that is followed by an action begins
-    one; what is done before the first thought belongs to the task itself. What was refused is left out.
+    A HiAgent node says which subgoal begins. For another planner, each thought before an action begins one; actions
+    before the first thought belong to the task itself. Refusals are left out.
     """
     found = [SubgoalPart(" ".join(experience.subgoal.split()))]
     turns = [turn for turn in experience.turns if isinstance(turn, Said | Saw)]
@@ -56,10 +56,10 @@ def _acts(turn: Turn | None) -> bool:
 
 
 def told_as_subgoals(experience: Experience) -> str:
-    """Tell an experience as HiAgent's prompt does, with the details of every subgoal (appendix B.2).
+    """Write an experience in the form of HiAgent's prompt, with the details of every subgoal (appendix B.2).
 
     Returns:
-        The example; what nobody said anything in is left as it is, and of what has no action nothing is left.
+        The example. An experience without replies is unchanged; one without actions becomes empty.
     """
     said = [turn for turn in experience.turns if isinstance(turn, Said)]
     if not said:

@@ -1,4 +1,4 @@
-"""HiAgent (Hu et al.): one node that works by subgoals, whose finished chunks are hidden behind summaries."""
+"""HiAgent (Hu et al.): one node that works by subgoals and hides finished chunks behind summaries."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class HiAgentSettings(PlannerSettings):
     """Options of HiAgent."""
 
     summaries: bool = Field(
-        default=True, description="summarise a finished subgoal; false: its last observation stands for it (w/o OS)"
+        default=True, description="summarise a finished subgoal; false: use its last observation (w/o OS)"
     )
-    retrieval: bool = Field(default=True, description="details of finished subgoals can be retrieved; false: w/o TR")
+    retrieval: bool = Field(default=True, description="allow retrieving details of finished subgoals; false: w/o TR")
 
 
 class HiAgentNode(GoalNode):
     """Says a subgoal, then actions for it, then the next subgoal, until ``done`` or ``failure``.
 
-    Its prompt holds the current subgoal in detail and of every finished one what it came to (section 3.1); its turns
-    hold everything, worded as an agent node's: a subgoal and what it came to as ``Think:``, an action as ``Act:``.
-    That is how they are told to the listener, too.
+    Its prompt has the current subgoal in detail and a summary of every finished one (section 3.1). Its turns have
+    everything, worded like an agent node's: a subgoal and its summary as ``Think:``, an action as ``Act:``. The
+    listener sees them in this form, too.
 
-    The paper's steps and this package's decisions are counted apart. A subgoal, an action and a summary are one
-    decision each; an action is one step besides. So ``Subgoal: …`` with its first action, one request, is two decisions
-    and one step, as a thought and an act of ReAct are; a summary is one decision and no step. ``retrieve`` is an
-    action, as ``recall`` is. ``done`` and ``failure`` add to neither.
+    The paper's steps and this package's decisions are counted separately. A subgoal, an action and a summary are one
+    decision each; an action is one step, too. So ``Subgoal: …`` with its first action, one request, is two decisions
+    and one step, like a thought and an act of ReAct. ``retrieve`` is an action, like ``recall``. ``done`` and
+    ``failure`` count as neither.
 
     Status:
-        As of :class:`~reactree_ros.tree.goal_node.GoalNode`.
+        As for :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
     Attributes:
         memory: Its chunks.
@@ -64,7 +64,7 @@ class HiAgentNode(GoalNode):
         self.memory = ChunkMemory("")
         self._settings = settings
         self._head: tuple[Turn, ...] = ()
-        self._skills: Sequence[str] = ()  # of the world, what may be tried now
+        self._skills: Sequence[str] = ()  # skills of the world that are available now
 
     # ------------------------------------------------------------------ the program
 
@@ -87,7 +87,7 @@ class HiAgentNode(GoalNode):
                 reply = reply.further()
 
     def begin_subgoal(self, subgoal: str) -> Generator[Step, Any, None]:
-        """Begin a subgoal, and hide the pairs of the one that has ended."""
+        """Begin a subgoal, and hide the pairs of the finished one."""
         if self.memory.current is not None:
             yield from self._finish()
         self.memory = self.memory.begin(subgoal)
@@ -100,7 +100,7 @@ class HiAgentNode(GoalNode):
     def _finish(self) -> Generator[Step, Any, None]:
         """Summarise the current chunk (section 3.3)."""
         chunk = self.memory.current
-        assert chunk is not None  # the caller looks
+        assert chunk is not None  # the caller checks
         if not self._settings.summaries:
             self.memory = self.memory.finish(chunk.last_observation)
             return
@@ -113,7 +113,7 @@ class HiAgentNode(GoalNode):
         self.memory = self.memory.finish(summary)
 
     def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
-        """Carry a skill out that is counted already; ``retrieve`` is answered by the chunks."""
+        """Carry out a skill that is already counted; the chunks answer ``retrieve``."""
         match = _RETRIEVE.fullmatch(skill)
         if match is None:
             return (yield from super().carry_out(skill))
@@ -135,7 +135,7 @@ class HiAgentNode(GoalNode):
         self.memory = self.memory.refuse(said, reason)
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
-        """Take in what is to be seen after a hold, as what came of waiting, and what may be done now."""
+        """Add the observation after a hold as the result of waiting, and update the available skills."""
         yield from super().resumed(seen)
         if self.memory.current is None:
             self._head, self.memory = tuple(self.turns), ChunkMemory(seen.text)
@@ -147,26 +147,26 @@ class HiAgentNode(GoalNode):
         self._skills = yield from self.available_skills()
 
     def shorten(self, error: PromptTooLong) -> None:
-        """Leave examples out from now on; where there are none, hide what was retrieved.
+        """Leave out examples from now on; if there are none, hide retrieved details.
 
         Raises:
-            PromptTooLong: Nothing was.
+            PromptTooLong: Nothing can be left out.
         """
         if self.requests.examples or not self.memory.retrieved:
             super().shorten(error)
         else:
             self.memory = self.memory.hide()
 
-    # ------------------------------------------------------------------ what may be said, and the prompt
+    # ------------------------------------------------------------------ constraint and prompt
 
     def prompt(self) -> Sequence[Turn]:
-        """Return the prompt: working memory as it is, not everything that was done."""
+        """Return the prompt: current working memory, not the whole trajectory."""
         return (*self.requests.start, *self._head, *as_turns(self.memory.shown()))
 
     def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
-        """Return what may be said: an action, where there is a subgoal, or the next subgoal with its first action.
+        """Return the constraint: an action, if there is a subgoal, or the next subgoal with its first action.
 
-        That first action may retrieve every subgoal there is then, also the one that ends by it.
+        That first action may retrieve every subgoal so far, including the one that ends now.
         """
         done, failure, *recalls = self.senses.own_actions()
         begun = len(self.memory.chunks)
@@ -185,22 +185,22 @@ class HiAgentNode(GoalNode):
         return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
 
     def _find_examples(self) -> Generator[Step, Any, list[str]]:
-        """Return what episodic memory has, told as subgoals; where there is nothing, the fixed ones."""
+        """Return episodic memory's examples as subgoals; if there are none, the fixed ones."""
         found = yield from self.senses.find_examples()
         told = [text for text in map(told_as_subgoals, found) if text]
         if told or not self.context.fixed_example:
             return told
         examples = []
         for name in ("example", *(["example_retrieval"] if self._settings.retrieval else [])):
-            with suppress(FileNotFoundError):  # a household of somebody else may have none
+            with suppress(FileNotFoundError):  # a foreign household may have none
                 examples.append(_prompt(self.context.household, name))
         return examples
 
 
 def _prompt(household: Household, name: str) -> str:
-    """Return a prompt for a household: from its own folder, as ``hiagent_NAME.txt``, or from this planner's.
+    """Return a prompt for a household: ``hiagent_NAME.txt`` in its own folder, or one in this planner's folder.
 
-    To a household that tells its rules the general system text fits.
+    A household with rules uses the general system text.
 
     Raises:
         FileNotFoundError: There is none.
@@ -211,7 +211,7 @@ def _prompt(household: Household, name: str) -> str:
 
 
 def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:
-    """Build the tree for an instruction: one node, which stays alone.
+    """Build the tree for an instruction: a single node.
 
     Raises:
         UserError: The household has no prompts for it.
@@ -228,7 +228,7 @@ def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) ->
 
 SPEC = PlannerSpec(
     name="hiagent",
-    summary="one node whose finished subgoals are summarised, and brought back by retrieve(k)",
+    summary="one node that summarises finished subgoals, and shows their details again by retrieve(k)",
     settings=HiAgentSettings,
     build=hiagent,
     remembers=True,

@@ -1,1 +1,1 @@
-"""ReCode (Yu et al.): its planner, blocks of code and the sandbox they run in."""
+"""ReCode (Yu et al.): its planner, blocks of code, and their sandbox."""

@@ -1,7 +1,7 @@
-"""Code blocks of ReCode: how a reply is read, and which statements of it may run at all.
+"""Code blocks of ReCode: reads a reply, and checks which statements may run at all.
 
-The code is parsed, never compiled. What is refused here is refused so that the model is told in plain words; what keeps
-code from doing harm is the sandbox.
+The code is parsed, never compiled. Refusals here tell the model in plain words what is wrong; the sandbox is what makes
+code harmless.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_CODE = 10_000
 MAX_NESTING = 60
 
 _BEGIN = "<execute>"
-#: Code, and what closes it; empty where nothing does.
+#: Code and its closing tag; the tag is empty if missing.
 _EXECUTE = re.compile(rf"{_BEGIN}(.*?)(</execute>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"^[ \t]*(`{3,}(?!`)|~{3,}(?!~))[^\n`]*\n(.*?)(?:\1|\Z)", re.DOTALL | re.MULTILINE)
 _BUILTINS = frozenset(dir(builtins))
@@ -50,10 +50,10 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 class BlockError(Exception):
-    """Code cannot run, or came to no good end; the message is for the model.
+    """Code that cannot run, or failed; the message is for the model.
 
     Attributes:
-        line: Line of the code, from 1; 0 where nothing of it ran.
+        line: Line of the code, from 1; 0 if nothing of it ran.
     """
 
     def __init__(self, problem: str, line: int = 0) -> None:
@@ -63,7 +63,7 @@ class BlockError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """What a reply says.
+    """The contents of a reply.
 
     Attributes:
         thought: The reasoning about the code.
@@ -78,11 +78,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A statement that is the call of a function without code (paper, section 3.2).
+    """A statement that calls a function without code (paper, section 3.2).
 
     Attributes:
         call: The call.
-        targets: What the code of the function has to set: the names before the equals sign.
+        targets: Variables that the function's code has to set: the names before the equals sign.
     """
 
     call: ast.Call
@@ -100,15 +100,15 @@ class Placeholder:
 
 
 def read_block(said: str, *, reasoning: str = "", cut: bool = False) -> Block:
-    """Read the thought and the code of a reply, and look whether the code may run.
+    """Read the thought and the code of a reply, and check that the code may run.
 
     Args:
-        said: What was said; what of it is thinking is no code, whatever it mentions.
-        reasoning: What was thought before; the thought where the reply has none.
-        cut: Whether the token limit ended the reply.
+        said: The reply; code in its thinking does not count.
+        reasoning: The model's thoughts before it; used if the reply has no thought.
+        cut: Whether the reply was truncated at the token limit.
 
     Raises:
-        BlockError: There is not exactly one block of code, or it was cut, is not Python, or uses what there is not.
+        BlockError: There is not exactly one block of code, it was truncated, is not Python, or uses unknown names.
     """
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
@@ -117,21 +117,21 @@ def read_block(said: str, *, reasoning: str = "", cut: bool = False) -> Block:
 
 
 def read_code(said: str, *, reasoning: str = "", cut: bool = False) -> tuple[str, str]:
-    """Take the thought and the code out of a reply; see :func:`read_block`.
+    """Return the thought and the code of a reply; see :func:`read_block`.
 
     Raises:
-        BlockError: There is not exactly one block of code, or it was cut.
+        BlockError: There is not exactly one block of code, or it was truncated.
     """
     answer = split_reasoning(said.replace("\r\n", "\n"))
     thought, text = answer.reasoning, answer.text
-    if answer.unfinished and not cut:  # thinking that nothing closes ends where the code begins
+    if answer.unfinished and not cut:  # unclosed thinking ends where the code begins
         thought, begin, rest = thought.partition(_BEGIN)
         text = begin + rest
     return thought.strip() or reasoning, textwrap.dedent(_the_code(text, cut)).strip("\n").rstrip()
 
 
 def _the_code(text: str, cut: bool) -> str:
-    """Return the one block of code in a text."""
+    """Return the single block of code in a text."""
     blocks = _EXECUTE.findall(text)
     if cut and not any(end for _, end in blocks):
         raise BlockError("RuntimeError: the answer was cut at its token limit; write less")
@@ -153,7 +153,7 @@ def parsed(code: str) -> ast.Module:
     """Parse code.
 
     Raises:
-        BlockError: It is too long, no Python, or there is none.
+        BlockError: It is too long, not Python, or missing.
     """
     if len(code) > MAX_CODE:
         raise BlockError(f"SyntaxError: the code has {len(code)} characters; at most {MAX_CODE} are allowed")
@@ -174,14 +174,14 @@ def parsed(code: str) -> ast.Module:
 
 
 def check(tree: ast.Module, functions: Collection[str] = RUN_ALONE) -> None:
-    """Look whether code may run.
+    """Check that code may run.
 
     Args:
         tree: The code.
-        functions: What it may call outside of the sandbox.
+        functions: Functions outside of the sandbox that it may call.
 
     Raises:
-        BlockError: It uses what there is not, is nested too deeply, or has numbers that are too long.
+        BlockError: It uses unknown names, is nested too deeply, or has too long numbers.
     """
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     level: list[ast.AST] = [tree]
@@ -193,13 +193,13 @@ def check(tree: ast.Module, functions: Collection[str] = RUN_ALONE) -> None:
     if level:
         raise BlockError(f"SyntaxError: the code is nested deeper than {MAX_NESTING} levels; write shorter statements")
     try:
-        ast.unparse(tree)  # as it is done when it runs
+        ast.unparse(tree)  # as when it runs
     except ValueError as error:
         raise BlockError(f"SyntaxError: the code cannot be read: {error}") from None
 
 
 def _problem(node: ast.AST, *, functions: Collection[str], is_called: bool) -> str:
-    """Say what is wrong with a node; empty where nothing is."""
+    """Return what is wrong with a node; empty if nothing is."""
     if word := _KINDS.get(type(node)):
         return f"'{word}' is not allowed; write statements, and calls of functions for the parts"
     if isinstance(node, ast.Import):
@@ -225,7 +225,7 @@ def _not_there(modules: Iterable[str]) -> str:
 
 
 def called_functions(node: ast.AST) -> frozenset[str]:
-    """Names of the functions that are called, except ``run``, what Python brings along and arguments of lambdas."""
+    """Return called functions, except ``run``, Python's own and arguments of lambdas."""
     everything = list(ast.walk(node))
     own = {one.arg for one in everything if isinstance(one, ast.arg)}
     own |= {name for one in everything if isinstance(one, ast.comprehension) for name in assigned_names([one.target])}
@@ -234,7 +234,7 @@ def called_functions(node: ast.AST) -> frozenset[str]:
 
 
 def jumps_out(statement: ast.AST) -> bool:
-    """Whether a ``return``, or a ``break`` or ``continue`` of a loop around it, stands in a statement."""
+    """Return whether a statement contains a ``return``, or a ``break`` or ``continue`` of an outer loop."""
     if isinstance(statement, ast.Return | ast.Break | ast.Continue):
         return True
     if isinstance(statement, ast.For | ast.While):
@@ -245,7 +245,7 @@ def jumps_out(statement: ast.AST) -> bool:
 
 
 def assigned_names(statements: Iterable[ast.AST]) -> list[str]:
-    """Names of the variables that statements set, in order."""
+    """Return the variables that statements set, in order."""
     names = (one for node in statements for one in ast.walk(node) if isinstance(one, ast.Name))
     return list(dict.fromkeys(name.id for name in names if isinstance(name.ctx, ast.Store)))
 
@@ -268,7 +268,7 @@ def placeholder(statement: ast.stmt, unknown: Collection[str]) -> Placeholder | 
 
 
 def calls_of(statement: ast.stmt, functions: Collection[str]) -> list[str]:
-    """List the calls of some functions in a statement, with what they are assigned to where they are all of it."""
+    """List the calls of some functions in a statement, with their targets if the call is the whole value."""
     if (whole := placeholder(statement, functions)) is not None:
         return [str(whole)]
     calls = (one for one in ast.walk(statement) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name))
@@ -276,18 +276,18 @@ def calls_of(statement: ast.stmt, functions: Collection[str]) -> list[str]:
 
 
 def take_out(node: _Node, unknown: Collection[str], new_name: Callable[[], str]) -> tuple[list[ast.stmt], _Node]:
-    """Give the calls of functions without code that stand inside of an expression statements of their own.
+    """Move calls of functions without code out of an expression, into statements of their own.
 
     Args:
-        node: A statement or an expression; it is left as it is.
+        node: A statement or an expression; it is not changed.
         unknown: Functions without code.
-        new_name: Gives names for what they return.
+        new_name: Returns new names for their results.
 
     Returns:
-        The statements to run before, and the node with names in the calls' places.
+        The statements to run before, and the node with names in place of the calls.
 
     Raises:
-        BlockError: A call stands where it may run several times or not at all.
+        BlockError: Python may run a call several times or not at all.
     """
     taker = _Taker(unknown, new_name)
     changed: Any = ast.fix_missing_locations(taker.visit(copy.deepcopy(node)))
@@ -314,7 +314,7 @@ class _Taker(ast.NodeTransformer):
 
 
 def assignment(name: str, value: ast.expr) -> ast.stmt:
-    """Make the statement ``name = value``."""
+    """Return the statement ``name = value``."""
     made = ast.Assign(targets=[ast.Name(name, ast.Store())], value=value)
     return ast.fix_missing_locations(ast.copy_location(made, value))
 
@@ -324,7 +324,7 @@ def _own_statement(function: str) -> str:
 
 
 def not_inside(statement: ast.stmt, unknown: Collection[str]) -> BlockError:
-    """Make the error for a function without code, or a return, inside of a statement that cannot hold it."""
+    """Return the error for a function without code, or a return, inside of a statement that cannot hold it."""
     kind = type(statement).__name__.lower()
     what = f"the function '{min(unknown)}', which has no code yet, is called" if unknown else "a jump stands"
     return BlockError(f"SyntaxError: {what} inside of a {kind} statement; write it outside", statement.lineno)

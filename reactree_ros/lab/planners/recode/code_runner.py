@@ -1,4 +1,4 @@
-"""Runs code that a language model wrote, statement by statement: in the sandbox, in the world, or as a placeholder."""
+"""Runs a language model's code, statement by statement: in the sandbox, in the world, or as a placeholder."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation
 
-#: Statements of one block that may run, those of a loop each time; a loop without placeholders counts as one.
+#: Most statements of a block that run, counting each round of a loop; a loop without placeholders counts as one.
 MAX_STATEMENTS = 2000
-#: Longest part of what a block printed that is kept, in characters.
+#: Most of a block's output that is kept, in characters.
 MAX_PRINTED = 2000
 _BEGIN, _END = "<execute>", "</execute>"
 _SKILLS = "recode_skills.txt"
@@ -60,16 +60,16 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Assert, ast.R
 
 @dataclass
 class Shared:
-    """What the code nodes of one run share.
+    """The shared state of the code nodes of one run.
 
     Attributes:
         depth: Deepest node, counted in nodes.
         corrections: How often a node may write its code again.
-        limits: What code may use.
-        functions: What code may call outside of the sandbox.
-        arguments: Numbers for arguments that are given a name.
-        loops: Numbers for the loops that are run step by step.
-        sandbox: Where the code runs; the root's while it runs.
+        limits: Limits on the code.
+        functions: Functions outside of the sandbox that code may call.
+        arguments: Numbers for named arguments.
+        loops: Numbers for loops that run step by step.
+        sandbox: The sandbox of the code, while the root runs.
     """
 
     depth: int
@@ -82,7 +82,7 @@ class Shared:
 
 
 def check_skills(planner: str, household: Household) -> None:
-    """Look whether code can be told the skills of a household.
+    """Check that a household's skills can be described for code.
 
     Raises:
         UserError: The household neither describes them for code nor tells its rules.
@@ -92,20 +92,20 @@ def check_skills(planner: str, household: Household) -> None:
 
 
 def _skills_for_code(household: Household) -> str:
-    """Describe a household's skills for code: its own file, or its verbs where its rules say the rest; else nothing."""
+    """Describe a household's skills for code: from its own file, or its verbs and rules; otherwise return nothing."""
     with contextlib.suppress(FileNotFoundError):
         return prompt(household.prompts, _SKILLS)
     return f"  {', '.join(household.actions)}" if household.rules else ""
 
 
 def closed(said: str, *, cut: bool) -> str:
-    """Return a reply with the end of its code, which servers cut off with whatever they stop at."""
+    """Return a reply with the end of its code, which servers cut off with the stop string."""
     said = said.strip()
     return f"{said}\n{_END}" if _BEGIN in said and _END not in said and not cut else said
 
 
 class Flow(enum.Enum):
-    """How a statement went on to the next."""
+    """How a statement passes control to the next."""
 
     NEXT = enum.auto()
     BREAK = enum.auto()
@@ -114,7 +114,7 @@ class Flow(enum.Enum):
 
 
 class CodeRunner(GoalNode):
-    """A node that runs code; what the code is, and what becomes of a placeholder, its subclass says.
+    """A node that runs code; its subclass provides the code and handles placeholders.
 
     Attributes:
         targets: The variables that its code has to set.
@@ -134,8 +134,8 @@ class CodeRunner(GoalNode):
 
         Args:
             subgoal: Its goal: the instruction, or the call.
-            context: What the nodes share.
-            shared: What the nodes that run code share.
+            context: Shared state of the nodes.
+            shared: Shared state of the code nodes.
             targets: The variables that its code has to set.
             name: Its name in displays.
             parent: The node whose code calls it; None for the root.
@@ -143,26 +143,26 @@ class CodeRunner(GoalNode):
         super().__init__(subgoal, context, name=name, parent=parent)
         self.targets = targets
         self._shared = shared
-        self._reply = Reply("")  # that the code is from
+        self._reply = Reply("")  # with the code
         self._printed = ""
         self._statements = 0
-        self._acted = False  # since it began
+        self._acted = False  # since its start
 
     @abc.abstractmethod
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Have a placeholder done.
+        """Carry out a placeholder.
 
         Args:
             call: The placeholder.
-            line: Where it stands in the code.
+            line: Its line in the code.
 
         Raises:
-            BlockError: It could not be done.
+            BlockError: It failed.
             EndedBelow: The run cannot go on.
         """
 
     def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
-        """Look around, do something in a sandbox that knows ``instruction`` and ``observation``, and end it then."""
+        """Look around, work in a sandbox that knows ``instruction`` and ``observation``, then end the sandbox."""
         shared = self._shared
         sandbox = Sandbox(limits=shared.limits, seed=self.context.options.seed, functions=shared.functions)
         shared.sandbox = sandbox
@@ -175,23 +175,23 @@ class CodeRunner(GoalNode):
             sandbox.close()
 
     def prompt(self) -> Sequence[Turn]:
-        """Return the prompt: what it wrote and was told; what the code did and saw is left out."""
+        """Return the prompt: the node's replies and messages, without the code's actions and observations."""
         return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
     def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
-        """Set what stands before the node's turns: who it is, what code can do here, and examples.
+        """Set the part before the node's turns: its role, the skills for code, and examples.
 
         Args:
-            system: The system text, with ``{skills}`` where the skills are described.
-            examples: What memory has.
-            fixed: Those where memory has none.
+            system: The system text, with ``{skills}`` in place of the skills.
+            examples: Examples from memory.
+            fixed: Examples if memory has none.
         """
         context = self.context
         described = system.replace("{skills}", _skills_for_code(context.household))
         self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
 
     def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
-        """Return system text and examples as one turn; nothing where there is neither."""
+        """Return system text and examples as one turn; nothing if there is neither."""
         parts = [system, *(["Examples:", *map(framed, examples), "(End of the examples)"] if examples else [])]
         text = "\n\n".join(part for part in parts if part)
         return (Told(f"{text}\n", About.SYSTEM),) if text else ()
@@ -202,7 +202,7 @@ class CodeRunner(GoalNode):
         """Run statements, one after the other, as far as they go.
 
         Raises:
-            BlockError: One of them failed.
+            BlockError: A statement failed.
         """
         for statement in statements:
             flow = yield from self.run_statement(statement)
@@ -211,7 +211,7 @@ class CodeRunner(GoalNode):
         return Flow.NEXT
 
     def run_statement(self, statement: ast.stmt) -> Generator[Step, Any, Flow]:
-        """Run a statement; what holds a placeholder or a jump is taken apart, everything else runs as it is.
+        """Run a statement; one with a placeholder or a jump is split up, any other runs as it is.
 
         Raises:
             BlockError: It failed.
@@ -275,7 +275,7 @@ class CodeRunner(GoalNode):
     def _loop(
         self, loop: ast.While | ast.For, advance: Callable[[], Generator[Step, Any, bool]]
     ) -> Generator[Step, Any, Flow]:
-        """Run the block of a loop as long as there is another round."""
+        """Run the body of a loop while there is another round."""
         while (yield from advance()):
             flow = yield from self.run_block(loop.body)
             if flow is Flow.RETURN:
@@ -290,7 +290,7 @@ class CodeRunner(GoalNode):
         return bool((yield from self._run_code(f"not not ({ast.unparse(changed)})", test.lineno)))
 
     def _taken_out(self, node: _Node) -> Generator[Step, Any, _Node]:
-        """Run the placeholders inside of an expression, and return it with names in their places."""
+        """Run the placeholders inside of an expression, and return it with names in their place."""
         line = getattr(node, "lineno", 1)
         unknown = yield from self.unknown(node)
         try:
@@ -301,19 +301,19 @@ class CodeRunner(GoalNode):
         return changed
 
     def new_argument(self) -> str:
-        """Give a name for a value that has none."""
+        """Return a new name for an unnamed value."""
         return f"arg_{next(self._shared.arguments)}"
 
     # ------------------------------------------------------------------ the sandbox and the world
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where the code of this run runs."""
+        """The sandbox of this run's code."""
         assert self._shared.sandbox is not None  # the root makes it before anything else
         return self._shared.sandbox
 
     def unknown(self, node: ast.AST) -> Generator[Step, Any, frozenset[str]]:
-        """Functions without code that are called in a statement."""
+        """Return functions without code that a statement calls."""
         names = sorted(called_functions(node) - self._shared.functions.keys())
         if not names:
             return frozenset()
@@ -324,7 +324,7 @@ class CodeRunner(GoalNode):
         """Describe variables for a prompt.
 
         Raises:
-            BlockError: One of them is not set.
+            BlockError: A variable is not set.
         """
         shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names), next_tick=True)
         if isinstance(shown, Raised):
@@ -332,11 +332,11 @@ class CodeRunner(GoalNode):
         return shown
 
     def _run_alone(self, statement: ast.stmt) -> Generator[Step, Any, None]:
-        """Run a statement; no value leaves the sandbox, whatever it is worth."""
+        """Run a statement; its value stays in the sandbox."""
         yield from self._run_code(f"{ast.unparse(statement)}\nNone", statement.lineno)
 
     def _run_code(self, code: str, line: int) -> Generator[Step, Any, Any]:
-        """Run code in the sandbox, and what it calls outside; return what its last line is worth."""
+        """Run code in the sandbox and its calls outside; return the value of its last line."""
         started = self.sandbox.start("\n" * (line - 1) + code)
         event: Event = yield Wait("result of the code", started, next_tick=True)
         while isinstance(event, Called):
@@ -350,7 +350,7 @@ class CodeRunner(GoalNode):
         return event.value
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
-        """Do what the code calls for, and let it go on with what comes of that."""
+        """Carry out the code's call, and return the result to the code."""
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
 
     def wrote(self, said: str) -> None:
@@ -370,7 +370,7 @@ class CodeRunner(GoalNode):
         self.take(Think(said), reply, said)
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
-        """Carry out a skill, where it is available, and say what is seen then."""
+        """Carry out a skill if it is available, and return the observation."""
         context = self.context
         self.requests.check_budget()
         context.budget.steps += 1

@@ -1,21 +1,21 @@
-"""ReCode (Yu et al.): plans and actions are one thing, code; functions without code are written when they are reached.
+"""ReCode (Yu et al.): plans and actions are both code; functions without code are written when they are reached.
 
 The root is the call ``solve(instruction, observation)``. A goal node is the call of a function without code, a
-placeholder: the language model writes the block that takes its place, and the node runs it statement by statement in a
-sandbox. ``run('skill')`` is a skill of the node; the call of another function without code is a new goal node under it
-(paper, section 3.2, Algorithm 1). What the paper leaves open is decided so:
+placeholder: the language model writes its code block, and the node runs it statement by statement in a sandbox.
+``run('skill')`` is a skill of the node; the call of another function without code is a new goal node under it (paper,
+section 3.2, Algorithm 1). The paper leaves these points open:
 
-- All variables of a task are in one namespace, and a block sees the values of those that its call names, nothing else
-  of what happened (paper, section 3.3). Arguments that are no names are given one before (``arg_1``, or the keyword).
-- A block sets the variables before the call's equals sign; ``return`` at the top of a block does it, too. One that is
-  not set is an error of the block.
-- A call inside of an ``if``, ``for`` or ``while`` is reached when it is its turn; it cannot stand where Python may
-  leave it out or repeat it inside of one expression.
-- When a statement fails, the model gets the traceback, what was printed and the variables as they are, which stay. As
-  long as the node has carried out no skill and begun no part, the model writes all of its code again, as in the paper.
-  After that it writes the rest: what was done in the world cannot be undone, and is not done again. A part that cannot
-  be done, or that is too deep, is such an error where it is called.
-- Code that the token limit cut is such an error, too: nothing of it runs.
+- All variables of a task are in one namespace. A block sees only the values of the variables that its call names,
+  nothing else of the run (paper, section 3.3). Arguments that are no names get one first (``arg_1``, or the keyword).
+- A block sets the variables before the call's equals sign; ``return`` at the top of a block does so, too. A missing one
+  is an error of the block.
+- A call inside of an ``if``, ``for`` or ``while`` is reached in its turn. It may not stand inside of an expression
+  where Python may skip or repeat it.
+- When a statement fails, the model gets the traceback, the output and the variables, which stay. Until the node has
+  carried out a skill or begun a part, the model writes all of its code again, as in the paper. After that it writes the
+  rest: effects in the world cannot be undone, and are not repeated. A part that fails, or is too deep, is such an error
+  at its call.
+- Code that is truncated at the token limit is such an error, too: nothing of it runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _MAX_NAME = 80
 _MAX_CALL = 200
 _ROOT = "solve(instruction, observation)"
 _HEAD = "Function: "
-#: Where a base model goes on after its code.
+#: Where a base model continues after its code.
 _STOPS = (f"\n{_HEAD}", "\nError:")
 _ALL = "The code did nothing in the world before that.", "Write all of the code again."
 _REST = "What the code did before that is done and stays done.", "Write only the code for what is left to do."
@@ -70,13 +70,13 @@ class RecodeSettings(PlannerSettings):
         default=10,
         ge=1,
         le=100,
-        description="how many functions without code may be called in one another; solve is the first",
+        description="most levels of functions without code; solve is the first",
     )
-    corrections: int = Field(default=3, ge=0, description="how often a node may write its code again after an error")
+    corrections: int = Field(default=3, ge=0, description="how often a node may rewrite its code after an error")
 
 
 def recode(instruction: str, context: RunContext, settings: RecodeSettings) -> GoalNode:
-    """Build the tree for an instruction: the node of ``solve``; those of the parts grow.
+    """Build the tree for an instruction: the node of ``solve``, which grows nodes of its parts.
 
     Raises:
         UserError: The household has no description of its skills for code.
@@ -94,17 +94,17 @@ class CodeNode(CodeRunner):
 
     Status:
         RUNNING while the code is written or runs.
-        SUCCESS where it ran to its end and set what it had to.
-        FAILURE where its last correction failed, too (the feedback message is the error), where the budget is exhausted
-        or the language model, the world or the sandbox failed.
-        INVALID when interrupted: what is in flight is cancelled; the root ends the sandbox.
+        SUCCESS if it ran to its end and set its variables.
+        FAILURE if its last correction failed, too (the feedback message is the error), the budget is exhausted, or the
+        language model, the world or the sandbox failed.
+        INVALID when interrupted: work in progress is cancelled; the root ends the sandbox.
 
-    What it decides, as listeners are told: a block is one decision, told as ``Think`` with its reasoning and, where it
-    has placeholders, as ``Expand`` with their calls, in sequence; each skill that it runs is told as ``Act``, which
-    counts as a step. A skill that is not available is refused and counts as a step as well.
+    Listeners see a block as one decision: ``Think`` with its reasoning and, if it has placeholders, ``Expand`` with
+    their calls, in sequence. Each skill is ``Act``, which counts as a step. An unavailable skill is refused and counts
+    as a step as well.
 
     Attributes:
-        call: The call, with what it is assigned to.
+        call: The call, with its targets.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class CodeNode(CodeRunner):
 
         Args:
             subgoal: Its goal: the instruction, or the call.
-            context: What the nodes share.
-            shared: What the code nodes share.
-            call: The call, with what it is assigned to.
+            context: Shared state of the nodes.
+            shared: Shared state of the code nodes.
+            call: The call, with its targets.
             targets: The variables that its code has to set.
             may_see: The variables that it may see.
             variables: Their values, for the prompt; the root asks for them when they are set.
@@ -141,7 +141,7 @@ class CodeNode(CodeRunner):
 
     @property
     def level(self) -> int:
-        """How many placeholders it is deep; the root is 1."""
+        """Depth in placeholders; the root is 1."""
         return (self.depth + 1) // 2
 
     def program(self) -> Program:
@@ -174,14 +174,14 @@ class CodeNode(CodeRunner):
         return False
 
     def _begin_prompt(self) -> Generator[Step, Any, None]:
-        """Set what stands before the call in every prompt; with fixed examples it is the same in all of a run."""
+        """Set the part before the call in every prompt; with fixed examples, it is the same for the whole run."""
         found = yield from self.senses.find_examples()
-        code = [one for one in found if one.text.startswith(_HEAD)]  # not those of other planners
+        code = [one for one in found if one.text.startswith(_HEAD)]  # leave out those of other planners
         fixed = fixed_example(self.context.household, "recode_examples") or (prompt(PROMPTS, "examples.txt"),)
         self.begin_code_prompt(prompt(PROMPTS, "system.txt"), [one.text.rstrip("\n") for one in code], fixed)
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
-        """Say what the model gets to know after an error (paper, section 3.3)."""
+        """Return the model's feedback after an error (paper, section 3.3)."""
         if not error.line:
             return f"Error:\n{error}\nNothing of the code ran. Write it again.\nAnswer:"
         printed = f"Printed:\n{in_lines(self._printed)}\n" if self._printed else ""
@@ -190,7 +190,7 @@ class CodeNode(CodeRunner):
         return f"Error:\n{error}\n{printed}{done} The variables are now:\n{known}\n{wanted}\nAnswer:"
 
     def _known(self) -> Generator[Step, Any, str]:
-        """Describe the variables that the block's call named and those that its code has set so far."""
+        """Describe the variables that the block's call names and those that its code has set so far."""
         names = list(dict.fromkeys([*self._may_see, *self._set]))
         missing = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
         return (yield from self.show([name for name in names if name not in missing]))
@@ -213,7 +213,7 @@ class CodeNode(CodeRunner):
     # ------------------------------------------------------------------ a placeholder
 
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Let a node for the placeholder grow under this one, and wait for its end."""
+        """Grow a node for the placeholder under this one, and wait for its end."""
         shared = self._shared
         if self.level >= shared.depth:
             raise BlockError(
@@ -221,7 +221,7 @@ class CodeNode(CodeRunner):
                 f"another only {shared.depth} deep; write it with run",
                 line,
             )
-        named = copy.deepcopy(call)  # in a loop, the arguments are others the next time
+        named = copy.deepcopy(call)  # in a loop, the arguments change
         seen = yield from self._name_arguments(named, line)
         variables = yield from self.show(seen, line)
         child = CodeNode(
@@ -245,7 +245,7 @@ class CodeNode(CodeRunner):
         raise EndedBelow(child.failure)
 
     def _name_arguments(self, call: Placeholder, line: int) -> Generator[Step, Any, list[str]]:
-        """Give every argument a name, since names are all that the code of a placeholder sees; return the names."""
+        """Name every argument, because a placeholder's code sees only names; return the names."""
         seen = []
         for index, argument in enumerate(call.call.args):
             if isinstance(argument, ast.Starred):
@@ -264,7 +264,7 @@ class CodeNode(CodeRunner):
                 raise BlockError(f"SyntaxError: write the arguments of '{call.function}' one by one", line)
             if not (isinstance(keyword.value, ast.Name) and keyword.value.id == keyword.arg):
                 yield from self.run_statement(assignment(keyword.arg, keyword.value))
-                if any(isinstance(one, ast.Call) for one in ast.walk(keyword.value)):  # not to be called again
+                if any(isinstance(one, ast.Call) for one in ast.walk(keyword.value)):  # it must not be called again
                     keyword.value = ast.copy_location(ast.Name(keyword.arg, ast.Load()), keyword.value)
             seen.append(keyword.arg)
         return list(dict.fromkeys(seen))
@@ -276,7 +276,7 @@ def _shortened(call: str, longest: int = _MAX_CALL) -> str:
 
 SPEC = PlannerSpec(
     name="recode",
-    summary="plan as code: functions that are not there yet are nodes that write them; the code runs in a sandbox",
+    summary="plan as code: missing functions are nodes that write them; the code runs in a sandbox",
     settings=RecodeSettings,
     extra="reactree_ros[recode]",
     needs=("pydantic_monty",),

@@ -1,7 +1,7 @@
-"""A sandbox for code that a language model wrote: pydantic-monty, an interpreter of its own in a process of its own.
+"""A sandbox for a language model's code: pydantic-monty, an interpreter in its own process.
 
-The code is hostile input. Monty knows neither files, processes nor a network: what would need one is asked of this
-process, which refuses. No value of the sandbox is ever evaluated here; skills are texts, everything else stays there.
+The code is hostile input. Monty knows no files, processes or network: code that needs one asks this process, which
+refuses. No value of the sandbox is ever evaluated here; skills are texts, everything else stays there.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from reactree_ros.background.worker import Worker
 
 T = TypeVar("T")
 
-#: Modules that are there without an import.
+#: Modules available without an import.
 MODULES = ("re", "random", "math")
-#: How the names that belong to the sandbox itself start; code must not use them.
+#: Prefix of the sandbox's own names; code must not use it.
 RESERVED = "_recode"
 #: The function that carries out a skill.
 RUN = "run"
@@ -35,7 +35,7 @@ MAX_SKILL = 500
 #: Longest text of one variable's value in a prompt, in characters.
 MAX_VALUE = 4000
 
-# What shows a variable keeps the functions that it needs, because code may give their names to its own variables.
+# The display function keeps its own helpers, because code may reuse their names for variables.
 _PRELUDE = f"""
 import {", ".join(MODULES)}
 {RESERVED}_len = len
@@ -51,27 +51,27 @@ def {RESERVED}_show(value, type=type, len=len, str=str):
     return ' (' + kind + '): ' + text
 """
 _FRAME = re.compile(r'File "<python-input-\d+>"')
-# After these the interpreter's memory is in no state to go on with.
+# After these errors, the interpreter's memory is not usable.
 _FATAL = ("TimeoutError", "MemoryError")
-#: How much code took until it was stopped, which is never twice the same.
+#: Measured cost of stopped code, which differs every time.
 _MEASURED = re.compile(r"(?<![\d.])[\d.]+\s?[a-zµ]+ > ")
 _NO_LIMIT = 10**9
 
 
 class SandboxError(Exception):
-    """The sandbox cannot go on."""
+    """The sandbox cannot continue."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What code may use.
+    """Limits on the code.
 
     Attributes:
-        seconds: Time to compute between two skills.
+        seconds: Computing time between two skills.
         memory: Bytes of its variables.
-        recursion: Calls in one another.
-        output: Bytes that one statement may print.
-        pauses: How often one statement may ask for what there is not: names, files, functions.
+        recursion: Depth of calls.
+        output: Most bytes that one statement may print.
+        pauses: How often one statement may ask for missing names, files or functions.
     """
 
     seconds: float = 2.0
@@ -86,7 +86,7 @@ class Outside:
     """A function outside of the sandbox that code may call with one text.
 
     Attributes:
-        takes: What the text is, e.g. ``skill``.
+        takes: Kind of the text, e.g. ``skill``.
         longest: Longest text, in characters.
     """
 
@@ -94,17 +94,17 @@ class Outside:
     longest: int
 
 
-#: What code may call outside of the sandbox, unless it is said otherwise.
+#: Default functions outside of the sandbox.
 RUN_ALONE: Mapping[str, Outside] = MappingProxyType({RUN: Outside("skill", MAX_SKILL)})
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The code came to its end.
+    """The code ran to its end.
 
     Attributes:
-        value: Of its last line, where that is an expression.
-        printed: What it printed.
+        value: Value of its last line, if that is an expression.
+        printed: Its output.
     """
 
     value: Any
@@ -113,11 +113,11 @@ class Ended:
 
 @dataclass(frozen=True)
 class Called:
-    """The code called a function outside of the sandbox and waits for what it returns.
+    """The code called a function outside of the sandbox and waits for its result.
 
     Attributes:
         function: Its name, e.g. ``run``.
-        text: What it was called with, e.g. a skill.
+        text: Its argument, e.g. a skill.
     """
 
     function: str
@@ -126,11 +126,11 @@ class Called:
 
 @dataclass(frozen=True)
 class Raised:
-    """The code ended by an exception.
+    """The code ended with an exception.
 
     Attributes:
-        traceback: Where and why; of a very long one its beginning and its end.
-        printed: What it printed before.
+        traceback: The traceback, shortened in the middle if it is very long.
+        printed: The output before it.
     """
 
     traceback: str
@@ -144,15 +144,15 @@ Event = Ended | Called | Raised
 
 
 class Sandbox:
-    """Runs code piece by piece; its variables stay from one to the next.
+    """Runs code piece by piece; its variables survive from one piece to the next.
 
-    Nothing here waits: the interpreter's process is driven by a thread, results are pending. Where a piece of code uses
-    up its time or memory, or breaks the interpreter, the variables are what they were before that piece.
+    Nothing here waits: a thread drives the interpreter's process, and results are pending. If a piece of code exceeds
+    its time or memory, or breaks the interpreter, the variables return to their values before that piece.
 
     Args:
-        limits: What code may use.
+        limits: Limits on the code.
         seed: Seed of its random numbers.
-        functions: What code may call outside, by name.
+        functions: Functions outside that code may call, by name.
     """
 
     def __init__(self, *, limits: Limits, seed: int, functions: Mapping[str, Outside] = RUN_ALONE) -> None:
@@ -160,11 +160,11 @@ class Sandbox:
         self._seed = seed
         self._functions = functions
         self._worker = Worker("recode sandbox")
-        self._lock = threading.Lock()  # over the next three
+        self._lock = threading.Lock()  # protects the next three
         self._pid: int | None = None
         self._busy = False
         self._gone: Pending[None] | None = None
-        # Of the worker's thread alone:
+        # Only for the worker's thread:
         self._pool: Any = None
         self._session: Any = None
         self._saved = b""
@@ -172,43 +172,43 @@ class Sandbox:
         self._output: Any = None
         self._pauses = 0
 
-    # ------------------------------------------------------------------ what can be asked
+    # ------------------------------------------------------------------ calls
 
     def start(self, code: str, **variables: str) -> Pending[Event]:
         """Run code up to its first call of a function outside, its end, or an exception.
 
         Args:
             code: Statements.
-            variables: What is set before.
+            variables: Variables to set before.
         """
         return self._do(functools.partial(self._start, code, variables))
 
     def resume(self, returned: str) -> Pending[Event]:
-        """Go on after a call, with what it returns."""
+        """Continue after a call, with its result."""
         return self._do(functools.partial(self._resume, {"return_value": returned}))
 
     def refuse(self, problem: str) -> Pending[Event]:
-        """Go on after a call, which raises a ``RuntimeError``."""
+        """Continue after a call, which raises a ``RuntimeError``."""
         return self._do(functools.partial(self._resume, {"exc_type": "RuntimeError", "message": problem}))
 
     def unknown(self, names: Sequence[str]) -> Pending[frozenset[str]]:
-        """Tell which names mean nothing in the sandbox."""
+        """Return the names that mean nothing in the sandbox."""
         return self._do(lambda: frozenset(name for name in names if self._is_unknown(name)))
 
     def show(self, names: Sequence[str]) -> Pending[str | Raised]:
-        """Describe variables for a prompt, a line each: ``- name (type): value``, long values cut.
+        """Describe variables for a prompt, one per line: ``- name (type): value``, with long values shortened.
 
-        Where one is not set, what comes back is the error.
+        If one is not set, the result is the error.
         """
         return self._do(functools.partial(self._show, names))
 
     def close(self) -> Pending[None]:
-        """End the interpreter, also in the middle of what it does; settles when it has ended."""
+        """End the interpreter, even in the middle of its work; settles when it has ended."""
         with self._lock:
             if self._gone is not None:
                 return self._gone
             self._gone = self._worker.do(self._shut)
-            # A process that works is waited for by the thread, so its number is still its own.
+            # The thread waits for a working process, so its process id is still valid.
             if self._busy and self._pid is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self._pid, signal.SIGKILL)
@@ -236,7 +236,7 @@ class Sandbox:
     def _open(self) -> None:
         import pydantic_monty
 
-        # The seconds are Monty's to watch; the request timeout is for an interpreter that does not.
+        # Monty itself limits the seconds; the request timeout is for an interpreter that fails to.
         pool = pydantic_monty.Monty(
             min_processes=1, max_processes=1, checkout_timeout=10.0, request_timeout=self._limits.seconds + 10.0
         )
@@ -252,7 +252,7 @@ class Sandbox:
                 "max_turn_duration_secs": limits.seconds,
                 "max_memory": limits.memory,
                 "max_recursion_depth": limits.recursion,
-                "max_suspensions": _NO_LIMIT,  # the budget counts skills, and what else pauses is counted here
+                "max_suspensions": _NO_LIMIT,  # the budget counts skills, and this class counts other pauses
                 "max_total_sleep_secs": 0.0,
             },
             os_policy={"sleep": "zero", "datetime": "call_host", "random_start": {"seed": self._seed}},
@@ -299,14 +299,14 @@ class Sandbox:
         import pydantic_monty
 
         if not isinstance(error, pydantic_monty.MontyRuntimeError | pydantic_monty.MontySyntaxError):
-            # A process that died, an answer that cannot be read, text that is no Unicode.
+            # A dead process, an unreadable answer, invalid Unicode.
             return self._lost(f"{type(error).__name__}: {error}")
         if error.display("type-msg").startswith(_FATAL):
             return self._lost(_MEASURED.sub("more than ", error.display("type-msg")))
         return self._kept(Raised(_FRAME.sub('File "<code>"', error.display()), self._output.output))
 
     def _kept(self, event: Ended | Raised) -> Ended | Raised:
-        """Keep the variables as they are now; where that takes too much memory, as they were before the code."""
+        """Keep the current variables; if they need too much memory, return to those before the code."""
         try:
             self._saved = self._session.dump()
         except Exception:
@@ -314,7 +314,7 @@ class Sandbox:
         return event
 
     def _lost(self, problem: str) -> Raised:
-        """Go back to the variables before the statement, in an interpreter that is as new."""
+        """Return to the variables before the statement, in a fresh interpreter."""
         with contextlib.suppress(Exception):
             self._session.__exit__(None, None, None)
         try:
@@ -352,7 +352,7 @@ class Sandbox:
 
 
 def _called(snapshot: Any, functions: Mapping[str, Outside]) -> Called | None:
-    """The call of a function outside; None for every other call and where it is given no text that it takes."""
+    """Return the call of a function outside; None for other calls and for wrong arguments."""
     if snapshot.is_os_function or snapshot.object_id is not None or snapshot.function_name not in functions:
         return None
     given = (*snapshot.args, *snapshot.kwargs.values())

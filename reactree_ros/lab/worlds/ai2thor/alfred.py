@@ -1,4 +1,4 @@
-"""ALFRED: trials read from its files, and their goals scored as its evaluation does."""
+"""ALFRED: reads trials from its files, and scores goals as its evaluation does."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from reactree_ros.files.read_back import parse_json, text_of
 from reactree_ros.lab.worlds.ai2thor.wording import room_of
 from reactree_ros.world.port import Score
 
-#: What each trial of the original data set is called.
+#: File name of each trial in the original data set.
 TRAJ_DATA = "traj_data.json"
 #: The splits of ALFRED; a folder of the original data set has one of these names in its path.
 SPLITS = ("train", "valid_seen", "valid_unseen", "tests_seen", "tests_unseen")
 
 
 class TrialError(UserError, ValueError):
-    """An ALFRED file or folder that cannot be used; the message says where and why."""
+    """An ALFRED file or folder cannot be used; the message says where and why."""
 
 
 class TaskType(str, enum.Enum):
@@ -40,7 +40,7 @@ class TaskType(str, enum.Enum):
 
 
 class _Document(BaseModel):
-    # The original files carry images, plans and masks as well: they are left alone.
+    # The original files also contain images, plans and masks.
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
 
 
@@ -57,7 +57,7 @@ class Vector(_Document):
 
 
 class ObjectPose(_Document):
-    """Where one object is at the start; an object that is named twice is there twice."""
+    """Place of one object at the start; an object that is named twice exists twice."""
 
     name: _Text = Field(alias="objectName")
     position: Vector
@@ -72,7 +72,7 @@ class ObjectToggle(_Document):
 
 
 class InitAction(_Document):
-    """Where the agent starts: position in metres, rotation and horizon in degrees."""
+    """The agent's start: position in metres, rotation and horizon in degrees."""
 
     action: Literal["TeleportFull"]
     x: float
@@ -83,7 +83,7 @@ class InitAction(_Document):
 
 
 class SceneSetup(_Document):
-    """What a scene looks like when the trial starts."""
+    """The scene at the start of a trial."""
 
     floor_plan: str
     object_poses: list[ObjectPose]
@@ -102,7 +102,7 @@ class SceneSetup(_Document):
 
 
 class PddlParams(_Document):
-    """What a task is about: simulator classes such as ``Apple``; empty where the type of task has no such part."""
+    """Subjects of a task: simulator classes such as ``Apple``; empty if the type of task has no such part."""
 
     object_target: _Text
     parent_target: _Target = ""
@@ -133,11 +133,11 @@ class Trial(_Task):
     Attributes:
         task: The task's name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``.
         trial: The trial's name, e.g. ``trial_T20190909_085137_911990``.
-        split: The split it belongs to, e.g. ``valid_seen``; empty where nothing says so.
+        split: Its split, e.g. ``valid_seen``; empty if unknown.
         instructions: The task in words, by several people.
         task_type: One of the seven types.
-        pddl_params: What the task is about.
-        scene: What the scene looks like at the start.
+        pddl_params: The task's subjects.
+        scene: The scene at the start.
     """
 
     task: str
@@ -147,26 +147,26 @@ class Trial(_Task):
 
     @property
     def instruction(self) -> str:
-        """The instruction that is used: the first."""
+        """The first instruction, which is used."""
         return self.instructions[0]
 
     @property
     def task_name(self) -> str:
-        """The type of task, as task files of WAH-NL name theirs."""
+        """The type of task, in the form of WAH-NL task files."""
         return self.task_type.value
 
     @property
     def house(self) -> str:
-        """The scene that it is in, which several trials share."""
+        """The scene, which several trials share."""
         return self.scene.floor_plan
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is one of the trial's own; case, spaces and full stops at its ends do not matter."""
+        """Return whether an instruction is one of the trial's own; case, spaces and final full stops do not matter."""
         return any(_words(instruction) == _words(own) for own in self.instructions)
 
     @cached_property
     def goal(self) -> Goal:
-        """What must hold at the end."""
+        """The goal conditions."""
         params = self.pddl_params
         return Goal(
             task_type=self.task_type,
@@ -198,14 +198,14 @@ Thing = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HouseState:
-    """What a goal is scored on.
+    """The state for scoring a goal.
 
     Attributes:
         objects: The objects of the simulator's metadata.
-        held: Ids of what the agent holds.
-        cleaned: Ids of what was in a sink while its faucet was turned on.
-        heated: Ids of what was in a microwave when it was turned on.
-        cooled: Ids of what was in a fridge when it was closed.
+        held: Ids of held objects.
+        cleaned: Ids of objects that were in a sink while its faucet was turned on.
+        heated: Ids of objects that were in a microwave when it was turned on.
+        cooled: Ids of objects that were in a fridge when it was closed.
     """
 
     objects: Sequence[Thing]
@@ -215,9 +215,9 @@ class HouseState:
     cooled: frozenset[str] = frozenset()
 
     def named(self, name: str, property: str) -> list[Thing]:
-        """Return what has a property and the name in its id.
+        """Return objects with a property and the name in their id.
 
-        As in ALFRED any part of the id will do: ``Apple`` finds apple slices, and ``Pot`` finds potatoes, too.
+        As in ALFRED, any part of the id counts: ``Apple`` finds apple slices, and ``Pot`` finds potatoes, too.
         """
         return [thing for thing in self.objects if name in thing["objectId"] and thing[property]]
 
@@ -228,11 +228,11 @@ class Goal:
 
     Attributes:
         task_type: One of the seven types.
-        item: What is handled, e.g. ``Apple``, or ``AppleSliced`` for slices of it.
-        receptacle: Where it goes; empty for :attr:`TaskType.LOOK_IN_LIGHT`.
-        lamp: What must be on; only for :attr:`TaskType.LOOK_IN_LIGHT`.
-        carrier: In or on what it is carried; only for :attr:`TaskType.STACK`.
-        sliced: Whether slices are asked for.
+        item: The object, e.g. ``Apple``, or ``AppleSliced`` for slices of it.
+        receptacle: Its destination; empty for :attr:`TaskType.LOOK_IN_LIGHT`.
+        lamp: The lamp that must be on; only for :attr:`TaskType.LOOK_IN_LIGHT`.
+        carrier: The object that carries it; only for :attr:`TaskType.STACK`.
+        sliced: Whether the task asks for slices.
     """
 
     task_type: TaskType
@@ -243,7 +243,7 @@ class Goal:
     sliced: bool = False
 
     def conditions_met(self, state: HouseState) -> tuple[int, int]:
-        """Count the goal conditions that hold, and all of them."""
+        """Return the number of goal conditions that hold, and of all conditions."""
         items = state.named(self.item, "pickupable")
         conditions: list[bool] = []
         if self.sliced:
@@ -319,7 +319,7 @@ def split_score(results: Iterable[tuple[Trial, Score]]) -> dict[str, float]:
 
 
 def load_trials(path: str | Path) -> list[Trial]:
-    """Read trials: a JSONL file of trimmed lines, a ``traj_data.json``, or a folder in which such files lie.
+    """Read trials: a JSONL file of trimmed lines, a ``traj_data.json``, or a folder of such files.
 
     Args:
         path: The file, or a folder that is searched to any depth.
@@ -328,7 +328,7 @@ def load_trials(path: str | Path) -> list[Trial]:
         The trials in the order of the file, or of the paths in the folder.
 
     Raises:
-        TrialError: Nothing to read is there, or a trial is not usable; the message names file, line and field.
+        TrialError: There is nothing to read, or a trial is not usable; the message names file, line and field.
     """
     path = Path(path)
     if path.is_dir():
@@ -376,7 +376,7 @@ def _parsed(text: str, place: str) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise TrialError(f"{place}: is no JSON: {error}") from None
+        raise TrialError(f"{place}: is not JSON: {error}") from None
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -388,7 +388,7 @@ def _checked(model: type[_Model], document: Any, place: str) -> _Model:
     except ValidationError as error:
         first = error.errors()[0]
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    if first["type"] == "value_error":  # says its value itself
+    if first["type"] == "value_error":  # the error contains the value itself
         message = str(first["ctx"]["error"])
     else:
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"

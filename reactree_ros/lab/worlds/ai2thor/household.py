@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reactree_ros.agent.household import Household
 
-#: AI2-THOR's skills, and the prompts and fixed examples that go with them.
+#: AI2-THOR's skills, with their prompts and fixed examples.
 ALFRED = Household(
     name="alfred",
     actions=("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),

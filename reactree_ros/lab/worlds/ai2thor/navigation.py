@@ -1,4 +1,4 @@
-"""How the agent gets to things in AI2-THOR: poses that are tried, and where it stands."""
+"""The agent's ways in AI2-THOR: which poses it tries, and where it stands."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 from reactree_ros.lab.worlds.ai2thor.simulator import Simulator
 from reactree_ros.lab.worlds.ai2thor.wording import Thing
 
-#: Poses that are tried for one ``go to``.
+#: Number of poses tried for one ``go to``.
 TRIES = 20
 
-# How far the camera is above the agent's position, in metres.
+# Height of the camera above the agent's position, in metres.
 _CAMERA_HEIGHT = 0.675
-# How far it looks down and up, in degrees.
+# Lowest and highest view, in degrees.
 _DOWN, _UP = 60.0, -30.0
-# Looking a little above a target shows more of what is around it.
+# Looking a little above a target shows more of its surroundings.
 _TILT = 0.9
 
 Pose = dict[str, Any]
 
 
 class Navigation:
-    """Where the agent can stand in one scene, and how it gets there, for one thread.
+    """The agent's positions in one scene, and how it gets there; for one thread.
 
     Args:
         simulator: The simulator, with the scene loaded.
-        interactable_poses: Try the poses from which the simulator says that an object can be handled before the
+        interactable_poses: First try the poses from which the simulator says that an object can be handled, then the
             nearest reachable positions.
     """
 
@@ -38,7 +38,7 @@ class Navigation:
         self._reachable: list[Pose] | None = None
 
     def arrive(self, thing: Thing) -> bool:
-        """Stand where the object is visible; where it is from nowhere, stand at the first pose that is possible."""
+        """Stand where the object is visible, or at the first possible pose if it is visible from nowhere."""
         first = None
         for pose in islice(self._poses(thing), TRIES):
             metadata = self._simulator.step("TeleportFull", **pose)
@@ -50,7 +50,7 @@ class Navigation:
         return first is not None and bool(self._simulator.step("TeleportFull", **first)["lastActionSuccess"])
 
     def stand(self, position: Pose, rotation: float, horizon: float) -> bool:
-        """Stand somewhere, looking somewhere (in degrees), or nearby; returns whether it is exactly there."""
+        """Stand at a position with a view (in degrees), or nearby; return whether it is exactly there."""
         if self._teleports(position, rotation, horizon):
             return True
         nearby = islice(self._by_distance(position), TRIES)
@@ -88,7 +88,7 @@ def _pose(position: Pose, rotation: float, horizon: float) -> Pose:
 
 
 def _towards(position: Pose, target: Pose) -> tuple[float, float]:
-    """Return rotation and horizon, in degrees, that look from a position at a target."""
+    """Return rotation and horizon, in degrees, of a view from a position to a target."""
     rotation = math.degrees(math.atan2(target["x"] - position["x"], target["z"] - position["z"])) % 360
     down = math.degrees(math.atan2(position["y"] + _CAMERA_HEIGHT - target["y"], _distance(position, target)))
     return rotation, min(max(down * _TILT, _UP), _DOWN)

@@ -1,4 +1,4 @@
-"""How a scene of AI2-THOR is set as an ALFRED trial says."""
+"""Sets a scene of AI2-THOR to the state of an ALFRED trial."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _log = logging.getLogger(__name__)
 
 
 def restore(trial: Trial, simulator: Simulator, navigation: Navigation) -> None:
-    """Set a scene that was just loaded as the trial says.
+    """Set a newly loaded scene to the trial's state.
 
-    The simulator of ALFRED could set all toggles, or dirty everything, at once; the present one cannot, so that
-    it is done object by object.
+    ALFRED's simulator could set all toggles, or make everything dirty, at once. The current one cannot, so objects are
+    set one by one.
 
     Raises:
         WorldError: The simulator refuses the poses of the objects.
@@ -43,10 +43,10 @@ def restore(trial: Trial, simulator: Simulator, navigation: Navigation) -> None:
 
 
 def _restored_poses(trial: Trial, objects: Sequence[Thing]) -> list[Pose]:
-    """Return the poses for ``SetObjectPoses``, which removes whatever can be moved and is not in them.
+    """Return the poses for ``SetObjectPoses``, which removes every movable object that is not in them.
 
-    Names in ALFRED are those of the simulator it was made with: an object whose name is gone is taken from those of
-    its class. Furniture, which ALFRED does not list, stays where it is.
+    ALFRED uses the object names of its own simulator: an unknown name takes another object of its class. Furniture,
+    which ALFRED does not list, stays in place.
     """
     known = {thing["name"]: thing for thing in objects if thing["pickupable"] or thing["moveable"]}
     spare: dict[str, list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The AI2-THOR simulator behind bounds: no call waits longer than its limit, whatever the other side does."""
+"""The AI2-THOR simulator with time limits: no call waits longer than its limit, whatever the other side does."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.world.port import WorldError
 
-#: What ALFRED initialises the simulator with, in metres.
+#: ALFRED's grid size, in metres.
 GRID_SIZE = 0.25
 VISIBILITY_DISTANCE = 1.5
 
-# What is read of every object, and of the rest of the metadata.
+# The metadata that is read, of every object and otherwise.
 _OBJECT_KEYS = frozenset(
     (
         *("objectId", "objectType", "name", "position", "distance", "visible", "parentReceptacles", "receptacle"),
@@ -31,28 +31,28 @@ _OBJECT_KEYS = frozenset(
 )
 _KEYS = frozenset(("agent", "inventoryObjects", "lastActionSuccess", "errorMessage", "actionReturn"))
 _START = "the start"
-# Simulator actions that a reset makes: ask for the scenes, load one, set the quality, initialise.
+# Simulator actions of a reset: list the scenes, load one, set the quality, initialise.
 _RESET_ACTIONS = 4
-# The watchdog comes later than the client's own limit, which it keeps in steps of half a second.
+# The watchdog waits longer than the client's own limit, which has steps of half a second.
 _WATCHDOG_DELAY = 1.0
-# How often it is looked whether the simulator's process still runs, in seconds.
+# Time between two checks whether the simulator's process still runs, in seconds.
 _WATCH_PERIOD = 0.25
-# The client's sign for the end of a message; alone it is a message without content, which the client refuses.
+# The client's sign for the end of a message; alone it is an empty message, which the client refuses.
 _END_OF_MESSAGE = 255
-# How long a simulator has to end by itself, in seconds.
+# Seconds that a simulator has to end by itself.
 _STOP_LIMIT = 2.0
 
 
 @dataclass(frozen=True)
 class SimulatorOptions:
-    """How a simulator is reached.
+    """How to reach a simulator.
 
     Attributes:
-        host: Where this process listens for a simulator.
+        host: Address at which this process listens for a simulator.
         port: The port it listens on.
-        start_unity: Whether the simulator is started here; otherwise one connects to host and port.
+        start_unity: Whether to start the simulator here; otherwise one connects to host and port.
         headless: Whether the simulator renders without a display (CloudRendering).
-        executable: A build of the simulator on this machine; None: the client's own, downloaded on first use.
+        executable: A build of the simulator on this machine; None takes the client's own, downloaded on first use.
         x_display: The X display to render on, e.g. ``:0``.
         time_limit: Limit of one simulator action, in seconds.
         start_limit: Limit of the start, in seconds.
@@ -76,10 +76,10 @@ class Simulator:
     """One AI2-THOR simulator, for one thread.
 
     Args:
-        options: How it is reached.
-        worker: In whose thread it is used. It leaves what is not wanted any more before the next action, and gives up
-            when the simulator hung, broke or sent what cannot be used: it is of no use from then on.
-        before: The simulator that was lost before, whose port is to be free.
+        options: How to reach it.
+        worker: The worker whose thread uses it. The worker drops cancelled work before the next action. It gives up
+            after a hang, a crash or unusable data: then this simulator is useless.
+        before: The earlier, lost simulator, whose port must become free.
     """
 
     def __init__(self, options: SimulatorOptions, worker: Worker, before: Simulator | None = None) -> None:
@@ -95,12 +95,12 @@ class Simulator:
         self._name = f"AI2-THOR at {options.host}:{options.port}"
 
     def load(self, scene: str) -> dict[str, Any]:
-        """Load a scene and return the metadata; the first time the simulator is started.
+        """Load a scene and return the metadata; the first call starts the simulator.
 
         Raises:
             UserError: The client is not installed, or nothing can listen on host and port.
-            WorldError: The simulator cannot be had, or has no such scene.
-            Stopped: Nobody wants it any more.
+            WorldError: The simulator does not start, or has no such scene.
+            Stopped: Nobody waits for it any more.
         """
         limit = _RESET_ACTIONS * self._options.time_limit
         if self._controller is None:
@@ -120,8 +120,8 @@ class Simulator:
         """Take one simulator action and return the metadata; ``lastActionSuccess`` says whether it was possible.
 
         Raises:
-            WorldError: The simulator is gone, or does not know such an action.
-            Stopped: What it is for was cancelled.
+            WorldError: The simulator is gone, or does not know the action.
+            Stopped: The skill was cancelled.
         """
         return self._bounded(
             action, self._options.time_limit, lambda: self._controller.step(action=action, **arguments)
@@ -132,7 +132,7 @@ class Simulator:
         return self.step(action, objectId=id, forceAction=True)
 
     def stop(self) -> None:
-        """End the simulator; what does not end in time is killed."""
+        """End the simulator; kill it if it does not end in time."""
         controller, self._lost = self._controller, self._lost or f"{self._name} was closed"
         server = getattr(controller, "server", None)
         if server is not None:
@@ -145,7 +145,7 @@ class Simulator:
         self._ended.set()
 
     def created(self, controller: Any) -> None:
-        """Note the client as soon as it exists: it may hang before it is complete."""
+        """Keep the client as soon as it exists: it may hang before it is complete."""
         self._controller = controller
 
     def _arguments(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class Simulator:
             raise UserError(f"cannot listen on {host}:{port} for AI2-THOR: {error}; give another port") from None
 
     def _bounded(self, what: str, limit: float, call: Callable[[], Any]) -> dict[str, Any]:
-        """Make one call of the client within its limit; any error but a refusal loses the simulator."""
+        """Make one call of the client within its limit; any error except a refusal loses the simulator."""
         self._worker.check_wanted()
         if self._lost:
             raise WorldError(self._lost)
@@ -191,7 +191,7 @@ class Simulator:
         watchdog.start()
         try:
             event = call()
-        except ValueError as error:  # the client's way to say that there is no such action, scene or build
+        except ValueError as error:  # the client's error for an unknown action, scene or build
             message = (str(error).strip().splitlines() or ["no reason given"])[0]
             reason = f"{self._name} refuses '{what}': {message}"
             raise WorldError(self._lose(reason) if what == _START else reason) from None
@@ -215,7 +215,7 @@ class Simulator:
         return self.metadata
 
     def _watch(self, done: threading.Event, what: str, limit: float) -> None:
-        """Lose the simulator where a call takes longer than all of its own limits, or its process has ended."""
+        """Give up the simulator if a call takes longer than all of its own limits, or its process has ended."""
         end = time.monotonic() + limit + _WATCHDOG_DELAY
         while not done.wait(min(_WATCH_PERIOD, max(end - time.monotonic(), 0))):
             process = getattr(getattr(self._controller, "server", None), "unity_proc", None)
@@ -240,7 +240,7 @@ class Simulator:
 
 
 def _checked(metadata: Any) -> dict[str, Any]:
-    """Check that what will be read is there; KeyError and TypeError say what is not."""
+    """Check that all needed data exist; KeyError and TypeError say what is missing."""
     for key in _KEYS:
         metadata[key]
     for index, thing in enumerate(metadata["objects"]):
@@ -250,7 +250,7 @@ def _checked(metadata: Any) -> dict[str, Any]:
 
 
 def described(error: BaseException) -> str:
-    """Say what broke, in one line."""
+    """Describe an error in one line."""
     if isinstance(error, KeyError):
         return f"{error} is missing"
     text = " ".join(str(error).split())[:200]
@@ -258,7 +258,7 @@ def described(error: BaseException) -> str:
 
 
 def _controller_class(simulator: Simulator) -> Any:
-    """Return the client's Controller with a server that says at once what is wrong with a message."""
+    """Return the client's Controller with a server that reports at once what is wrong with a message."""
     try:
         from ai2thor.controller import Controller
         from ai2thor.platform import CloudRendering
@@ -287,7 +287,7 @@ def _controller_class(simulator: Simulator) -> Any:
             super().send_error(*args, **kwargs)
 
         def log(self, *args: Any, **kwargs: Any) -> None:
-            pass  # what matters is in the error
+            pass  # the error contains all that matters
 
     class Server(WsgiServer):  # type: ignore[misc]
         def __init__(self, **arguments: Any) -> None:
@@ -327,13 +327,13 @@ def _controller_class(simulator: Simulator) -> Any:
 
     class BoundedController(Controller):  # type: ignore[misc]
         def start(self, **arguments: Any) -> Any:
-            if self.last_event is not None:  # the client would start a crashed simulator again, and hide it
+            if self.last_event is not None:  # otherwise the client would restart a crashed simulator and hide the crash
                 raise RuntimeError("its process has ended")
             return super().start(**arguments)
 
         def _build_server(self, host: str, port: int, width: int, height: int) -> None:
             simulator.created(self)
-            if simulator.headless:  # the client takes an executable of one's own to need a display
+            if simulator.headless:  # the client assumes that a custom executable needs a display
                 self._build.platform = CloudRendering
             if self.server_class is WsgiServer and getattr(self, "server", None) is None:
                 self.server = Server(host=host, port=port, width=width, height=height, timeout=self.server_timeout)
@@ -344,14 +344,14 @@ def _controller_class(simulator: Simulator) -> Any:
 
 
 def _hang_up(server: Any) -> None:
-    """Let nobody connect any more: whoever comes now is for the next simulator."""
+    """Accept no more connections: they are for the next simulator."""
     if hasattr(server, "connections"):
         with contextlib.suppress(OSError):
             server.wsgi_server.socket.shutdown(socket.SHUT_RDWR)
 
 
 def _end(controller: Any, server: Any) -> None:
-    """End a client; may block where the simulator hangs."""
+    """End a client; may block if the simulator hangs."""
     if not hasattr(server, "connections"):
         _release_pipes(server)
         with contextlib.suppress(Exception):
@@ -362,7 +362,7 @@ def _end(controller: Any, server: Any) -> None:
     thread = getattr(server, "server_thread", None)
     if thread is not None:
         threading.Thread(target=server.wsgi_server.shutdown, daemon=True).start()
-        thread.join(_STOP_LIMIT / 4)  # an answer that is under way goes out
+        thread.join(_STOP_LIMIT / 4)  # lets a pending answer go out
         for connection in list(server.connections):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -371,9 +371,9 @@ def _end(controller: Any, server: Any) -> None:
 
 
 def _release_pipes(server: Any) -> None:
-    """Let go on whoever waits for the simulator at a pipe.
+    """Release threads that wait for the simulator at a pipe.
 
-    The end of the pipe alone would not do: the client reads on, without a pause, until its time is over.
+    Closing the pipe is not enough: the client would read on without a pause until its time is over.
     """
     with contextlib.suppress(OSError, AttributeError):
         pipe = os.open(server.server_pipe_path, os.O_WRONLY | os.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""The agent in AI2-THOR: skills carried out by the simulator, observations made from its metadata."""
+"""The agent in AI2-THOR: the simulator carries out skills, and its metadata give observations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reactree_ros.world.port import GONE, Observation, Outcome
 #: Steps that the agent goes back to let something open.
 STEPS_BACK = 3
 
-# Nearer than this, in metres, the agent does not go to what it sees.
+# Distance, in metres, below which the agent does not approach a visible object.
 _NEAR = 0.5
 _ACTIONS = {
     "pick up": "PickupObject",
@@ -30,7 +30,7 @@ _ACTIONS = {
     "turn off": "ToggleObjectOff",
     "slice": "SliceObject",
 }
-# What holds things where the object itself does not.
+# Parts that hold things in place of their object.
 _BASINS = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin", "Faucet": "SinkBasin"}
 
 
@@ -40,10 +40,10 @@ class Agent:
     Args:
         simulator: The simulator; the scene is loaded on first use.
         scene: The scene, e.g. ``FloorPlan1``.
-        trial: What the scene is set to; None: as it comes.
-        force: Force every action on an object; otherwise only opening and putting down are, as in ALFRED.
+        trial: The trial that sets the scene; None leaves it as it is.
+        force: Force every action on an object; otherwise only opening and putting down, as in ALFRED.
         interactable_poses: Go to the poses from which the simulator says that an object can be handled.
-        pictures: Whether observations carry what the agent's camera sees.
+        pictures: Whether observations contain the camera's picture.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Agent:
         self._navigation: Navigation | None = None  # None: the scene is not set
 
     def start(self) -> Observation:
-        """Load the scene, set it as the trial says, and look around."""
+        """Load the scene, set it to the trial's state, and look around."""
         self._navigation = None
-        self._place = ""  # id of the receptacle that a put down goes to
-        self._stand = ""  # name of the place that working memory keeps for what is seen
-        self._treated: dict[str, set[str]] = defaultdict(set)  # ids of what was cleaned, heated, cooled
+        self._place = ""  # id of the receptacle for a put down
+        self._stand = ""  # the place in working memory for things seen now
+        self._treated: dict[str, set[str]] = defaultdict(set)  # ids of objects that were cleaned, heated, cooled
         self._simulator.load(self._scene)
         navigation = Navigation(self._simulator, interactable_poses=self._interactable_poses)
         if self._trial is not None:
@@ -75,22 +75,22 @@ class Agent:
         return self.observe()
 
     def observe(self) -> Observation:
-        """Look around: the fixed receptacles of the room, and what is held."""
+        """Look around: the room's fixed receptacles, and held things."""
         view = self._view()
         return self._told(Observation(view.starting_text(), rooms=(self._room,)), view.fixed())
 
     def available_skills(self) -> list[str]:
-        """List the skills for the fixed receptacles of the room and for what the agent sees."""
+        """List the skills for the room's fixed receptacles and for visible things."""
         return self._view().available_skills()
 
     def house_state(self) -> HouseState:
-        """Return what a goal is scored on."""
+        """Return the state for scoring a goal."""
         view = self._view()
         cleaned, heated, cooled = (frozenset(self._treated[how]) for how in ("cleaned", "heated", "cooled"))
         return HouseState(tuple(view.objects.values()), view.held, cleaned, heated, cooled)
 
     def execute(self, skill: str) -> Observation:
-        """Carry out a skill, e.g. ``pick up Book (1)``; what it says and refuses is worded as recorded."""
+        """Carry out a skill, e.g. ``pick up Book (1)``; observations and refusals are worded as recorded."""
         return self._told(self._execute(skill))
 
     def _view(self) -> View:
@@ -101,12 +101,12 @@ class Agent:
         return View(metadata["objects"], held=held, room=self._room)
 
     def _told(self, observation: Observation, fixed: Iterable[Thing] = ()) -> Observation:
-        """Add to an observation where the agent is, what it sees and what is fixed, and the picture."""
+        """Add the agent's place, visible and fixed things, and the picture to an observation."""
         view, agent = self._view(), self._simulator.metadata["agent"]
         position = agent["position"]
         spots = [Spot("", position["x"], position["z"], math.radians(90.0 - agent["rotation"]["y"]))]
         spots += (_spot(view.name(thing), thing) for thing in fixed)
-        for seen in observation.seen:  # what was cut up is not there any more
+        for seen in observation.seen:  # a cut object does not exist any more
             thing = view.by_name.get(f"{seen.word} ({seen.instance})")
             if thing is not None and not seen.held and GONE not in seen.states:
                 spots.append(_spot(f"{seen.word} {seen.instance}", thing))
@@ -131,7 +131,7 @@ class Agent:
         return self._handle(view, verb, thing)
 
     def _go_to(self, view: View, thing: Thing) -> Observation:
-        assert self._navigation is not None  # there is a view
+        assert self._navigation is not None  # a view exists
         self._place = self._receptacle(view, thing)
         already = thing["visible"] and thing["distance"] < _NEAR and not thing["receptacle"]
         there = already or self._navigation.arrive(thing)
@@ -149,7 +149,7 @@ class Agent:
         )
 
     def _receptacle(self, view: View, thing: Thing) -> str:
-        """Choose where a put down at an object goes: the object, its basin, or what it is in or on."""
+        """Choose the target of a put down at an object: the object, its basin, or its own receptacle."""
         if word_of(thing) in _BASINS:
             basin = _nearest(view, _BASINS[word_of(thing)], thing)
             if basin is not None:
@@ -199,7 +199,7 @@ class Agent:
             return Observation(text, seen=(view.sighting(view.objects[id], held=True),))
         if verb == "open":
             self._stand = view.place_of(view.objects[id])
-            if view.objects[id]["visible"]:  # forced, it opens from afar, too
+            if view.objects[id]["visible"]:  # a forced action opens from afar, too
                 self._place = self._receptacle(view, view.objects[id])
             return Observation(text, seen=view.seen_at(self._stand), looked_into=name)
         if verb == "slice":
@@ -208,7 +208,7 @@ class Agent:
         return Observation(text)
 
     def _opened(self, thing: Thing) -> dict[str, Any]:
-        """Open something; where the agent stands in the way, a few steps back and forth again."""
+        """Open something; if the agent stands in the way, step back and return."""
         metadata = opened = self._forced("OpenObject", thing)
         steps = 0
         while not opened["lastActionSuccess"] and steps < STEPS_BACK and thing["openable"] and not thing["isOpen"]:
@@ -221,14 +221,14 @@ class Agent:
         return opened if opened["lastActionSuccess"] else metadata
 
     def _note(self, verb: str, thing: Thing) -> None:
-        """Note what was cleaned, heated or cooled, which ALFRED's goals ask for."""
+        """Record cleaned, heated or cooled objects, which ALFRED's goals ask for."""
         view = self._view()
         what = word_of(thing)
         if (verb, what) == ("turn on", "Faucet"):
             basin = _nearest(view, "SinkBasin", thing)
             inside = list(basin["receptacleObjectIds"] or ()) if basin is not None else []
             self._treated["cleaned"].update(inside)
-            for id in inside:  # the water itself reaches only what lies under it
+            for id in inside:  # the water itself reaches only objects below it
                 if id in view.objects and view.objects[id]["dirtyable"] and view.objects[id]["isDirty"]:
                     self._forced("CleanObject", view.objects[id])
         elif (verb, what) in (("turn on", "Microwave"), ("close", "Fridge")):
@@ -244,7 +244,7 @@ def _spot(name: str, thing: Thing) -> Spot:
 
 
 def _nearest(view: View, word: str, thing: Thing) -> Thing | None:
-    """Return the nearest object of a class, one that is visible before any other."""
+    """Return the nearest object of a class, visible ones first."""
 
     def far(other: Thing) -> tuple[bool, float]:
         one, two = other["position"], thing["position"]

@@ -1,6 +1,6 @@
-"""AI2-THOR in words: how its objects are called, and what every observation and refusal says.
+"""AI2-THOR in words: names of its objects, and the wording of every observation and refusal.
 
-Made from the simulator's metadata alone (paper, table 9; wording as in the recorded ALFRED runs, with their slips).
+Made only from the simulator's metadata (paper, table 9; wording as in the recorded ALFRED runs, with their mistakes).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _ASKED_FOR = """
     SoapBottle Spatula Spoon SprayBottle Statue TennisRacket TissueBox ToiletPaper Tomato Vase Watch WateringCan
     WineBottle
 """
-#: Words about which ``recall location of <word>`` may ask: what ALFRED lets an agent carry, and lamps.
+#: Words for ``recall location of <word>``: portable things of ALFRED, and lamps.
 RECALLABLE = tuple(sorted(_ASKED_FOR.split()))
 
-# Receptacles that the quick look around a room lists: those that stay where they are.
+# Receptacles in the quick look around a room: those that stay in place.
 _STAYING = """
     ArmChair Bathtub BathtubBasin Bed Cabinet Cart CoffeeMachine CoffeeTable CounterTop Desk DiningTable Drawer Dresser
     Fridge GarbageCan HandTowelHolder LaundryHamper Microwave Ottoman PaintingHanger Safe Shelf SideTable Sink
@@ -37,18 +37,18 @@ _OTHER = """
     ShowerDoor ShowerGlass ShowerHead Stool StoveKnob TableTopDecor TargetCircle TeddyBear Television Towel
     VacuumCleaner Wall Window
 """
-#: What every type of object is called.
+#: Words of every type of object.
 WORDS = tuple(sorted({*_ASKED_FOR.split(), *_STAYING.split(), *_OTHER.split()}))
 # First number, last number, room.
 _FLOOR_PLANS = ((1, 30, "kitchen"), (201, 230, "living room"), (301, 330, "bedroom"), (401, 430, "bathroom"))
-# Beyond this distance, in metres, a refused pick up is put down to the distance.
+# Distance, in metres, beyond which the distance explains a refused pick up.
 _FAR = 2.5
 
 Thing = Mapping[str, Any]
 
 
 def room_of(scene: str) -> str:
-    """Return what kind of room a scene is, e.g. ``kitchen`` for ``FloorPlan1``.
+    """Return the kind of room of a scene, e.g. ``kitchen`` for ``FloorPlan1``.
 
     Raises:
         UserError: The scene is none of iTHOR's.
@@ -62,20 +62,20 @@ def room_of(scene: str) -> str:
 
 
 def word_of(thing: Thing) -> str:
-    """Return the class an object is called by: slices are called as what they were cut from."""
+    """Return the class that names an object: slices are named like the whole."""
     return re.sub(r"(Sliced|Cracked)$", "", thing["objectType"])
 
 
 def is_slice(thing: Thing) -> bool:
-    """Whether an object is a piece that was cut off."""
+    """Return whether an object is a slice."""
     return str(thing["objectType"]).endswith("Sliced")
 
 
 def names(objects: Iterable[Thing]) -> dict[str, str]:
     """Name every object, e.g. ``Book (1)``, by its id.
 
-    Instances are numbered per class in reverse order of the simulator's own names. A number changes only when
-    objects of its class appear or go: when something is sliced.
+    Instances are numbered per class in reverse order of the simulator's own names. A number changes only when objects
+    of its class appear or disappear, which is when something is sliced.
     """
     numbers: dict[str, int] = defaultdict(int)
     named = {}
@@ -100,10 +100,10 @@ class View:
 
     Attributes:
         room: The room in words, e.g. ``bedroom``.
-        objects: The objects by id, in the order in which observations list them.
+        objects: The objects by id, in the order of observations.
         names: Their names by id, e.g. ``Book (1)``.
         by_name: The objects by name.
-        held: Ids of what the agent holds.
+        held: Ids of held objects.
     """
 
     def __init__(self, objects: Sequence[Thing], *, held: Sequence[str] = (), room: str = "") -> None:
@@ -119,15 +119,15 @@ class View:
         return self.names[thing["objectId"]]
 
     def visible(self) -> list[Thing]:
-        """Return what the agent sees, in the order in which it is listed."""
+        """Return visible objects, in the order of observations."""
         return [thing for thing in self.objects.values() if thing["visible"]]
 
     def fixed(self) -> list[Thing]:
-        """Return the receptacles that stay where they are, wherever the agent stands."""
+        """Return the receptacles that stay in place, wherever the agent stands."""
         return [thing for thing in self.objects.values() if thing["receptacle"] and word_of(thing) in _FIXED]
 
     def holds(self, receptacle: str, id: str) -> bool:
-        """Whether a receptacle holds an object, both by id; the simulator says it of either."""
+        """Return whether a receptacle holds an object, both by id; either of them may tell."""
         inside = self.objects[receptacle]["receptacleObjectIds"] or ()
         return id in inside or receptacle in (self.objects[id]["parentReceptacles"] or ())
 
@@ -136,22 +136,22 @@ class View:
         return merged(self.name(thing) for thing in things)
 
     def holding_text(self) -> str:
-        """Word what the agent holds, with a space before it; empty where it holds nothing."""
+        """Word held things, with a space before; empty if there are none."""
         return f" I am holding {merged(self.names[id] for id in self.held)} now." if self.held else ""
 
     def starting_text(self) -> str:
-        """Word what an agent node starts with; the comma before ``Looking`` is as recorded."""
+        """Word the start of an agent node; the comma before ``Looking`` is as recorded."""
         return (
             f"You are in the house, and you arrive at the {self.room}, Looking quickly around the room, "
             f"you see {self.listed(self.fixed())}.{self.holding_text()}"
         )
 
     def see_text(self) -> str:
-        """Word what the agent sees, also where that is nothing, as recorded: ``You see .``."""
+        """Word visible things; without any, as recorded: ``You see .``."""
         return f"You see {self.listed(self.visible())}."
 
     def arrival_text(self, thing: Thing, *, already: bool = False) -> str:
-        """Word an arrival, with the space at its end; a target that holds nothing is not named, as recorded."""
+        """Word an arrival, with the space at its end; a target without contents is not named, as recorded."""
         name, text = self.name(thing), f"{self.see_text() if self.visible() else 'There are no visible objects..'} "
         if already:
             text = f"You already arrive at {name}. {text}"
@@ -172,7 +172,7 @@ class View:
         return text
 
     def done_text(self, verb: str, name: str, *, place: str = "") -> str:
-        """Word a skill that was done, other than ``go to``; `place` is what something was put down on."""
+        """Word a successful skill other than ``go to``; `place` is the target of a put down."""
         what = f"put {name} on {place}" if verb == "put down" else f"{verb} {name}"
         text = f"You {what}. {self.see_text()}"
         if verb == "slice":
@@ -180,16 +180,16 @@ class View:
         return text
 
     def undone_text(self, verb: str, name: str, *, place: str = "") -> str:
-        """Word that a ``pick up`` or ``put down`` was carried out, but did not hold."""
+        """Word that a ``pick up`` or ``put down`` was carried out but had no effect."""
         what = f"put {name} on {place}, but it is not there" if place else f"{verb} {name}, but it is not in your hand"
         return f"You tried to {what}. {self.see_text()}"
 
     def dropped_text(self) -> str:
-        """Word that a put down failed and what was held lies somewhere below."""
+        """Word that a put down failed and the thing was dropped."""
         return f"You put down failed, drop it. {self.see_text()}"
 
     def refusal_text(self, verb: str, thing: Thing) -> str | None:
-        """Word why a skill other than ``go to`` and ``put down`` was refused; None where nothing known says why."""
+        """Word the refusal of a skill other than ``go to`` and ``put down``; None if the reason is unknown."""
         name = self.name(thing)
         unseen = (not thing["visible"], f"The {name} is not close to you.")
         checks = {
@@ -227,7 +227,7 @@ class View:
         return next((text for holds, text in checks[verb] if holds), None)
 
     def failure_text(self, verb: str, thing: Thing, error: str = "") -> str:
-        """Word that a skill failed although nothing spoke against it; `error` is what the simulator said."""
+        """Word that a skill failed although nothing spoke against it; `error` is the simulator's message."""
         name, said = self.name(thing), (error.splitlines() or [""])[0]
         if verb == "open":
             return f"The {name} is open failed."
@@ -236,7 +236,7 @@ class View:
         return f"The {name} {verb} failed{f': {said}' if said and verb != 'slice' else ''}."
 
     def available_skills(self) -> list[str]:
-        """List the skills that may be tried: for the fixed receptacles of the room and for what the agent sees."""
+        """List the skills that may be tried: for the room's fixed receptacles and for visible things."""
         skills: dict[str, None] = {}
         fixed = self.fixed()
         for thing in fixed:
@@ -259,9 +259,9 @@ class View:
         return skills
 
     def place_of(self, thing: Thing) -> str:
-        """Name the place that working memory keeps for what is seen at an object.
+        """Name the place in working memory for things seen at an object.
 
-        A receptacle that stays where it is stands for itself; anything else for the first receptacle it is in or on.
+        A receptacle that stays in place is its own place; any other object has the place of its first receptacle.
         """
         if thing["receptacle"] and not thing["pickupable"]:
             return self.name(thing)
@@ -269,7 +269,7 @@ class View:
         return next((self.name(parent) for parent in parents if word_of(parent) != "Floor"), self.name(thing))
 
     def seen_at(self, place: str) -> tuple[Seen, ...]:
-        """Return the sightings of what the agent sees from a place, without what it holds and fixed receptacles."""
+        """Return the sightings of visible things from a place, without held things and fixed receptacles."""
         return tuple(
             self.sighting(thing, place=place)
             for thing in self.visible()

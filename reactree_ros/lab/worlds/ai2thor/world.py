@@ -1,4 +1,4 @@
-"""The AI2-THOR world: its port to the simulator, which is started on first use and started anew where it was lost."""
+"""The AI2-THOR world: the port to the simulator, which starts on first use and again after a loss."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ T = TypeVar("T")
 class Ai2ThorWorld(World):
     """A room of AI2-THOR: an ALFRED trial, or a scene without a goal.
 
-    The simulator is started, or waited for, on first use, and everything it does is done in one thread. Where it
-    hangs, breaks or is gone, what was asked for fails with :class:`~reactree_ros.world.port.WorldError` within the
-    limits, and so does everything until a :meth:`reset`, which starts anew.
+    The simulator starts on first use, or is awaited then; all its work is in one thread. If it hangs, crashes or is
+    gone, the current call fails with :class:`~reactree_ros.world.port.WorldError` within the limits. So does every
+    later call until a :meth:`reset`, which starts it again.
 
-    Something that is put down goes to the receptacle that the agent went to or opened last; where it went to an
-    object, to the receptacle that the object is in or on. What cannot be put down there is dropped, as recorded.
+    A put down goes to the receptacle that the agent went to or opened last; at another object, to the object's own
+    receptacle. A thing that cannot be put down there is dropped, as recorded.
 
     Args:
         scene: A scene of iTHOR, e.g. ``FloorPlan1``.
-        trial: An ALFRED trial, which says its scene itself.
-        host: Where this process listens for the simulator.
+        trial: An ALFRED trial, which names its own scene.
+        host: Address at which this process listens for the simulator.
         port: The port; 0 takes a free one, see :attr:`port`.
-        start_unity: Start the simulator; otherwise one that runs already connects to host and port.
+        start_unity: Start the simulator; otherwise a running one connects to host and port.
         headless: Render without a display (CloudRendering).
         executable: A build of the simulator on this machine; by default the client downloads its own.
         x_display: The X display to render on, e.g. ``:0``.
-        force: Force every action on an object; otherwise only opening and putting down are, as in ALFRED.
-        interactable_poses: Go to the poses from which the simulator says that an object can be handled; otherwise
-            to the nearest reachable positions.
+        force: Force every action on an object; otherwise only opening and putting down, as in ALFRED.
+        interactable_poses: Go to the poses from which the simulator says that an object can be handled; otherwise to
+            the nearest reachable positions.
         time_limit: Limit of one simulator action, in seconds.
-        start_limit: Limit of the start, in seconds, with a download of the simulator.
-        scored: Whether the trial's goal is what is asked for; otherwise there is no score.
-        pictures: Whether observations carry what the agent's camera sees.
+        start_limit: Limit of the start, in seconds, including a download of the simulator.
+        scored: Whether to score the trial's goal; otherwise there is no score.
+        pictures: Whether observations contain the camera's picture.
         width: Width of a picture in pixels.
         height: Height of a picture in pixels.
 
     Raises:
-        UserError: Not exactly one of scene and trial, an unknown scene, a limit that is none, an executable that
-            cannot be run, nothing to render on, or pictures without what makes them.
+        UserError: Not exactly one of scene and trial, an unknown scene, an invalid limit, an executable that cannot be
+            run, nothing to render on, or no package for pictures.
     """
 
     household = ALFRED
@@ -99,7 +99,7 @@ class Ai2ThorWorld(World):
             raise UserError(f"pictures need the package pillow: {install_line('reactree_ros[ai2thor]')}")
         self.scene = trial.scene.floor_plan if trial is not None else str(scene)
         self.trial = trial
-        room_of(self.scene)  # refuses a scene that there is not
+        room_of(self.scene)  # refuses an unknown scene
         if start_unity:
             _check_start(executable, x_display or os.environ.get("DISPLAY"), headless)
         self._options = SimulatorOptions(
@@ -134,43 +134,43 @@ class Ai2ThorWorld(World):
         return self._options.port
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Bring the scene back to where its trial starts; after the simulator was lost, start it anew.
+        """Reset the scene to the trial's start; restart a lost simulator.
 
         Nothing in it is random.
         """
         return self._submit(lambda agent: agent.start(), anew=True)
 
     def observe(self) -> Pending[Observation]:
-        """Look around: the fixed receptacles of the room, and what is held."""
+        """Look around: the room's fixed receptacles, and held things."""
         return self._submit(lambda agent: agent.observe())
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        """List the skills for the fixed receptacles of the room and for what the agent sees."""
+        """List the skills for the room's fixed receptacles and for visible things."""
         return self._submit(lambda agent: agent.available_skills())
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill, e.g. ``pick up Book (1)``; what it says and refuses is worded as recorded."""
+        """Carry out a skill, e.g. ``pick up Book (1)``; observations and refusals are worded as recorded."""
         return self._submit(lambda agent: agent.execute(skill))
 
     def score(self) -> Pending[Score | None]:
-        """Score the trial's goal as ALFRED does; None where there is none."""
+        """Score the trial's goal as ALFRED does; None if there is none."""
         trial = self.trial
         if trial is None or not self._scored:
             return Pending.of(None)
         return self._submit(lambda agent: trial.goal.score(agent.house_state()))
 
     def frame(self) -> Any:
-        """Return the latest picture, an RGB array of height by width by 3 bytes; None where there is none yet."""
+        """Return the latest picture, an RGB array of height by width by 3 bytes; None if there is none yet."""
         return None if self._simulator is None else self._simulator.frame
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the simulator action that ran when a skill was cancelled has ended."""
+        """Settle when the simulator action of a cancelled skill has ended."""
         with self._lock:
             worker = self._worker
         return Pending.of(None) if worker is None else worker.at_rest()
 
     def close(self) -> None:
-        """End the simulator; one that hangs is killed."""
+        """End the simulator; kill it if it hangs."""
         with self._lock:
             worker, simulator, self._worker, self._closed = self._worker, self._simulator, None, True
         if worker is None or simulator is None:
@@ -194,7 +194,7 @@ class Ai2ThorWorld(World):
 
 
 def _told(work: Callable[[Agent], T], agent: Agent) -> T:
-    """Do something with the agent; whatever breaks is a WorldError."""
+    """Work with the agent; every error is a WorldError."""
     try:
         return work(agent)
     except (Stopped, UserError, WorldError):
@@ -204,7 +204,7 @@ def _told(work: Callable[[Agent], T], agent: Agent) -> T:
 
 
 def _check_start(executable: str | None, display: str | None, headless: bool) -> None:
-    """Refuse what the simulator's client would only trip over."""
+    """Refuse settings with which the simulator's client would fail."""
     if executable is not None and not os.access(executable, os.X_OK):
         raise UserError(f"executable {executable!r} of AI2-THOR is no file that can be run")
     if not (headless or display) and sys.platform == "linux":
@@ -221,7 +221,7 @@ def _free_port(host: str) -> int:
 
 
 class Ai2ThorSettings(WorldSettings):
-    """Which scene or ALFRED trial, and how AI2-THOR's simulator is reached."""
+    """The scene or ALFRED trial, and how to reach AI2-THOR's simulator."""
 
     tasks: str = Field(
         default="", description="a file or folder of ALFRED trials, which are numbered by their position, from 0"
@@ -229,19 +229,19 @@ class Ai2ThorSettings(WorldSettings):
     scene: Annotated[str, Harmless(plain)] = Field(
         default="", description="a scene without a goal, e.g. FloorPlan10, instead of tasks"
     )
-    host: str = Field(default="127.0.0.1", description="where this process listens for the simulator")
-    port: int = Field(default=0, ge=0, le=65535, description="the port that it listens on; 0: a free one")
+    host: str = Field(default="127.0.0.1", description="address at which this process listens for the simulator")
+    port: int = Field(default=0, ge=0, le=65535, description="its port; 0: a free one")
     executable: str = Field(
         default="", description="a build of the simulator on this machine; empty: the client downloads its own"
     )
-    display: str = Field(default="", description="X display that the simulator renders on, e.g. :0")
+    display: str = Field(default="", description="X display of the simulator, e.g. :0")
     headless: bool = Field(default=False, description="render without a display (CloudRendering)")
     start_simulator: bool = Field(
-        default=True, description="start the simulator; false: one that runs connects to host and port"
+        default=True, description="start the simulator; false: a running one connects to host and port"
     )
     force: bool = Field(default=False, description="force every action on an object")
     interactable_poses: bool = Field(
-        default=False, description="go to where the simulator says that an object can be handled"
+        default=False, description="go to poses from which the simulator says that an object can be handled"
     )
     time_limit: float = Field(
         default=60.0, gt=0, le=3600, description="longest wait for one action of the simulator, in seconds"

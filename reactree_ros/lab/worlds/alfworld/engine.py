@@ -1,4 +1,4 @@
-"""ALFWorld's games in a process of their own, behind bounds: TextWorld, and Fast Downward's library in C++."""
+"""ALFWorld's games in their own process, with time limits: TextWorld, and Fast Downward's library in C++."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from reactree_ros.world.line_process import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
-#: Games after which a process is not given to another: Fast Downward frees not all that a game took.
+#: Games after which a process is replaced: Fast Downward does not free all memory of a game.
 MOST_GAMES = 100
 
 
 @dataclass(frozen=True)
 class Turn:
-    """How a game is.
+    """The state of a game.
 
     Attributes:
-        text: What it says.
-        commands: What can be done now.
-        won: Whether what is asked for is reached.
-        facts: What holds, each a predicate and the names of what it is about; see
+        text: The game's text.
+        commands: Possible commands.
+        won: Whether the goal is reached.
+        facts: Facts, each a predicate with the names of its arguments; see
             :data:`~reactree_ros.lab.worlds.alfworld.player.TOLD`.
     """
 
@@ -31,11 +31,11 @@ class Turn:
     facts: tuple[tuple[str, ...], ...]
 
     def pairs(self, predicate: str) -> list[tuple[str, str]]:
-        """Return what a predicate of two holds of."""
+        """Return the pairs of arguments for which a predicate holds."""
         return [(fact[1], fact[2]) for fact in self.facts if fact[0] == predicate]
 
     def named(self, predicate: str) -> set[str]:
-        """Return what a predicate of one holds of."""
+        """Return the arguments for which a predicate holds."""
         return {fact[1] for fact in self.facts if fact[0] == predicate}
 
 
@@ -43,7 +43,7 @@ class AlfworldProcess(LineProcess):
     """One process for one game at a time.
 
     Raises:
-        WorldError: It cannot be started.
+        WorldError: It does not start.
     """
 
     name = "ALFWorld's process"
@@ -55,7 +55,7 @@ class AlfworldProcess(LineProcess):
         self._games = 0
 
     def load(self, game: Mapping[str, Any]) -> Turn:
-        """Load a game, as TextWorld has it in its files, and begin it.
+        """Load a game in the form of TextWorld's files, and start it.
 
         Raises:
             WorldError: It cannot be played, or the process is gone.
@@ -64,7 +64,7 @@ class AlfworldProcess(LineProcess):
         return self._turn("load", game)
 
     def reset(self) -> Turn:
-        """Begin the game anew.
+        """Start the game again.
 
         Raises:
             WorldError: The process is gone.
@@ -82,7 +82,7 @@ class AlfworldProcess(LineProcess):
 
     @property
     def usable(self) -> bool:
-        """Whether another game may be played by it."""
+        """Whether it can play another game."""
         return self._games < MOST_GAMES and super().usable
 
     def _turn(self, *request: object) -> Turn:
@@ -94,5 +94,5 @@ class AlfworldProcess(LineProcess):
         return Turn(told["text"], tuple(told["commands"]), told["won"], facts)
 
 
-#: The one that no world has.
+#: The process that no world uses.
 SPARE = Spare(AlfworldProcess)

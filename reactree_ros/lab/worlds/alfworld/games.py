@@ -37,30 +37,30 @@ from reactree_ros.lab.worlds.alfworld.rooms import (
 )
 from reactree_ros.plugins.settings import fault_of
 
-#: The types of tasks, in the order of ALFWorld.
+#: The types of tasks, in ALFWorld's order.
 PLACE, LIGHT, TWO = "pick_and_place_simple", "look_at_obj_in_light", "pick_two_obj_and_place"
 TASK_TYPES = (PLACE, LIGHT, *TREATMENTS, TWO)
-#: What a game's file is called.
+#: File names of games.
 GAME = "*.tw-pddl"
-#: How many of a kind there may be in a room that is made up.
+#: Most things of a kind in a made-up room.
 MOST_OF_A_KIND = 3
 _LAMP, _LAMP_PLACES = "DeskLamp", ("Desk", "SideTable", "Dresser", "Shelf", "CoffeeTable", "DiningTable")
-#: Where ALFWorld's grammar says what is asked for.
+#: The goal in ALFWorld's grammar.
 _UNKNOWN_GOAL = "UNKNOWN GOAL"
 _ASKED = re.compile(r'"rhs"\s*:\s*"Your task is to: ((?:[^"\\]|\\.)*?)\.?\s*"')
-#: Kinds that the domain names by itself.
+#: Kinds that the domain itself names.
 _OF_THE_DOMAIN = {"objects": ("Knife", "ButterKnife"), "receptacles": ("SinkBasin", "Microwave", "Fridge")}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a game asks for, in ALFRED's words.
+    """The goal of a game, in ALFRED's words.
 
     Attributes:
         task_type: One of :data:`TASK_TYPES`.
-        item: The kind of thing that is handled, e.g. ``Apple``.
-        receptacle: The kind of receptacle it goes to; empty where it is looked at.
-        lamp: The kind of lamp it is looked at by; empty otherwise.
+        item: The kind of thing, e.g. ``Apple``.
+        receptacle: The kind of receptacle it goes to; empty if it is looked at.
+        lamp: The kind of lamp it is looked at with; otherwise empty.
     """
 
     task_type: str
@@ -84,13 +84,13 @@ class AlfworldTask:
     """A game.
 
     Attributes:
-        task_name: The type of its task; empty where its files do not say.
-        instruction: What is asked for.
-        wanted: What is asked for, as data; None where the game's files do not say, or where it is no type of ALFWorld.
-        house: The room it is in; empty where it is a file.
-        problem: Its problem in PDDL; empty where it is a file.
+        task_name: The type of its task; empty if its files do not say.
+        instruction: The instruction.
+        wanted: The goal as data; None if the game's files do not say, or it is no type of ALFWorld.
+        house: Its room; empty for a file.
+        problem: Its problem in PDDL; empty for a file.
         file: Its file.
-        unplayable: Why its file cannot be played; empty where it can.
+        unplayable: Why its file cannot be played; empty if it can.
     """
 
     task_name: str
@@ -102,11 +102,11 @@ class AlfworldTask:
     unplayable: str = ""
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is the game's; case, spaces and full stops at its ends do not matter."""
+        """Return whether an instruction is the game's; case, spaces and final full stops do not matter."""
         return _words(instruction) == _words(self.instruction)
 
     def data(self) -> dict[str, Any]:
-        """Return the game as TextWorld loads it.
+        """Return the game in the form that TextWorld loads.
 
         Raises:
             UserError: Its file cannot be read.
@@ -132,11 +132,11 @@ def _text(name: str) -> str:
 
 
 def made_up(task_type: str, seed: int) -> AlfworldTask:
-    """Make a game up: a room where such a task is possible, things in it, and what is wanted.
+    """Make a game up: a room that allows such a task, things in it, and a goal.
 
     Args:
         task_type: One of :data:`TASK_TYPES`.
-        seed: What it is drawn from.
+        seed: The seed.
 
     Raises:
         UserError: The package ``alfworld`` is not installed.
@@ -158,7 +158,7 @@ def made_up(task_type: str, seed: int) -> AlfworldTask:
 
 
 def _possible(task_type: str, room: Room) -> list[Wanted]:
-    """List what a task of a type may ask for in a room."""
+    """List the possible goals of a type of task in a room."""
     things = room.things
     if task_type == LIGHT:
         lamps = [_LAMP] if _LAMP in things and set(_LAMP_PLACES) & set(room.kinds) else []
@@ -186,7 +186,7 @@ def _placed(
     things: Iterable[str],
     place: Callable[[str, Sequence[Receptacle]], Receptacle],
 ) -> dict[str, Receptacle]:
-    """Put things where they may be; what is wanted somewhere is not there yet. What fits nowhere is left out."""
+    """Put things in allowed places, except wanted things in their goals. Things that fit nowhere are left out."""
     found = {}
     for thing in things:
         kind = thing.partition("|")[0]
@@ -204,12 +204,13 @@ def _may_be_in(kind: str, receptacle: str) -> bool:
 
 
 def of_trial(trial: Trial) -> AlfworldTask:
-    """Make a game of a trial of ALFRED: its room, its things, each in the nearest place that may hold it, its task.
+    """Make a game from an ALFRED trial: its room, its things, each in the nearest possible place, its task.
 
-    A trial tells where things are, not in what: that is the difference to ALFWorld's own game of the same trial.
+    A trial tells the positions of things, but not their receptacles; ALFWorld's own game of the same trial differs in
+    that.
 
     Raises:
-        UserError: ALFWorld has no such tasks, or what is wanted is not possible in the room.
+        UserError: ALFWorld has no such tasks, or the goal is not possible in the room.
     """
     params, name = trial.pddl_params, f"{trial.task}/{trial.trial}"
     wanted = _wanted(trial.task_type.value, params)
@@ -233,7 +234,7 @@ def of_trial(trial: Trial) -> AlfworldTask:
     start = _placed(room, wanted, [*positions, *lamps], place)
     there = Counter(thing.partition("|")[0] for thing in start)
     if there[wanted.item] < 1 + (wanted.task_type == TWO) or (wanted.lamp and not there[wanted.lamp]):
-        raise UserError(f"{name}: there is no place for what is wanted in {room.plan}")
+        raise UserError(f"{name}: {room.plan} has no place for the wanted things")
     return _game(room, wanted, wanted.said(random.Random(name)), start)
 
 
@@ -281,7 +282,7 @@ def _problem(room: Room, wanted: Wanted, start: Mapping[str, Receptacle]) -> str
 
 
 def _of(thing: str, kind: str) -> list[str]:
-    """Say what a thing is and what may be done with it."""
+    """Write a thing's type and the actions that it allows."""
     can = {
         "cleanable": kind in can_be("Cleanable"),
         "heatable": kind in can_be("Heatable"),
@@ -295,7 +296,7 @@ def _of(thing: str, kind: str) -> list[str]:
 
 
 def _id(name: str) -> str:
-    """Return a name of ALFRED as ALFWorld writes it in PDDL."""
+    """Return an ALFRED name in ALFWorld's PDDL spelling."""
     for sign, word in (("|", "_bar_"), ("+", "_plus_"), ("-", "_minus_"), (".", "_dot_")):
         name = name.replace(sign, word)
     return name
@@ -313,7 +314,7 @@ class _Annotations(BaseModel):
 
 
 class _TrajData(BaseModel):
-    """What is read of a trial's file beside a game."""
+    """The used part of a trial's file next to a game."""
 
     model_config = ConfigDict(extra="ignore")
     task_type: str
@@ -322,13 +323,13 @@ class _TrajData(BaseModel):
 
 
 def game_files(folder: Path) -> list[Path]:
-    """Return the games of a folder, without those of tasks that ALFWorld itself leaves out.
+    """Return the games in a folder, without those of tasks that ALFWorld itself leaves out.
 
     Raises:
         UserError: There is no such folder, or no game in it.
     """
     if not folder.is_dir():
-        raise UserError(f"games: there is no folder {folder}; alfworld-download fills one, json_2.1.1")
+        raise UserError(f"games: no folder {folder}; alfworld-download fills one, json_2.1.1")
     found = [file for file in sorted(folder.rglob(GAME)) if "movable" not in str(file) and "Sliced" not in str(file)]
     if not found:
         raise UserError(
@@ -339,16 +340,16 @@ def game_files(folder: Path) -> list[Path]:
 
 
 def type_of(file: Path) -> str:
-    """Return the type of a game's task as its folders' names say it; empty where they do not."""
+    """Return the type of a game's task from its folders' names; empty if they do not say."""
     return next((kind for kind in TASK_TYPES for name in file.parts if name.startswith(f"{kind}-")), "")
 
 
 def of_file(file: Path) -> AlfworldTask:
-    """Read what a game asks for; what cannot be played says why."""
+    """Read a game's goal; an unplayable game says why."""
     try:
         data, beside = _read_json(file), _beside(file)
         if data.get("solvable") is False:
-            raise UserError(f"{file}: ALFWorld says that it cannot be solved; leave it out")
+            raise UserError(f"{file}: ALFWorld marks it as unsolvable; leave it out")
         instruction = _instruction(file, data, beside)
     except UserError as error:
         return AlfworldTask(type_of(file), f"play {file}", file=file, unplayable=str(error))
@@ -362,14 +363,14 @@ def _instruction(file: Path, data: Mapping[str, Any], beside: _TrajData | None) 
         try:
             return str(parse_json(f'"{asked[1]}"'))
         except ValueError as error:
-            raise UserError(f"{file}: what its grammar asks for is no text: {error}") from None
+            raise UserError(f"{file}: the goal in its grammar is no text: {error}") from None
     if beside is not None and beside.turk_annotations is not None and beside.turk_annotations.anns:
         return beside.turk_annotations.anns[0].task_desc
-    raise UserError(f"{file}: neither its grammar nor {TRAJ_DATA} beside it says what is asked for")
+    raise UserError(f"{file}: neither its grammar nor {TRAJ_DATA} next to it names the goal")
 
 
 def _beside(file: Path) -> _TrajData | None:
-    """Read the trial beside a game; None where there is none."""
+    """Read the trial next to a game; None if there is none."""
     beside = file.parent / TRAJ_DATA
     if not beside.exists():
         return None

@@ -10,7 +10,7 @@ from typing import Any
 from reactree_ros.lab.worlds.alfworld.rooms import package
 from reactree_ros.world.line_process import serve
 
-#: The facts that are told: what changes, and what stands where.
+#: The reported facts: changes, and places of furniture.
 TOLD = frozenset(
     {
         *("atlocation", "receptacleatlocation", "openable", "opened", "inreceptacle", "holds"),
@@ -20,22 +20,22 @@ TOLD = frozenset(
 
 
 class Player:
-    """Plays one game at a time, by TextWorld and ALFWorld's own names of things."""
+    """Plays one game at a time, with TextWorld and ALFWorld's own names of things."""
 
     def __init__(self) -> None:
-        os.environ.setdefault("ALFWORLD_DATA", str(package()))  # or else importing it makes a folder
+        os.environ.setdefault("ALFWORLD_DATA", str(package()))  # otherwise importing it would make a folder
         import fast_downward
         import textworld
         from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
         from textworld.envs.pddl import PddlEnv
 
-        # Loading and resetting each translate a game anew, for the same result.
+        # Loading and resetting each translate a game again, with the same result.
         fast_downward.pddl2sas = functools.lru_cache(maxsize=2)(fast_downward.pddl2sas)
-        self._game: object = None  # that is loaded
+        self._game: object = None  # the loaded game
         self._env = AlfredDemangler(PddlEnv(textworld.EnvInfos(facts=True, admissible_commands=True)))
 
     def load(self, game: Mapping[str, Any]) -> dict[str, Any]:
-        """Load a game and begin it."""
+        """Load a game and start it."""
         if game != self._game:  # planners take turns on a game
             self._game = None
             self._env.load(game)
@@ -43,7 +43,7 @@ class Player:
         return self.reset()
 
     def reset(self) -> dict[str, Any]:
-        """Begin the game anew."""
+        """Start the game again."""
         return _told(self._env.reset())
 
     def step(self, command: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How far what a game asks for is reached: ALFRED's goal conditions, counted in the facts of the game."""
+"""Progress of a game: ALFRED's goal conditions, counted in the facts of the game."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from reactree_ros.lab.worlds.alfworld.engine import Turn
 from reactree_ros.lab.worlds.alfworld.games import LIGHT, TWO, Wanted
 from reactree_ros.lab.worlds.alfworld.rooms import TREATMENTS
 
-#: The fact that holds of what was treated.
+#: The fact of a treated thing.
 _TREATED = dict(zip(TREATMENTS, ("isclean", "ishot", "iscool"), strict=True))
 
 
 def kind_of(name: str) -> str:
-    """Return what a thing is, e.g. ``apple`` of ``apple 1``."""
+    """Return the kind of a thing, e.g. ``apple`` of ``apple 1``."""
     return name.rpartition(" ")[0] or name
 
 
 def conditions_met(wanted: Wanted, turn: Turn) -> tuple[int, int]:
-    """Count the goal conditions that hold, and all of them, as ALFRED's evaluation does.
+    """Return the number of goal conditions that hold, and of all conditions, as ALFRED's evaluation does.
 
-    - a thing in a place: that it is there
+    - a thing in a place: it is there
     - two things: one and the other, in the same receptacle
-    - a thing that is treated first: in its place, treated, and a treated one in its place
-    - a thing in the light: it is held, and the lamp is on where the agent is
+    - a treated thing: in its place, treated, and a treated one in its place
+    - a thing in the light: it is held, and the lamp is on at the agent's place
     """
     conditions = _lit(wanted, turn) if wanted.task_type == LIGHT else _placed(wanted, turn)
     return sum(conditions), len(conditions)

@@ -1,6 +1,6 @@
-"""The rooms of ALFRED and what its makers know of things, as the package ``alfworld`` brings both along.
+"""ALFRED's rooms and knowledge of things, from files of the package ``alfworld``.
 
-Its files are read where they lie: importing the package would make a folder in the user's home.
+The files are read directly: importing the package would make a folder in the user's home.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import check_modules
 
-#: How things may be treated, and in what.
+#: Treatments of things, and the appliances for them.
 TREATMENTS: Mapping[str, tuple[str, str]] = {
     "pick_clean_then_place_in_recep": ("Cleanable", "SinkBasin"),
     "pick_heat_then_place_in_recep": ("Heatable", "Microwave"),
@@ -27,12 +27,12 @@ TREATMENTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Receptacle:
-    """What things are put in or on.
+    """A receptacle for things.
 
     Attributes:
         id: Its id in ALFRED, e.g. ``Drawer|-02.28|+00.79|+00.44``.
-        kind: What it is, e.g. ``Drawer``.
-        position: Where it is, in metres; None where ALFRED does not tell.
+        kind: Its kind, e.g. ``Drawer``.
+        position: Its position, in metres; None if ALFRED does not tell.
     """
 
     id: str
@@ -46,8 +46,8 @@ class Room:
 
     Attributes:
         plan: Its name, e.g. ``FloorPlan6``.
-        receptacles: What things are put in or on there.
-        things: What kinds of things there are in it, receptacles not among them.
+        receptacles: Its receptacles.
+        things: Kinds of things in it, without receptacles.
     """
 
     plan: str
@@ -81,13 +81,13 @@ def _known() -> Mapping[str, Any]:
 
 @cache
 def goals() -> Mapping[str, Mapping[str, Any]]:
-    """Return what each type of task is in PDDL, and how it is asked for, with ``{obj}``, ``{recep}``, ``{toggle}``."""
+    """Return each type of task in PDDL, and its wordings, with ``{obj}``, ``{recep}``, ``{toggle}``."""
     known: Mapping[str, Mapping[str, Any]] = runpy.run_path(str(package() / "gen" / "goal_library.py"))["gdict"]
     return known
 
 
 def openable(kind: str) -> bool:
-    """Whether a kind of receptacle is opened."""
+    """Return whether a kind of receptacle can be opened."""
     return kind in _known()["OPENABLE_CLASS_SET"]
 
 
@@ -98,13 +98,13 @@ def may_hold(receptacle: str) -> Collection[str]:
 
 
 def can_be(treatment: str) -> Collection[str]:
-    """Return the kinds of things that can be treated in a way, e.g. ``Heatable`` or ``Toggleable``."""
+    """Return the kinds of things that allow a treatment, e.g. ``Heatable`` or ``Toggleable``."""
     kinds: Collection[str] = _known()["VAL_ACTION_OBJECTS"][treatment]
     return kinds
 
 
 def carries_things(kind: str) -> bool:
-    """Whether a kind of thing may hold others, as a mug does."""
+    """Return whether a kind of thing may hold others, like a mug."""
     return kind in _known()["MOVABLE_RECEPTACLES_SET"]
 
 
@@ -116,7 +116,7 @@ def portable() -> tuple[str, ...]:
 
 @cache
 def plans_for(task_type: str) -> tuple[str, ...]:
-    """Return the names of the rooms where ALFRED has a type of task."""
+    """Return the names of the rooms for which ALFRED has a type of task."""
     numbers = _known()["SCENE_TYPE"]
     rooms = sorted(_known()["GOALS_VALID"][task_type])
     return tuple(f"FloorPlan{number}" for room in rooms for number in numbers[room] if _layout(number).exists())
@@ -130,7 +130,7 @@ def _layout(number: object) -> Path:
 def room_of(plan: str) -> Room:
     """Read a room.
 
-    Of a kind of receptacle that is in the room without its place being told there is one.
+    A kind of receptacle without known positions gets one receptacle.
 
     Raises:
         UserError: There is no such room.

@@ -1,8 +1,8 @@
-"""The world ``alfworld``: ALFRED's households in words, by ALFWorld's own games on TextWorld.
+"""The world ``alfworld``: ALFRED's households in words, with ALFWorld's own games on TextWorld.
 
-What can be done now is what TextWorld admits; everything else is answered with its ``Nothing happens.``. The score is
-won or not, and the share of ALFRED's goal conditions that hold; of games that do not say what they ask for it is won or
-not alone.
+The available skills are TextWorld's admissible commands; it answers all others with ``Nothing happens.``. The score is
+won or not, and the share of ALFRED's goal conditions that hold. If a game does not tell its goal, the score is only won
+or not.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from reactree_ros.world.port import Observation, Outcome, Score, Seen, WorldErro
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.worker_world import WorkerWorld
 
-#: How all that ALFWorld tells of a place begins.
+#: Beginning of ALFWorld's descriptions of a place.
 START_LINE = "You are"
-#: A game that is made up is numbered by its seed, and by this times the number of its type, from 1.
+#: Factor of the type's number (from 1) in a made-up game's number; the seed is added.
 TYPE_STRIDE = 10_000
-#: What stands between the two things of a skill.
+#: The word between the two things of a skill.
 _OF_TWO: Mapping[str, str] = {
     "take": "from",
     "move": "to",
@@ -76,7 +76,7 @@ class AlfworldWorld(WorkerWorld):
 
     Args:
         task: The game.
-        scored: Whether the game's goal is what is asked for.
+        scored: Whether to score the game's goal.
     """
 
     household = HOUSEHOLD
@@ -91,12 +91,12 @@ class AlfworldWorld(WorkerWorld):
         self._won = False
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; capitals and blanks make no difference."""
+        """See :meth:`World.canonical`; case and extra spaces do not matter."""
         return super().canonical(_plain(skill))
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
-        """Words of all that can be carried in ALFRED's rooms."""
+        """Words of all portable things in ALFRED's rooms."""
         return portable()
 
     # ------------------------------------------------------------------ in the worker's thread
@@ -107,7 +107,7 @@ class AlfworldWorld(WorkerWorld):
         if self._engine is None or self._engine.lost:
             self._engine, self._loaded = SPARE.borrow(), False
         self._turn = turn = self._engine.reset() if self._loaded else self._load(self._engine)
-        # The places of the room are told at the beginning, and never again.
+        # The room's places are only listed at the beginning.
         self._overview = next((one for one in turn.text.split("\n\n") if one.startswith(START_LINE)), "")
         self._won = turn.won
         return turn
@@ -115,7 +115,7 @@ class AlfworldWorld(WorkerWorld):
     def _load(self, engine: AlfworldProcess) -> Turn:
         try:
             turn = engine.load(self._task.data())
-        except UserError as error:  # the file went after it was read
+        except UserError as error:  # the file was deleted after it was read
             raise WorldError(str(error)) from None
         except WorldError as error:
             raise WorldError(f"{self._task.file or self._task.instruction}: {error}") from None
@@ -123,11 +123,11 @@ class AlfworldWorld(WorkerWorld):
         return turn
 
     def _skills(self) -> Sequence[str]:
-        """List what TextWorld admits now."""
+        """List TextWorld's admissible commands."""
         return self._now.commands
 
     def _let_go(self) -> None:
-        """Give the process back, so that the next episode begins with it."""
+        """Release the process for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 
@@ -145,7 +145,7 @@ class AlfworldWorld(WorkerWorld):
         return self._engine
 
     def _look(self) -> Observation:
-        """Look, examine every place that the agent is at, and what it carries: nothing of that changes the game."""
+        """Look, examine every place here, and what is carried: this does not change the game."""
         turn = self._now
         here = self._places_here(turn)
         if not here:
@@ -163,7 +163,7 @@ class AlfworldWorld(WorkerWorld):
         return [place for place in self._places_here(turn) if place not in closed]
 
     def _seen(self, turn: Turn) -> tuple[Seen, ...]:
-        """Return what lies open where the agent is, and what it carries."""
+        """Return visible things at the agent's place, and carried ones."""
         places = self._open_here(turn)
         lies = [(thing, place, False) for thing, place in turn.pairs("inreceptacle") if place in places]
         carried = [(thing, None, True) for _, thing in turn.pairs("holds")]
@@ -184,18 +184,18 @@ class AlfworldWorld(WorkerWorld):
         return Observation(turn.text, seen=self._seen(turn), looked_into=next(iter(opened), None))
 
     def _names_things(self, skill: str, turn: Turn) -> bool:
-        """Whether a skill is one of the game, at another time perhaps."""
+        """Return whether a skill belongs to the game, perhaps at another time."""
         verb, named = HOUSEHOLD.split_skill(skill)
         names = {name for fact in turn.facts for name in fact[1:]}
         return bool(verb) and set(named.split(f" {_OF_TWO[verb]} ") if verb in _OF_TWO else [named]) <= names
 
     def _rate(self) -> Score:
-        """Say whether the game was won, and the share of its goal conditions that hold."""
+        """Return whether the game was won, and the share of its goal conditions that hold."""
         turn = self._now
         if self._won or self._task.wanted is None:
             return Score(float(self._won), float(self._won))
         met, total = conditions_met(self._task.wanted, turn)
-        return Score(0, min(met, total - 1) / total)  # TextWorld says what is won
+        return Score(0, min(met, total - 1) / total)  # TextWorld decides whether it is won
 
 
 def _plain(skill: str) -> str:
@@ -203,18 +203,18 @@ def _plain(skill: str) -> str:
 
 
 class AlfworldGames(Settings):
-    """Which games."""
+    """The choice of games."""
 
     task_types: Annotated[str, Harmless(plain)] = Field(
-        default="", description="which types of tasks, with commas between; empty: all six"
+        default="", description="types of tasks, separated by commas; empty: all six"
     )
     games: str = Field(
         default="",
-        description=f"a folder of ALFWorld's games ({GAME} with {TRAJ_DATA} beside), or ALFRED's trials that games are "
-        "made of (a folder or a .jsonl); empty: games are made up",
+        description=f"a folder of ALFWorld's games ({GAME} with {TRAJ_DATA}), or ALFRED's trials to make "
+        "games from (a folder or a .jsonl); empty: make games up",
     )
-    number: int = Field(default=10, ge=1, lt=TYPE_STRIDE // 2, description="how many of each type are made up")
-    first_seed: int = Field(default=1, ge=1, lt=TYPE_STRIDE // 2, description="seed of the first that is made up")
+    number: int = Field(default=10, ge=1, lt=TYPE_STRIDE // 2, description="made-up games of each type")
+    first_seed: int = Field(default=1, ge=1, lt=TYPE_STRIDE // 2, description="seed of the first made-up game")
 
     @field_validator("task_types")
     @classmethod
@@ -223,16 +223,16 @@ class AlfworldGames(Settings):
 
 
 class AlfworldSettings(AlfworldGames, WorldSettings):
-    """Which game."""
+    """The choice of a game."""
 
     @property
     def of_many(self) -> bool:
-        """Whether the tasks are those of a file of many, so that a person has to say which one is meant."""
+        """Whether there is a file with many tasks, from which the user must choose."""
         return bool(self.games)
 
 
 def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
-    """Return the games by number; each is made or read when it is asked for.
+    """Return the games by number; each is made or read on demand.
 
     Raises:
         UserError: There is nothing at the path of the games.
@@ -250,7 +250,7 @@ def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
 
 
 def _made_of(trials: Sequence[Trial], chosen: Sequence[str]) -> Mapping[int, AlfworldTask]:
-    """Return the games of those trials that there are games of, by the number of the trial."""
+    """Return the games of suitable trials, by the number of the trial."""
     possible = []
     for number, trial in enumerate(trials, 1):
         if trial.task_type.value in chosen:
@@ -258,7 +258,7 @@ def _made_of(trials: Sequence[Trial], chosen: Sequence[str]) -> Mapping[int, Alf
                 of_trial(trial)
                 possible.append(number)
     if not possible:
-        raise UserError("games: of none of these trials a game can be made; ALFWorld has none with slices")
+        raise UserError("games: no game can be made from any of these trials; ALFWorld has none with slices")
     return TasksOnDemand(possible, lambda number: of_trial(trials[number - 1]))
 
 
@@ -270,7 +270,7 @@ def _make(settings: AlfworldSettings, task: AlfworldTask, *, scored: bool = True
 
 SPEC = WorldSpec(
     name="alfworld",
-    summary="ALFWorld's six types of household tasks in words, by its own games on TextWorld",
+    summary="ALFWorld's six types of household tasks in words, with its own games on TextWorld",
     settings=AlfworldSettings,
     extra="reactree_ros[alfworld]",
     needs=("alfworld", "textworld", "fast_downward"),

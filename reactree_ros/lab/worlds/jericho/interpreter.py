@@ -1,4 +1,4 @@
-"""The interpreter of ``jericho`` in a process of its own, behind bounds."""
+"""The interpreter of ``jericho`` in its own process, with time limits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from reactree_ros.world.port import WorldError
 
 @dataclass(frozen=True)
 class GameReply:
-    """What a game has answered, and how it stands.
+    """A game's answer, and its state.
 
     Attributes:
-        text: The answer, as it came.
+        text: The answer, unchanged.
         score: Its score, in its points.
-        maximum: The highest score that it has; 0 where it does not tell.
+        maximum: Its highest score; 0 if it does not tell.
         over: Whether it has ended.
         won: Whether it has ended well.
-        known: Whether it has understood what was said, as far as its words tell.
+        known: Whether it seems to have understood the skill.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Interpreter(LineProcess):
     """One process for one story at a time.
 
     Raises:
-        WorldError: It cannot be started.
+        WorldError: It does not start.
     """
 
     name = "the interpreter of jericho"
@@ -42,10 +42,10 @@ class Interpreter(LineProcess):
     answer_limit = 30.0
 
     def load(self, story: str, seed: int) -> tuple[GameReply, frozenset[str]]:
-        """Bring a story to its start; returns what it says, and the words it knows, as far as it compares them.
+        """Start a story; return its text, and its known words with as many letters as it compares.
 
         Raises:
-            WorldError: The interpreter is gone, or does not run it.
+            WorldError: The interpreter is gone, or cannot run it.
         """
         answer = self.ask("load", story, seed)
         words = frozenset(answer.pop("words"))
@@ -60,7 +60,7 @@ class Interpreter(LineProcess):
         return GameReply(**self.ask("step", said))
 
     def look(self) -> str:
-        """Tell the place and what is carried, which takes no time in the game; empty where it cannot be asked now.
+        """Return the place and the carried things, without taking time in the game; empty if it cannot be asked now.
 
         Raises:
             WorldError: The interpreter is gone.
@@ -68,7 +68,7 @@ class Interpreter(LineProcess):
         return str(self.ask("look")["text"])
 
     def ask(self, *request: object) -> dict[str, Any]:
-        """Ask the process; after an error of jericho's it is of no use any more.
+        """Ask the process; after an error of jericho it is useless.
 
         Raises:
             WorldError: The interpreter is gone.
@@ -79,5 +79,5 @@ class Interpreter(LineProcess):
             raise error if self.lost else self.gone(str(error)) from None
 
 
-#: The one that no world has.
+#: The process that no world uses.
 SPARE = Spare(Interpreter)

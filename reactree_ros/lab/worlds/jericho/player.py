@@ -1,6 +1,6 @@
-"""The interpreter's side: runs stories for another process, which asks in lines of JSON, until that one is gone.
+"""The interpreter's process: runs stories for another process, which asks in lines of JSON, until that one is gone.
 
-The interpreter is C in this process: where it crashes or never comes back, this process is what is lost.
+The interpreter is C code: if it crashes or hangs, only this process is lost.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 
 from reactree_ros.world.line_process import serve
 
-#: What the Z-machine waits for, as jericho tells it: one key, instead of a line.
+#: jericho's sign that the Z-machine waits for one key instead of a line.
 _KEY = 246
-#: What is pressed where a game that jericho does not know waits for a key: first to go on, then to leave a menu.
+#: Keys for a game unknown to jericho that waits for a key: first to continue, then to leave a menu.
 _PRESSED = (*("",) * 8, *("q",) * 8)
-#: How a game tells its score and the highest there is: 'Your score is 10 out of 50', 'a score of 10/50'.
+#: A game's score and its highest score: 'Your score is 10 out of 50', 'a score of 10/50'.
 _SCORE = re.compile(r"\bscored?\b[^.\d]{0,80}?(-?\d+)\b[^.]{0,80}?(?:\bof\b|/)[^.\d]{0,40}(\d+)", re.IGNORECASE)
-#: How games say that they are over, and what they ask then.
+#: How games say that they are over, and their question then.
 _END, _ASKS = re.compile(r"(?<!\*)\*{3,}(?!\*)\s*(\w.{0,200}?)\s*\*{3,}"), re.compile(r"\brestart\b", re.IGNORECASE)
 _WON = re.compile(r"\bwon\b|\bvictor", re.IGNORECASE)
-#: How many a game says that it did not understand, beside the ways that jericho knows.
+#: How many games say that they did not understand, in addition to jericho's list.
 _NOT_UNDERSTOOD = re.compile(r"not a verb I recogni[sz]e|only understood you as far as|did(n't| not) understand")
 
 
@@ -35,11 +35,11 @@ class Player:
         self._over = self._won = False
 
     def load(self, story: str, seed: int) -> dict[str, Any]:
-        """Bring a story to its start.
+        """Start a story.
 
         Args:
             story: Its file.
-            seed: Of what is random in it; 0: the one with which jericho's way through it works, if it knows one.
+            seed: Seed of its random events; 0 takes the seed of jericho's walkthrough, if there is one.
         """
         import jericho
 
@@ -53,12 +53,12 @@ class Player:
         return {"words": [one.word for one in env.get_dictionary()], **self._told(text)}
 
     def step(self, said: str) -> dict[str, Any]:
-        """Say something to the game; returns what it answers, and how it stands."""
+        """Say something to the game; return its answer and its state."""
         text = self._env.step(said[:1] if self._waits_for_key else said)[0]
         return self._told(text + self._press_keys())
 
     def look(self) -> dict[str, Any]:
-        """Tell the place and what is carried, as if nobody had asked; empty where the game waits for a key."""
+        """Return the place and the carried things, without a trace in the game; empty if it waits for a key."""
         return {"text": "" if self._waits_for_key else "\n".join(self._aside("look", "inventory"))}
 
     def _told(self, text: str) -> dict[str, Any]:
@@ -79,14 +79,14 @@ class Player:
             self._over, self._won = True, bool(_WON.search(end[1]))
 
     def _score_told(self, text: str) -> tuple[int, int]:
-        """Return the score and the highest there is; 0 for both where the game does not tell."""
+        """Return the score and the highest score; 0 for both if the game does not tell."""
         if not self._over:
             text = "" if self._waits_for_key else self._aside("score")[0]
         told = _SCORE.search(" ".join(text.split()))
         return (int(told[1]), int(told[2])) if told else (0, 0)
 
     def _aside(self, *said: str) -> list[str]:
-        """Return what the game answers to each of these, and forget that they were said."""
+        """Return the game's answers to some words, and undo them."""
         state, answers = self._env.get_state(), []
         for one in said:
             answers.append(self._env.step(one)[0])
@@ -95,9 +95,9 @@ class Player:
         return answers
 
     def _press_keys(self) -> str:
-        """Press keys as long as the game waits for one, within bounds; returns what it says to that.
+        """Press keys while the game waits for one, with a limit; return its text.
 
-        The ways through the games that jericho knows have the keys in them.
+        jericho's walkthroughs contain the keys.
         """
         said = ""
         for key in () if self._env.is_fully_supported else _PRESSED:
@@ -116,7 +116,7 @@ class Player:
 
 
 def _recognized(text: str) -> bool:
-    """Whether the first line of an answer is none by which games say that they did not understand."""
+    """Return whether the first line of an answer is no known way to say that a game did not understand."""
     from jericho.util import recognized
 
     lines = (line.strip("> ") for line in text.splitlines())
@@ -125,7 +125,7 @@ def _recognized(text: str) -> bool:
 
 
 def main() -> None:
-    """Answer requests in a folder that is not there any more, so that no game can leave a file."""
+    """Answer requests in a deleted folder, so that no game can leave a file."""
     os.chdir(nowhere := tempfile.mkdtemp())
     os.rmdir(nowhere)
     warnings.simplefilter("ignore")

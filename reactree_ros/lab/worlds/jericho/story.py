@@ -1,4 +1,4 @@
-"""Story files: which there are, whether they are any, and what is to be done in them."""
+"""Story files: finds and checks them, and makes tasks of them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from reactree_ros.world.spec import TasksOnDemand
 
 #: Versions of the Z-machine that the interpreter runs.
 VERSIONS = range(1, 9)
-#: What is asked for where nobody says anything else; ``{name}`` is the story file's name without its ending.
+#: The default instruction; ``{name}`` is the story file's name without its ending.
 INSTRUCTION = "play the text adventure {name} to its end, with the full score"
 _ENDING = re.compile(r"\.z[1-8]", re.IGNORECASE)
-#: How other kinds of games begin, and what they are.
+#: Beginnings of other kinds of games, and their names.
 _OTHERS = {b"FORM": "a Blorb archive, whose story has to be taken out first", b"Glul": "a game for Glulx"}
 _HEADER = 64
-#: Where the header has the length of the story, in words of so many bytes by version.
+#: Position of the story's length in the header, and bytes per unit by version.
 _LENGTH, _SCALES = slice(0x1A, 0x1C), {1: 2, 2: 2, 3: 2, 4: 4, 5: 4}
 _LONGER_SCALE = 8
 
 
 @dataclass(frozen=True)
 class StoryTask:
-    """A story file, and what is to be done in it.
+    """A story file and its instruction.
 
     Attributes:
         story: The file.
-        instruction: What is asked for.
-        seed: Of what is random in the game; 0: as the way through it that jericho knows needs it.
+        instruction: The instruction.
+        seed: Seed of the game's random events; 0 takes the seed of jericho's walkthrough.
     """
 
     story: str
@@ -43,44 +43,44 @@ class StoryTask:
         return Path(self.story).stem
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is the task's."""
+        """Return whether an instruction is the task's."""
         return instruction.strip() == self.instruction
 
 
 def story_task(story: Path, instruction: str = "", seed: int = 0) -> StoryTask:
-    """Return what is to be done in a story.
+    """Return the task of a story.
 
     Args:
         story: Its file.
-        instruction: What is asked for, in which ``{name}`` stands for the file's name; empty: :data:`INSTRUCTION`.
-        seed: Of what is random in the game.
+        instruction: The instruction, with ``{name}`` for the file's name; empty takes :data:`INSTRUCTION`.
+        seed: Seed of the game's random events.
     """
     return StoryTask(str(story.resolve()), (instruction or INSTRUCTION).replace("{name}", story.stem).strip(), seed)
 
 
 def stories_in(folder: str) -> list[Path]:
-    """Return the story files of a folder, ``.z1`` to ``.z8``, by name.
+    """Return the story files in a folder, ``.z1`` to ``.z8``, by name.
 
     Raises:
         UserError: There is no such folder, or no story file in it.
     """
     if not folder:
-        raise UserError("which story files? Say in which folder they are (.z1 to .z8): stories=FOLDER")
+        raise UserError("name the folder of story files (.z1 to .z8): stories=FOLDER")
     if not Path(folder).is_dir():
-        raise UserError(f"{folder}: there is no such folder; it is to hold story files (.z1 to .z8)")
+        raise UserError(f"{folder}: no such folder; name a folder of story files (.z1 to .z8)")
     found = sorted(path for path in Path(folder).iterdir() if _ENDING.fullmatch(path.suffix) and path.is_file())
     if not found:
-        raise UserError(f"{folder}: there is no story file (.z1 to .z8) in it")
+        raise UserError(f"{folder}: holds no story file (.z1 to .z8)")
     return found
 
 
 def numbered(stories: list[Path], instruction: str = "", seed: int = 0) -> Mapping[int, StoryTask]:
-    """Return what is to be done in stories, by their numbers from 1."""
+    """Return the tasks of stories, by their numbers from 1."""
     return TasksOnDemand(range(1, len(stories) + 1), lambda one: story_task(stories[one - 1], instruction, seed))
 
 
 def check_story(story: Path) -> None:
-    """Look whether a file is a story that the interpreter runs, as far as its header says.
+    """Check that a file is a story for the interpreter, as far as its header says.
 
     Raises:
         UserError: It is not; the message says why.

@@ -1,8 +1,8 @@
-"""The world ``jericho``: text adventures on the Z-machine, by jericho's interpreter, from story files that one has.
+"""The world ``jericho``: text adventures on the Z-machine, with jericho's interpreter and your own story files.
 
-Skills are said freely, as to the games; a game says which of them it does not know. The score is the game's, as a share
-of its highest. jericho reads it out of the games that it knows; any other game is asked for it by the word ``score``,
-which then never was said.
+Skills are free text, as in the games; a game says which words it does not know. The score is the game's, as a share of
+its highest. jericho reads it from games that it knows. Any other game is asked with the word ``score``, which is then
+undone.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "You look around."
 OVER = "The game is over."
-#: How many letters jericho passes on.
+#: Most letters that jericho passes on.
 LONGEST = 198
 _DIRECTIONS = (
     *("north", "south", "east", "west", "northeast", "northwest", "southeast", "southwest"),
     *("up", "down", "in", "out"),
 )
-#: What may be said anywhere, to games that have these words.
+#: Words that fit everywhere, for games that know them.
 _ANYWHERE = ("look", "inventory", "wait", *_DIRECTIONS)
-#: So many letters of a word are what a game compares, by its version.
+#: Number of letters of a word that a game compares, by its version.
 _LETTERS = (6, 9)
 RULES = f"""How skills are said: a verb first, then the things as the game names them, e.g. open the mailbox.
 - {", ".join(_DIRECTIONS)}: go there; enter <thing>, climb <thing>
@@ -44,13 +44,13 @@ RULES = f"""How skills are said: a verb first, then the things as the game names
 - turn on <thing>, turn off <thing>, light <thing>, fill <thing>, tie <thing> to <thing>, wear <thing>, eat <thing>
 - ask <person> about <word>, talk to <person>, attack <thing> with <thing>, wait
 Other verbs may work, too; the game says which words it does not know. What ends in death cannot be taken back."""
-#: What would begin the game anew, end it, take something back, write files, or look behind the game (also TextWorld's).
-#: Games compare the first letters only.
+#: Skills that would restart the game, end it, undo something, write files, or show the game's internals (TextWorld's,
+#: too). Games compare only the first letters.
 _BESIDE = re.compile(
     r"restar\w*|restor\w*|save|quit|q|undo|((oops|o|script\w*|unscri\w*|noscri\w*|transc\w*|([#$]|tw-)\S*)( .*)?)",
     re.IGNORECASE,
 )
-#: Where another skill begins in a line of several.
+#: Beginning of another skill in a line of several.
 _NEXT = re.compile(r"[.;,]|\bthen\b", re.IGNORECASE)
 _WIDE = re.compile(r" {3,}")
 
@@ -75,8 +75,8 @@ class JerichoWorld(WorkerWorld):
     """A text adventure.
 
     Args:
-        task: The story file, and what is to be done.
-        scored: Whether that is what is asked for.
+        task: The story file and its instruction.
+        scored: Whether to score it.
     """
 
     household = HOUSEHOLD
@@ -86,18 +86,18 @@ class JerichoWorld(WorkerWorld):
         self._task, self._seed = task, task.seed
         self._interpreter: Interpreter | None = None
         self._words: frozenset[str] = frozenset()
-        self._told: GameReply | None = None  # what the game said last
-        self._start = ""  # what it begins with, as long as nothing was done
+        self._told: GameReply | None = None  # the game's last answer
+        self._start = ""  # its first text, until something is done
         self._best = 0.0
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; games do not know small letters from capitals."""
+        """See :meth:`World.canonical`; games ignore case."""
         if refusal := _refusal(" ".join(skill.split())):
             return Pending.of(Observation(refusal, Outcome.UNKNOWN_SKILL))
         return super().canonical(skill.lower())
 
     def status(self) -> Mapping[str, str]:
-        """Say which story it is, and the score."""
+        """Return the story's name and the score."""
         told = self._told
         score = {"score": f"{told.score} of {told.maximum}"} if told and told.maximum else {}
         return {"story": self._task.story, **score}
@@ -105,12 +105,12 @@ class JerichoWorld(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None) -> None:
-        """Go back to the start; what is random in a game follows from the seed, or from the task's."""
+        """Go back to the start; the seed, or the task's, determines the game's random events."""
         self._seed = self._task.seed if seed is None else seed
         self._load()
 
     def _let_go(self) -> None:
-        """Give the interpreter back, so that the next episode begins with it."""
+        """Release the interpreter for the next episode."""
         if self._interpreter is not None:
             SPARE.give_back(self._interpreter)
 
@@ -119,7 +119,7 @@ class JerichoWorld(WorkerWorld):
             self._interpreter.stop()
 
     def _rate(self) -> Score:
-        """Say the best share of the highest score that was reached; in a game without one, whether it was won."""
+        """Return the best share of the highest score so far; in a game without a score, whether it was won."""
         return Score(float(self._best == 1), self._best)
 
     def _load(self) -> GameReply:
@@ -144,14 +144,14 @@ class JerichoWorld(WorkerWorld):
         return self._interpreter, told
 
     def _look(self) -> Observation:
-        """Tell what the game begins with, and later the place and what is carried."""
+        """Return the game's first text, and later the place and the carried things."""
         interpreter, told = self._here
         if told.over:
             return Observation(f"{START_LINE} {_tidy(told.text)}\n{OVER}")
         return Observation(f"{START_LINE} {_tidy(self._start or interpreter.look() or told.text)}")
 
     def _skills(self) -> list[str]:
-        """List the words for looking and going that the game has; none where it is over."""
+        """List the game's words for looking and going; none if it is over."""
         _, told = self._here
         if told.over:
             return []
@@ -174,7 +174,7 @@ class JerichoWorld(WorkerWorld):
 
 
 def _refusal(said: str) -> str:
-    """Say why something is not passed on to a game; empty where it is."""
+    """Return why something is not passed on to a game; empty if it is."""
     if not said.isascii() or not said.isprintable() or "\\" in said:
         return "Games read plain letters, digits and signs only, and no backslash."
     if len(said) > LONGEST:
@@ -188,31 +188,31 @@ def _bare(said: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Return what a game says without its prompt, blank lines, and blanks that are there to set it out on a screen."""
+    """Return a game's text without prompt, blank lines and spaces for screen layout."""
     lines = (_WIDE.sub("  ", line.removeprefix(">").rstrip()) for line in text.splitlines())
     return "\n".join(line for line in lines if line).strip() or "Nothing happens."
 
 
 class JerichoSettings(WorldSettings):
-    """Which story, and what is to be done in it."""
+    """The story and its instruction."""
 
     story: str = Field(default="", description="story file of the Z-machine (.z1 to .z8)")
     instruction: Annotated[str, Harmless()] = Field(
-        default="", description="what is asked for; empty: to play it to its end, in full score"
+        default="", description="the instruction; empty: to play it to its end, in full score"
     )
     seed: int = Field(
-        default=0, ge=0, description="of what is random in the game; 0: as jericho's walkthrough needs it"
+        default=0, ge=0, description="seed of the game's random events; 0: the seed of jericho's walkthrough"
     )
 
 
 def tasks_of(settings: JerichoSettings) -> Mapping[int, StoryTask]:
-    """Return what is to be done in the story, as the task 1.
+    """Return the story's task, with number 1.
 
     Raises:
         UserError: There is no such file, or it is no story.
     """
     if not settings.story:
-        raise UserError("which story is it? jericho plays story files of the Z-machine that you have: story=FILE")
+        raise UserError("name a story file of the Z-machine, which you must have: story=FILE")
     check_story(Path(settings.story))
     return numbered([Path(settings.story)], settings.instruction, settings.seed)
 
@@ -223,7 +223,7 @@ def _make(settings: JerichoSettings, task: StoryTask, *, scored: bool = True) ->
 
 SPEC = WorldSpec(
     name="jericho",
-    summary="text adventures on the Z-machine, by jericho's interpreter, from story files that you have",
+    summary="text adventures on the Z-machine, with jericho's interpreter and your own story files",
     settings=JerichoSettings,
     extra="reactree_ros[jericho]",
     needs=("jericho",),

@@ -1,1 +1,1 @@
-"""Worlds that are given in PDDL: Blocksworld, Gripper, Tyreworld and Barman, and whatever a person has as files."""
+"""Worlds in PDDL: Blocksworld, Gripper, Tyreworld and Barman, and your own files."""

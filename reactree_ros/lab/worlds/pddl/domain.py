@@ -1,4 +1,4 @@
-"""A domain in PDDL with the words in which it is spoken of."""
+"""A domain in PDDL with its wording."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from reactree_ros.files.read_back import read_yaml
 from reactree_ros.lab.worlds.pddl.problems import Fact
 from reactree_ros.plugins.settings import Settings, read_settings
 
-#: Where the shipped domains are, a folder each.
+#: Folder of the shipped domains, one subfolder each.
 DOMAINS = Path(__file__).parent / "domains"
 #: The files of a domain's folder.
 DOMAIN, WORDING = "domain.pddl", "wording.yaml"
 
 
 class Wording(Settings):
-    """The words of a domain; what it has none for is said as PDDL has it: ``on b1 b2``."""
+    """The words of a domain; a name without words is written in PDDL's form: ``on b1 b2``."""
 
     facts: dict[str, tuple[str, str]] = Field(
-        default_factory=dict, description="what each fact is called where it holds and where not, with {0}, {1}, …"
+        default_factory=dict, description="words of each fact when it holds and when it does not, with {0}, {1}, …"
     )
     skills: dict[str, str] = Field(
-        default_factory=dict, description="what each action is called as a skill; arguments that the state decides lack"
+        default_factory=dict,
+        description="words of each action as a skill; arguments that the state determines may be missing",
     )
 
     def fact(self, fact: Fact, *, holds: bool = True) -> str:
-        """Say a fact; empty where nothing is said of such.
+        """Word a fact; empty if its predicate is never mentioned.
 
         Raises:
             UserError: The words do not fit.
@@ -43,7 +44,7 @@ class Wording(Settings):
         return f"{'' if holds else 'not '}{' '.join(fact)}"
 
     def skill(self, action: str, arguments: Sequence[str]) -> str:
-        """Say an action.
+        """Word an action.
 
         Raises:
             UserError: The words do not fit.
@@ -53,7 +54,7 @@ class Wording(Settings):
         return " ".join([action, *arguments])
 
     def listed(self, facts: Iterable[Fact], *, holds: bool = True) -> list[str]:
-        """Say several facts, without those that nothing is said of."""
+        """Word several facts, without those that are never mentioned."""
         return [said for fact in facts if (said := self.fact(fact, holds=holds))]
 
 
@@ -74,6 +75,6 @@ def wording_of(folder: Path) -> Wording:
     path = folder / WORDING
     if not path.exists():
         return Wording()
-    # All are texts: for YAML the predicate `on` would be a truth.
+    # All are texts: in YAML, the predicate `on` would be a truth value.
     values = read_yaml(path, yaml.BaseLoader)[0] or {}
     return read_settings(Wording, values, where=str(path))

@@ -1,6 +1,6 @@
-"""A problem in PDDL as unified-planning simulates it: what holds, what can be done, and what comes of it.
+"""A problem in PDDL, simulated by unified-planning: its facts, its available skills and their effects.
 
-unified-planning has one environment a process, which is not made for several threads: one at a time is in it.
+unified-planning has one environment per process, which is not thread-safe: one thread at a time uses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Action = tuple[Any, tuple[Any, ...]]
 
 
 def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
-    """Read a domain, and a problem of it or its file.
+    """Read a domain, and one of its problems or a problem's file.
 
     Raises:
         UserError: One of them cannot be read or understood; the message names both and says why.
@@ -41,29 +41,29 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
                 _fill(read, problem)
             else:
                 read = PDDLReader().parse_problem(str(domain), str(problem))
-        except Exception as error:  # whatever a parser meets in what a person has written
+        except Exception as error:  # a parser may raise anything for a user's file
             raise UserError(f"{where}: {' '.join(str(error).split()) or type(error).__name__}") from error
     numbers = any(not fluent.type.is_bool_type() for fluent in read.fluents)
     if numbers or not all(isinstance(action, InstantaneousAction) for action in read.actions):
-        raise UserError(f"{where}: has time or numbers; only what holds or does not is simulated")
+        raise UserError(f"{where}: has time or numbers; only true or false facts are simulated")
     wanted = _parts(read.goals)
     if not wanted:
-        raise UserError(f"{where}: wants nothing; name facts as its :goal")
+        raise UserError(f"{where}: has no goal; name facts as its :goal")
     if not all(one.is_fluent_exp() for one in wanted):
-        raise UserError(f"{where}: wants more than plain facts; name facts as its :goal")
+        raise UserError(f"{where}: its goal has more than plain facts; name only facts as its :goal")
     return read
 
 
 @cache
 def _shipped(domain: Path) -> model.Problem:
-    """Read a domain once: most of the time that a small problem takes."""
+    """Read a domain once: this takes most of a small problem's time."""
     from unified_planning.io import PDDLReader
 
     return PDDLReader().parse_problem(str(domain))
 
 
 def _parts(conditions: Iterable[Any]) -> list[Any]:
-    """Take conditions that are all to hold apart."""
+    """Split a conjunction of conditions."""
     return [part for one in conditions for part in (_parts(one.args) if one.is_and() else [one])]
 
 
@@ -89,7 +89,7 @@ class PddlSimulator:
         wording: The words.
 
     Attributes:
-        goal: The facts that are wanted.
+        goal: The facts of the goal.
     """
 
     def __init__(self, problem: model.Problem, wording: Wording) -> None:
@@ -105,7 +105,7 @@ class PddlSimulator:
         self.reset()
 
     def _by_skill(self, actions: Iterable[tuple[Any, tuple[Any, ...], Any]]) -> Mapping[str, list[_Action]]:
-        """Every action by the skill that it is called; several where the state decides which of them is meant."""
+        """Return actions by their skill; several if the state determines which of them is meant."""
         by_skill: dict[str, list[_Action]] = {}
         for action, arguments, grounded in actions:
             if grounded is not None:
@@ -114,9 +114,9 @@ class PddlSimulator:
         return by_skill
 
     def rules(self) -> str:
-        """Say of each action what it needs and what holds then, with ``<block 1>`` in the place of a block.
+        """Describe each action's conditions and effects, with ``<block 1>`` in place of a block.
 
-        Nothing is said of a condition that is no plain fact, nor of what holds in some cases only.
+        Conditions that are no plain facts and conditional effects are left out.
         """
         with _ONE_AT_A_TIME:
             return "\n".join(
@@ -124,7 +124,7 @@ class PddlSimulator:
             )
 
     def verbs(self) -> tuple[str, ...]:
-        """Return how skills begin, each once, in the order of the domain."""
+        """Return the beginnings of skills, each once, in the order of the domain."""
         with _ONE_AT_A_TIME:
             return tuple(dict.fromkeys(self._skill(one).partition(" <")[0] for one in self._problem.actions))
 
@@ -149,25 +149,25 @@ class PddlSimulator:
             self._state = self._simulator.get_initial_state()
 
     def facts(self) -> list[Fact]:
-        """Return what holds now, in the order of the domain."""
+        """Return the current facts, in the order of the domain."""
         with _ONE_AT_A_TIME:
             return [_fact(one) for one in self._facts if self._state.get_value(one).bool_constant_value()]
 
     def skills(self) -> list[str]:
-        """Return what can be done now, each once."""
+        """Return the available skills, each once."""
         with _ONE_AT_A_TIME:
             now = self._simulator.get_applicable_actions(self._state)
             said = (self._wording.skill(action.name, list(map(str, arguments))) for action, arguments in now)
             return list(dict.fromkeys(said))
 
     def knows(self, skill: str) -> bool:
-        """Whether there is such a skill here, now or at other times."""
+        """Return whether such a skill exists here, now or at other times."""
         return skill in self._actions
 
     def objections(self, skill: str) -> Sequence[tuple[Fact, bool]]:
-        """Say what keeps a skill from being done: facts with whether they hold.
+        """Return the facts that prevent a skill, with whether they hold.
 
-        Where several actions are called so, it is what keeps the nearest of them.
+        If several actions have this skill, those of the nearest one count.
         """
         with _ONE_AT_A_TIME:
             of_each = []
@@ -180,7 +180,7 @@ class PddlSimulator:
             return [(fact, not wanted) for fact, wanted in map(_literal, nearest)]
 
     def carry_out(self, skill: str) -> bool:
-        """Carry out a skill; returns whether it can be done."""
+        """Carry out a skill; return whether it was possible."""
         with _ONE_AT_A_TIME:
             for action, arguments in self._actions[skill]:
                 if (after := self._simulator.apply(self._state, action, arguments)) is not None:
@@ -194,13 +194,13 @@ def _fact(expression: Any) -> Fact:
 
 
 def _literal(condition: Any) -> tuple[Fact, bool]:
-    """Return the fact of a plain condition, and whether it is to hold."""
+    """Return the fact of a plain condition, and whether it must hold."""
     negated = condition.is_not()
     return _fact(condition.arg(0) if negated else condition), not negated
 
 
 def _placeholders(action: Any) -> dict[str, str]:
-    """Return what stands for each parameter of an action: ``<block>``, or ``<block 1>`` where it has several blocks."""
+    """Return a placeholder for each parameter of an action: ``<block>``, or ``<block 1>`` if it has several blocks."""
     kinds = [one.type.name for one in action.parameters]
     return {
         one.name: f"<{kind} {kinds[: at + 1].count(kind)}>" if kinds.count(kind) > 1 else f"<{kind}>"

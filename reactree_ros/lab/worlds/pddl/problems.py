@@ -21,7 +21,7 @@ class Problem:
     Attributes:
         objects: The type of each object by its name.
         start: The facts that hold at the start; all others do not.
-        goal: The facts that are wanted.
+        goal: The facts of the goal.
     """
 
     objects: Mapping[str, str]
@@ -30,7 +30,7 @@ class Problem:
 
 
 def blocksworld(seed: int) -> Problem:
-    """Four to eight blocks in towers, which are wanted in other towers."""
+    """Four to eight blocks in towers; the goal is other towers."""
     drawn = random.Random(f"blocksworld {seed}")
     blocks = [f"b{number}" for number in range(1, drawn.randint(4, 8) + 1)]
     start = _towers(drawn, blocks)
@@ -54,7 +54,7 @@ def _towers(drawn: random.Random, blocks: list[str]) -> tuple[Fact, ...]:
 
 
 def gripper(seed: int) -> Problem:
-    """Four to eight balls in two to four rooms, and a robot with two grippers; most balls are wanted elsewhere."""
+    """Four to eight balls in two to four rooms, and a robot with two grippers; the goal moves most balls."""
     drawn = random.Random(f"gripper {seed}")
     rooms = [f"room{number}" for number in range(1, drawn.randint(2, 4) + 1)]
     balls = [f"ball{number}" for number in range(1, drawn.randint(4, 8) + 1)]
@@ -74,7 +74,7 @@ def gripper(seed: int) -> Problem:
 
 
 def tyreworld(seed: int) -> Problem:
-    """One to three hubs with flat wheels; the spare ones are wanted on them, and often the boot tidied up."""
+    """One to three hubs with flat wheels; the goal mounts the spare ones, and often tidies up the boot."""
     drawn = random.Random(f"tyreworld {seed}")
     numbers = range(1, drawn.randint(1, 3) + 1)
     objects = {"boot": "container"}
@@ -94,7 +94,7 @@ def tyreworld(seed: int) -> Problem:
 
 
 def barman(seed: int) -> Problem:
-    """One to three drinks, cocktails among them, each wanted in a shot glass of its own."""
+    """One to three drinks, with cocktails among them; the goal has each in its own shot glass."""
     drawn = random.Random(f"barman {seed}")
     drinks = drawn.randint(1, 3)
     ingredients = [f"ingredient{number}" for number in range(1, drawn.randint(2, 3) + 1)]
@@ -123,7 +123,7 @@ def barman(seed: int) -> Problem:
     return Problem(objects, tuple(start), tuple(goal))
 
 
-#: How a problem of a shipped domain is made from a seed.
+#: Maker of a problem from a seed, by shipped domain.
 MAKERS: Mapping[str, Callable[[int], Problem]] = {
     "blocksworld": blocksworld,
     "gripper": gripper,

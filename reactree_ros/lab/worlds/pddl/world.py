@@ -1,7 +1,7 @@
-"""The world ``pddl``: Blocksworld, Gripper, Tyreworld and Barman, as in AgentBoard, or a domain of a person's own.
+"""The world ``pddl``: Blocksworld, Gripper, Tyreworld and Barman, as in AgentBoard, or your own domain.
 
-Everything is seen. A skill changes what its action's effects say; where the action cannot be done, what keeps it from
-being done comes back. The score is AgentBoard's progress rate: the best share of the goal's facts that held at a time.
+Everything is visible. A skill has its action's effects; an impossible one is answered with the reasons. The score is
+AgentBoard's progress rate: the best share of the goal's facts that held at any time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PddlTask:
     Attributes:
         domain: The domain's file.
         problem: The problem, or its file.
-        wanted: What is wanted, in words.
+        wanted: The goal in words.
     """
 
     domain: Path
@@ -43,7 +43,7 @@ class PddlTask:
 
     @property
     def instruction(self) -> str:
-        """What is asked for."""
+        """The instruction."""
         return f"Make this hold: {self.wanted}"
 
     @property
@@ -52,7 +52,7 @@ class PddlTask:
         return self.domain.parent.name
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is the task's."""
+        """Return whether an instruction is the task's."""
         return instruction.strip() == self.instruction
 
 
@@ -67,7 +67,7 @@ class PddlWorld(WorkerWorld):
 
     Args:
         task: The task.
-        scored: Whether the task's goal is what is asked for.
+        scored: Whether to score the task's goal.
 
     Raises:
         UserError: The domain or the problem cannot be used; the message says why.
@@ -82,7 +82,7 @@ class PddlWorld(WorkerWorld):
         super().__init__("pddl", scored=scored)
 
     def survey(self) -> Pending[Observation]:
-        """Tell all that holds."""
+        """Describe all facts."""
         return self.observe()
 
     # ------------------------------------------------------------------ in the worker's thread
@@ -95,14 +95,14 @@ class PddlWorld(WorkerWorld):
         return self._engine.skills()
 
     def _rate(self) -> Score:
-        """Say the best share of the goal's facts that held at a time, and whether it was all of them."""
+        """Return the best share of the goal's facts so far, and whether it was all of them."""
         return Score(float(self._best == 1), self._best)
 
     def _look(self) -> Observation:
         return Observation(f"{START_LINE} {', '.join(self._words.listed(self._engine.facts()))}.")
 
     def _take(self, skill: str) -> Observation:
-        """Carry out a skill; tells what it has changed, or what keeps it from being done."""
+        """Carry out a skill; return its effects, or what prevents it."""
         if not self._engine.knows(skill):
             return Observation(f"There is no way to {skill} here.", Outcome.UNKNOWN_SKILL)
         self._worker.check_wanted()
@@ -134,13 +134,15 @@ def _household(folder: Path, wording: Wording) -> Household:
 
 
 class PddlSettings(WorldSettings):
-    """Which problem of which domain."""
+    """The problem and its domain."""
 
     domain: Annotated[str, Harmless(MAKERS.__contains__)] = Field(
         default=next(iter(MAKERS)), description=f"a shipped domain ({', '.join(MAKERS)}), or a file of your own"
     )
-    problem: str = Field(default="", description="a problem's file; a shipped domain's are made up without one")
-    problems: int = Field(default=15, ge=1, description="how many are made up; the number of a task is its seed")
+    problem: str = Field(
+        default="", description="a problem's file; without one, problems of a shipped domain are made up"
+    )
+    problems: int = Field(default=15, ge=1, description="number of made-up problems; the number of a task is its seed")
 
     @model_validator(mode="after")
     def _a_problem_of_its_own(self) -> PddlSettings:
@@ -151,7 +153,7 @@ class PddlSettings(WorldSettings):
 
 
 def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
-    """Make the tasks up, or read the one of the files.
+    """Make the tasks up, or read the one in the files.
 
     Raises:
         UserError: A file cannot be used; the message says why.

@@ -1,1 +1,1 @@
-"""pyrobosim: mobile manipulators in a 2-D world, in a process of their own."""
+"""pyrobosim: mobile manipulators in a 2-D world, in their own process."""

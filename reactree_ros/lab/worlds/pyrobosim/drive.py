@@ -1,33 +1,33 @@
-"""A drive of a robot among others: it asks before each passage, and tells what it has left."""
+"""A drive of a robot with companions: it asks before each passage, and reports what it has left."""
 
 from __future__ import annotations
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.lab.worlds.pyrobosim.scene import HouseScene
 from reactree_ros.lab.worlds.pyrobosim.simulator import UnderWay
-from reactree_ros.world.port import RightOfWay
+from reactree_ros.world.team import RightOfWay
 
 
 class Drive:
-    """What a robot passes while it does something; from one thread.
+    """The places and passages of a robot during an action; for one thread.
 
     Args:
-        right_of_way: Where it asks; None: nowhere.
-        scene: What it knows of the house, as it begins.
+        right_of_way: Grants passages; None asks nobody.
+        scene: The robot's knowledge of the house at the start.
 
     Attributes:
         asks: Whether it stops before each passage until it is let in.
-        blocked: Why it cannot get on; empty as long as it can.
+        blocked: Why it cannot go on; empty while it can.
     """
 
     def __init__(self, right_of_way: RightOfWay | None, scene: HouseScene) -> None:
         self.asks, self.blocked = right_of_way is not None, ""
         self._right_of_way, self._scene = right_of_way, scene
-        self._has = set() if scene.at is None else {scene.at.own}  # what it is at, or may pass
+        self._has = set() if scene.at is None else {scene.at.own}  # places and passages that it occupies or may enter
         self._before, self._asked = "", Pending.of(None)  # the passage that it has asked for
 
     def may_pass(self, told: UnderWay) -> bool:
-        """Take in how far the robot is; returns whether it may pass what it stands before."""
+        """Read the robot's progress; return whether it may enter the passage before it."""
         if self._right_of_way is None:
             return False
         self._leave_all_but(told.at, told.before)
@@ -43,7 +43,7 @@ class Drive:
         return True
 
     def end(self, at: str) -> None:
-        """Take in where the robot is at the end."""
+        """Record the robot's final place."""
         if self._right_of_way is None:
             return
         if self._before and not self._asked.cancel():
@@ -52,7 +52,7 @@ class Drive:
 
     def _leave_all_but(self, *names: str) -> None:
         for own in self._has.difference(names):
-            assert self._right_of_way is not None  # nobody else has anything
+            assert self._right_of_way is not None  # otherwise nothing is granted
             self._right_of_way.leave(self._called(own))
         self._has = {own for own in (*self._has, names[0]) if own in names and own}
 

@@ -1,9 +1,9 @@
-"""Houses of ours as worlds of pyrobosim: its YAML, and our tasks with their goals.
+"""Converts our houses to pyrobosim's worlds: its YAML, and our tasks with their goals.
 
-The rooms stand in a row, each joined to the next by a hallway. Furniture stands along the two long walls of its room,
-with one place before it where a robot can use it. pyrobosim knows no switches: tasks that turn something on are left
-out. A piece of furniture has its things either on it or, where it opens, in it; what the simulator of VirtualHome never
-opens is locked here, or is a shelf where things can lie on it, and what was in it is left out.
+The rooms are in a row, and hallways join neighbours. Furniture stands along the two long walls of its room, with one
+place in front of it for a robot. pyrobosim has no switches: tasks that turn something on are left out. A piece of
+furniture has its things either on it or, if it opens, in it. Furniture that VirtualHome's simulator never opens is
+locked here, or a shelf if things can lie on it; its contents are left out.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _ROOM_DEPTH = 3.4
 _SHORTEST_ROOM = 3.0
 _HALLWAY, _HALLWAY_WIDTH = 1.0, 0.8
 _DEPTH = 0.6  # of all furniture
-_WIDTH = 0.6  # of what is not named below
+_WIDTH = 0.6  # of furniture not listed below
 _WIDTHS = {"bed": 1.6, "coffeetable": 1.0, "kitchencounter": 1.0, "kitchentable": 1.4, "sofa": 1.4}
 _GAP = 0.1  # between two pieces, and to the walls
-_BEFORE = 0.6  # from the middle of a piece to where a robot uses it
+_BEFORE = 0.6  # from the middle of a piece to the robot in front of it
 _RADIUS = 0.15  # of a robot
-_THING, _CELL, _EDGE = 0.05, 0.09, 0.02  # a thing, the room it gets, and what stays free at the edges
+_THING, _CELL, _EDGE = 0.05, 0.09, 0.02  # a thing, its space, and the free margin
 
 _Entry = dict[str, Any]
 LOCATIONS, OBJECTS = "locations.yaml", "objects.yaml"
@@ -42,7 +42,7 @@ LOCATIONS, OBJECTS = "locations.yaml", "objects.yaml"
 
 @dataclass
 class _Piece:
-    """A piece of furniture: its class and number, and what is on or in it, by class and number."""
+    """A piece of furniture: its class and number, and the things on or in it, by class and number."""
 
     class_name: str
     number: int
@@ -86,13 +86,13 @@ def tasks_as_pyrobosim(
 
     Args:
         seed: Names the house.
-        rooms: How many rooms, 3 to 8.
-        tasks: How many tasks, at least 1.
-        varied: More types of task, words and things.
-        robots: How many robots; they start in the same room.
+        rooms: Number of rooms, 3 to 8.
+        tasks: Number of tasks, at least 1.
+        varied: Use more types of task, words and things.
+        robots: Number of robots; they start in the same room.
 
     Raises:
-        ValueError: There cannot be that many rooms or tasks.
+        ValueError: The number of rooms or tasks is impossible.
     """
     found: list[Task] = []
     for drawn in itertools.count(2 * tasks, 2 * tasks):
@@ -136,7 +136,7 @@ def _entry(task: Task, number: int) -> TaskEntry:
 
 
 def write_house(tasks: Mapping[int, PyrobosimTask], folder: Path) -> list[Path]:
-    """Write a world file for each task, and the two files of categories that they share; returns the world files.
+    """Write a world file per task, and their two shared files of categories; return the world files.
 
     Raises:
         OSError: They cannot be written.
@@ -161,7 +161,7 @@ def _write(file: Path, document: Mapping[str, Any]) -> None:
 
 
 def _house(task: Task) -> list[_Room]:
-    """Read rooms, furniture and things off a scene graph; everything is numbered by its id, as in the household."""
+    """Read rooms, furniture and things from a scene graph; ids determine the numbers, as in the household."""
     graph = task.init_graph
     nodes = {node.id: node for node in sorted(graph.nodes, key=lambda node: node.id)}
     inside = {edge.from_id: edge.to_id for edge in graph.edges if edge.relation_type == "INSIDE"}
@@ -187,7 +187,7 @@ def _house(task: Task) -> list[_Room]:
 
 
 def _shut_at_first(class_name: str) -> bool:
-    """Whether a piece of furniture of a class is closed at first: what opens, and what never does but has no top."""
+    """Return whether furniture of a class is closed at first: if it opens, or never opens but has no top."""
     properties = CLASSES[class_name].properties
     if class_name in NEVER_OPEN:
         return "SURFACES" not in properties
@@ -242,12 +242,12 @@ def _document(house: Sequence[_Room], start: str, widths: Mapping[str, float], r
 
 
 def _in_order(entry: Mapping[str, Any]) -> tuple[str, int]:
-    """Order what is in a house by category and number, so that it is numbered as it is called."""
+    """Sort the contents of a house by category and number, so that numbers match names."""
     return entry["category"], int(entry["name"].rpartition("_")[2])
 
 
 def _placed(room: _Room, west: float, widths: Mapping[str, float]) -> Iterator[tuple[_Piece, float, float]]:
-    """Yield the pieces of a room in the order of their ids, with where their middles are."""
+    """Yield the pieces of a room in the order of their ids, with their positions."""
     far = (_ROOM_DEPTH - _DEPTH) / 2 - _GAP
     middles = {}
     for wall, y in zip(room.walls(), (far, -far), strict=True):
@@ -293,7 +293,7 @@ def _location_category(class_name: str, width: float) -> dict[str, Any]:
 
 
 def _object_entries(piece: _Piece, x: float, y: float, width: float) -> Iterator[dict[str, Any]]:
-    """Yield what is on or in a piece of furniture, in rows."""
+    """Yield the things on or in a piece of furniture, in rows."""
     columns = math.floor((width - 2 * _EDGE) / _CELL + 1e-6)
     left, front = x - width / 2 + _EDGE + _CELL / 2, y - _DEPTH / 2 + _EDGE + _CELL / 2
     for index, (class_name, number) in enumerate(piece.things):

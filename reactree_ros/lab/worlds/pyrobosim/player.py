@@ -1,7 +1,7 @@
-"""pyrobosim, played by requests in a process of its own: ``python -m reactree_ros.lab.worlds.pyrobosim.player``.
+"""pyrobosim in its own process, driven by requests: ``python -m reactree_ros.lab.worlds.pyrobosim.player``.
 
-Its categories are attributes of classes, its random numbers those of numpy, and its motions run in threads that end
-only by themselves: one world has a process for itself.
+Its categories are class attributes, its random numbers numpy's global ones, and its motion threads only end by
+themselves. So each world has its own process.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pyrobosim.planning.actions import ExecutionResult, TaskAction
     from pyrobosim.utils.pose import Pose
 
-#: What a robot does, as pyrobosim calls it.
+#: Robot actions, by pyrobosim's names.
 ACTIONS = ("navigate", "pick", "place", "detect", "open", "close")
-#: What a motion ends as that pyrobosim itself has broken off with an error.
+#: Status of a motion that pyrobosim itself ended with an error.
 BROKEN = "BROKEN"
-#: How often a robot before a passage looks whether it is cancelled, in seconds.
+#: Time between two checks for a cancel while a robot waits before a passage, in seconds.
 _LET_IN_PERIOD = 0.01
 
 
@@ -44,12 +44,12 @@ class _Clock:
 
 
 class _Motion(threading.Thread):
-    """What a robot is at, in a thread; it hurries where a negative factor says so.
+    """A robot's action, in a thread; it hurries if the factor is negative.
 
     Attributes:
-        status: What it has ended as.
-        message: What pyrobosim says to that.
-        before: Name of the passage that the robot stands before until it is let in; empty: none.
+        status: Its final status.
+        message: pyrobosim's message.
+        before: The passage that the robot waits to enter; empty for none.
     """
 
     def __init__(self, player: Player, robot: Robot, action: TaskAction, realtime_factor: float, asks: bool) -> None:
@@ -66,7 +66,7 @@ class _Motion(threading.Thread):
         try:
             result = self._player.perform(robot, self._action, self._factor)
             self.status, self.message = result.status.name, result.message or ""
-        except Exception as error:  # whatever pyrobosim has
+        except Exception as error:  # any error of pyrobosim
             self.message = " ".join(f"{type(error).__name__}: {error}".split())
             robot.executing_action = robot.executing_nav = False
             if robot.path_executor is not None:
@@ -75,7 +75,7 @@ class _Motion(threading.Thread):
             vars(robot).pop("set_pose", None)
 
     def _step(self, pose: Pose) -> None:
-        """Set the robot's pose, in a passage once it was let in; where it is cancelled before, it stays where it is."""
+        """Set the robot's pose; wait before a passage until let in. A cancelled robot stays where it is."""
         from pyrobosim.core.hallway import Hallway
 
         robot = self._robot
@@ -90,18 +90,18 @@ class _Motion(threading.Thread):
         type(robot).set_pose(robot, pose)
 
     def let_in(self, passage: str) -> None:
-        """Let the robot into the passage that it stands before."""
+        """Let the robot into the passage before it."""
         if self.before == passage:
             self._is_in.set()
 
     def cancel(self) -> None:
-        """Let it end; to be said until it has, because pyrobosim forgets it where a motion has not begun yet."""
+        """Cancel it. Repeat until it ends, because pyrobosim forgets a cancel before the motion has begun."""
         if self._robot.path_executor is not None:
             self._robot.path_executor.cancel_execution = True
 
 
 class Player:
-    """One world with its robots; every method returns at once but :meth:`load`, and :meth:`wait` in its bound."""
+    """One world with its robots. Methods return at once, except :meth:`load` and, within its limit, :meth:`wait`."""
 
     def __init__(self) -> None:
         self._world: World | None = None
@@ -109,20 +109,20 @@ class Player:
         from pyrobosim.navigation import execution
         from pyrobosim.planning import actions
 
-        logging.disable(logging.CRITICAL)  # it says everything in its results, too
+        logging.disable(logging.CRITICAL)  # its results contain everything, too
         execution.time = actions.time = _Clock()
 
     def load(
         self, file: str, document: Mapping[str, Any], metadata: Mapping[str, Any], seed: int, failures: float
     ) -> dict[str, Any]:
-        """Bring a world to its start and tell what is in it that does not move, and what there is of things.
+        """Start a world; return its fixed contents and its things.
 
         Args:
-            file: Its file; empty: the document is meant.
-            document: What the file would say.
-            metadata: Categories beside those of its files.
-            seed: Of whatever is random.
-            failures: Share of actions that fail; 0: as the file says.
+            file: Its file; empty takes the document.
+            document: The content of such a file.
+            metadata: Categories in addition to those of its files.
+            seed: Seed of random events.
+            failures: Share of failing actions; 0 keeps the file's.
         """
         import numpy
 
@@ -138,15 +138,15 @@ class Player:
         return _description(world)
 
     def begin(self, robot: str, kind: str, target: str, realtime_factor: float, asks: bool) -> dict[str, Any]:
-        """Let a robot do something: navigate to a target, pick one, or place, detect, open or close where it is.
+        """Start an action of a robot: navigate to a target, pick one, or place, detect, open or close at its place.
 
-        Where it asks, it stops before each passage until :meth:`let_in`.
+        If it asks, it stops before each passage until :meth:`let_in`.
         """
         from pyrobosim.planning.actions import TaskAction
 
         if robot in self._motions and self._motions[robot].is_alive():
             raise RuntimeError(f"{robot} is still at something else")
-        # A name with a blank in it would be taken for several.
+        # pyrobosim would split a name with a space in it.
         where = {"target_location": self._entity(target)} if kind == "navigate" else {"object": target or None}
         motion = _Motion(self, self._robot(robot), TaskAction(kind, robot=robot, **where), realtime_factor, asks)
         self._motions[robot] = motion
@@ -154,7 +154,7 @@ class Player:
         return {}
 
     def wait(self, robot: str, seconds: float) -> dict[str, Any]:
-        """Wait a bounded time until what a robot does has ended; then tell how, and how the robot is."""
+        """Wait a limited time for a robot's action to end; then return its status and the robot's state."""
         motion = self._motions[robot]
         motion.join(seconds)
         if motion.is_alive():
@@ -162,18 +162,18 @@ class Player:
         return {"ended": True, "status": motion.status, "message": motion.message, "state": self.state(robot)}
 
     def let_in(self, robot: str, passage: str) -> dict[str, Any]:
-        """Let a robot into the passage that it stands before."""
+        """Let a robot into the passage before it."""
         self._motions[robot].let_in(passage)
         return {}
 
     def cancel(self, robot: str) -> dict[str, Any]:
-        """Let what a robot does end; to be said until it has."""
+        """Cancel a robot's action; repeat until it ends."""
         if robot in self._motions and self._motions[robot].is_alive():
             self._motions[robot].cancel()
         return {}
 
     def state(self, robot: str) -> dict[str, Any]:
-        """Tell what a robot feels and sees: where it is, what it holds and detected last, which doors are open."""
+        """Return a robot's sensations: its place, the held thing, the last detections, open doors."""
         from pyrobosim.core.locations import ObjectSpawn
 
         one = self._robot(robot)
@@ -191,22 +191,22 @@ class Player:
         }
 
     def truth(self) -> dict[str, Any]:
-        """Tell where everything is: the place of each thing, empty where it is held."""
+        """Return the place of each thing; empty for a held one."""
         from pyrobosim.core.locations import ObjectSpawn
 
         world = self._loaded()
         return {obj.name: obj.parent.name if isinstance(obj.parent, ObjectSpawn) else "" for obj in world.objects}
 
     def perform(self, robot: Robot, action: TaskAction, realtime_factor: float) -> ExecutionResult:
-        """Do something with a robot, in a thread of its own."""
+        """Carry out a robot's action, in its own thread."""
         from pyrobosim.core.hallway import Hallway
         from pyrobosim.planning.actions import ExecutionResult, ExecutionStatus
 
-        if action.type == "pick" and action.object is None:  # an error of pyrobosim
+        if action.type == "pick" and action.object is None:  # works around an error of pyrobosim
             return ExecutionResult(ExecutionStatus.INVALID_ACTION, "there is nothing named to be picked up")
         result = robot.execute_action(action, realtime_factor)
         if action.type in ("open", "close") and result.is_success() and isinstance(robot.location, Hallway):
-            for one in self._loaded().robots:  # a road map knows of a passage what it knew at first
+            for one in self._loaded().robots:  # a road map keeps a passage's first state
                 if one.path_planner is not None:
                     one.reset_path_planner()
         return result
@@ -229,7 +229,7 @@ class Player:
         return self._world
 
     def _let_go(self) -> None:
-        """End what moves in the world before, as far as it does end."""
+        """End all motion in the previous world, as far as possible."""
         for robot in [] if self._world is None else self._world.robots:
             robot.stop_sensor_threads()
             if robot.path_executor is not None:
@@ -238,13 +238,13 @@ class Player:
 
 
 def _build(said: dict[str, Any], folder: Path | None, metadata: Mapping[str, Any]) -> World:
-    """Build a world of what its file says, with categories that need no files of their own."""
+    """Build a world from its file's content, with categories that need no own files."""
     from pyrobosim.core.locations import Location
     from pyrobosim.core.objects import Object
     from pyrobosim.core.world import World
     from pyrobosim.core.yaml_utils import WorldYamlLoader
 
-    world = World(**said.get("params", {}))  # which forgets all categories
+    world = World(**said.get("params", {}))  # it forgets all categories
     Location.metadata.data.update(metadata.get("locations", {}))
     Object.metadata.data.update(metadata.get("objects", {}))
     return WorldYamlLoader().from_yaml(said, folder, world)
@@ -261,7 +261,7 @@ def _let_fail(robot: Robot, share: float, seed: int) -> None:
 
 
 def _doors(robot: Robot) -> dict[str, bool]:
-    """Tell which doors are open of those in sight: of the room's furniture and passages, or the passage's own."""
+    """Return the open doors in sight: of the room's furniture and passages, or of the passage itself."""
     from pyrobosim.core.hallway import Hallway
 
     room, closed = _room_of(robot.location), robot.get_known_closed_hallways()
@@ -272,7 +272,7 @@ def _doors(robot: Robot) -> dict[str, bool]:
 
 
 def _name_of(at: Any) -> str:
-    """Return the name of the place or passage that a robot is at; empty in a room."""
+    """Return the name of a robot's place or passage; empty in a room."""
     from pyrobosim.core.hallway import Hallway
     from pyrobosim.core.locations import ObjectSpawn
 

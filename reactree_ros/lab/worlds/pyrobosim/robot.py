@@ -19,7 +19,8 @@ from reactree_ros.lab.worlds.pyrobosim.drive import Drive
 from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_ros.lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
 from reactree_ros.world.multi_robot import teammate_here
-from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score
+from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
+from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.worker_world import WorkerWorld
 
 LOOK = "look around"
@@ -31,9 +32,9 @@ HOUSEHOLD = replace(
     rules=f"{ONE_HAND} {LOOK.capitalize()} tells what is where you stand.",
 )
 
-#: How long a robot may take to come to rest once it is cancelled, in seconds.
+#: Seconds that a cancelled robot may take to stop.
 CANCEL_LIMIT = 5.0
-#: How often it looks before it says that it cannot see what is there.
+#: Looks before the robot reports that it cannot see.
 LOOKS = 3
 _KINDS = {"pick up": "pick", "put down": "place", "open": "open", "close": "close"}
 _OUTCOMES = {
@@ -49,30 +50,30 @@ _OUTCOMES = {
 
 @dataclass(frozen=True)
 class _End:
-    """How a skill has ended, and the reason where that is not ``DONE``."""
+    """The end of a skill, and the reason if it is not ``DONE``."""
 
     outcome: Outcome
     reason: str = ""
 
 
-#: How what pyrobosim broke off with an error has ended.
+#: Ending of an action that pyrobosim itself ended with an error.
 BROKEN = "BROKEN"
 _DONE = _End(Outcome.DONE)
 
 
-class PyrobosimRobot(WorkerWorld):
-    """What one robot sees of a world of pyrobosim, and does in it.
+class PyrobosimRobot(WorkerWorld, SharedWorld):
+    """The knowledge and the actions of one robot in a world of pyrobosim.
 
-    It knows rooms and furniture from the start, and of things only where it has detected them; it looks wherever it
-    comes to and whatever it opens. What is next to it is what it stands at, with what was seen there.
+    It knows rooms and furniture from the start, and things only where it has detected them. It looks at each place
+    after arriving or opening. Its own place, with the things seen there, is next to it.
 
     Args:
-        house: The world, which others may be in, too.
-        robot: Which of its robots.
-        goal: What is asked for; None: nothing that the world knows.
-        seed: Of whatever is random, where nobody says another one.
+        house: The world, which others may share.
+        robot: The robot's name.
+        goal: The goal; None if the world does not know it.
+        seed: Default seed of random events.
         time_limit: Longest time for one motion, in seconds.
-        others: The other robots of the house that are to be of use; they and the house end with this world.
+        others: The other usable robots of the house; they and the house end with this world.
         owner: Whether the house ends with this world.
     """
 
@@ -93,7 +94,7 @@ class PyrobosimRobot(WorkerWorld):
         self._house, self._name, self._owner = house, robot, owner
         self._goal, self._seed, self._time_limit = tuple(goal or ()), seed, time_limit
         self._scene: HouseScene | None = None
-        self._beginning = 0  # of the house, from which the scene is
+        self._beginning = 0  # the start of the house that the scene belongs to
         self._closed = False
         self._companions: Sequence[PyrobosimRobot] = ()  # the other robots in the house
         self._team: dict[str, PyrobosimRobot] = {robot: self} if others else {}
@@ -101,7 +102,7 @@ class PyrobosimRobot(WorkerWorld):
             self._team[name] = PyrobosimRobot(house, name, goal=goal, seed=seed, time_limit=time_limit, owner=False)
         for one in self._team.values():
             one._companions = [other for other in self._team.values() if other is not one]
-        self._right_of_way: RightOfWay | None = None  # None: it is the only robot
+        self._right_of_way: RightOfWay | None = None  # None: it has no companions
         self._gone = ""  # why the robot is out of action
         self._words, self._recallable, self._places = WORDS, RECALLABLE, tuple[str, ...]()
 
@@ -109,46 +110,46 @@ class PyrobosimRobot(WorkerWorld):
 
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
-        """The vocabulary's, and the world's own once it is there."""
+        """The vocabulary's words and, once the world is loaded, its own."""
         return self._words
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
-        """The vocabulary's, and the things' own once the world is there."""
+        """The vocabulary's words and, once the world is loaded, those of its things."""
         return self._recallable
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
-        """Furniture and passages, once the world is there: one robot at a time stands there."""
+        """Furniture and passages, once the world is loaded: one robot at a time stands there."""
         return self._places
 
     def heed(self, right_of_way: RightOfWay) -> None:
-        """Stop before each passage until it is free, and tell what is left on the way."""
+        """Stop before each passage until it is free, and report left places on the way."""
         self._right_of_way = right_of_way
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the robot stands; fails where it does not answer and everything had to be stopped."""
+        """Settle when the robot stands; fails if it does not answer and everything had to be stopped."""
         return self._worker.do(self._house.check)
 
     def status(self) -> Mapping[str, str]:
-        """Say which robot it is, and whether it is out of action."""
+        """Return the robot's name, and whether it is out of action."""
         return {"robot": self._name, "in action": self._gone or "yes"}
 
     def team(self) -> Mapping[str, PyrobosimRobot]:
-        """Return the worlds of the house's robots by name, as each sees and does it; empty where there is one."""
+        """Return the worlds of the house's robots, by name; empty if there is only one robot."""
         return self._team
 
     @property
     def room(self) -> str:
-        """Where the robot felt itself last; empty before."""
+        """The room of the robot's last sensation; empty before the first."""
         return "" if self._scene is None or self._gone else self._scene.agent_room.name
 
     def in_words(self) -> str:
-        """Say that it is there, and with what."""
+        """Describe the robot's presence and the held thing."""
         return teammate_here(self._name, tuple(thing.name for thing in rules.held(self._scene)) if self._scene else ())
 
     def close(self) -> None:
-        """Let the robot stop, and those beside it, and give back what the world has."""
+        """Stop the robot and its companions, and release the world."""
         self._closed = True
         for one in self._team.values():
             if one is not self:
@@ -162,7 +163,7 @@ class PyrobosimRobot(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None = None) -> None:
-        """Bring the house back to its start, for all who are in it."""
+        """Reset the house for all its robots."""
         self._house.begin(self._seed if seed is None else seed)
 
     def _let_go(self) -> None:
@@ -171,7 +172,7 @@ class PyrobosimRobot(WorkerWorld):
 
     @property
     def _here(self) -> HouseScene:
-        """Return what the robot knows of the house; nothing but rooms and furniture once that was begun anew.
+        """The robot's knowledge of the house; after a reset, only rooms and furniture.
 
         Raises:
             RobotGone: The robot is out of action.
@@ -189,7 +190,7 @@ class PyrobosimRobot(WorkerWorld):
         return self._scene
 
     def _felt(self, body: Body | None = None) -> HouseScene:
-        """Return what the robot knows of the house, with how it is itself now."""
+        """Return the robot's knowledge of the house, with its current state."""
         scene = self._here
         body = body or self._house.body(self._name)
         scene.feel(pose=body.pose, room=body.room, at=body.at, held=body.held, doors=body.open)
@@ -200,7 +201,7 @@ class PyrobosimRobot(WorkerWorld):
         return self._located(self._with_others(rules.look_around(scene)), everything=True)
 
     def _with_others(self, observation: Observation) -> Observation:
-        """Tell of the other robots in the room, as they felt themselves last."""
+        """Add the other robots in the room, by their last sensations, to an observation."""
         here = self._here.agent_room.name
         told = [one.in_words() for one in self._companions if one.room == here]
         return replace(observation, text=observation.text + "".join(told))
@@ -249,7 +250,7 @@ class PyrobosimRobot(WorkerWorld):
         return Skill(verb, thing)
 
     def _check(self, skill: Skill) -> tuple[Outcome, str]:
-        """Check what a skill needs; returns ``DONE`` or ``PRECONDITION``, and what is said."""
+        """Check a skill's preconditions; return ``DONE`` or ``PRECONDITION``, and the text."""
         scene, thing = self._here, skill.thing
         if skill.verb == "go to" and scene.place_of(thing) is None and not thing.is_room:
             where = "You hold" if thing.id in scene.held else "You do not know where to find"
@@ -276,7 +277,7 @@ class PyrobosimRobot(WorkerWorld):
         return end
 
     def _go(self, target: HouseThing) -> _End:
-        """Go to a room, a passage or a place, and look what is there."""
+        """Go to a room, a passage or a place, and look at it."""
         if not self._is_at(target):
             end = self._do("navigate", target.own)
             if end.outcome is not Outcome.DONE:
@@ -301,7 +302,7 @@ class PyrobosimRobot(WorkerWorld):
         return self._located(Observation(f"{rules.see_text(near)}.{rules.holding_text(scene)}", seen=seen))
 
     def _detect(self) -> str:
-        """Look what is where the robot stands, some times where it does not succeed at once; returns why not."""
+        """Look at the robot's place, several times if it fails; return the reason of a failure."""
         scene = self._here
         if scene.at is None or scene.at.word == HALLWAY or "CLOSED" in scene.at.states:
             return ""
@@ -310,7 +311,7 @@ class PyrobosimRobot(WorkerWorld):
             ended = self._moved("detect")
             if ended.status == "SUCCESS":
                 scene.see(scene.at.own, [thing for thing, place in ended.body.detected if place == scene.at.own])
-                for thing, place in ended.body.detected:  # a camera sees what is elsewhere, too
+                for thing, place in ended.body.detected:  # a camera sees other places, too
                     scene.put(scene.own[thing], scene.own[place])
                 self._felt(ended.body)
                 return ""
@@ -318,7 +319,7 @@ class PyrobosimRobot(WorkerWorld):
         return reason
 
     def _do(self, kind: str, target: str = "") -> _End:
-        """Let the robot do something; tells how it ended."""
+        """Carry out a robot's action; return its end."""
         ended = self._moved(kind, target)
         if ended.status == "SUCCESS":
             return _DONE
@@ -330,12 +331,12 @@ class PyrobosimRobot(WorkerWorld):
         return _End(_OUTCOMES.get(ended.status, Outcome.EXECUTION), reason)
 
     def _moved(self, kind: str, target: str = "") -> Ended:
-        """Let the robot do something, and wait for its end; what is not wanted any more is cancelled.
+        """Carry out a robot's action and wait for its end; cancel it if nobody wants it any more.
 
         Raises:
             Stopped: It was cancelled, and the robot stands.
             RobotGone: Its battery is empty.
-            WorldError: The world is gone, or the robot does not stop: then everything is.
+            WorldError: The world is gone, or the robot does not stop; then everything is stopped.
         """
         begun, stopping = time.monotonic(), 0.0
         drive = Drive(self._right_of_way if kind == "navigate" else None, self._here)
@@ -378,7 +379,7 @@ class PyrobosimRobot(WorkerWorld):
     # ------------------------------------------------------------------ words
 
     def _reason(self, message: str) -> str:
-        """Return what pyrobosim says, in the words of the household."""
+        """Return pyrobosim's message in the words of the household."""
         text = re.sub(r"\b(Location|Hallway|Object spawn|Object|Room|Robot): ", "", message.strip().rstrip("."))
         names = self._here.called
         found = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
@@ -390,9 +391,9 @@ class PyrobosimRobot(WorkerWorld):
         return [f"{one.name} between {one.rooms[0].name} and {one.rooms[1].name} is closed" for one in passages]
 
     def _located(self, observation: Observation, *, everything: bool = False) -> Observation:
-        """Say of an observation where the robot is and what it sees.
+        """Add the robot's position and visible things to an observation.
 
-        With everything: where all is that does not move, too.
+        With everything: add the positions of all fixed things, too.
         """
         scene = self._here
         names = [f"{one.word} {one.instance}" for one in observation.seen if not one.held]
@@ -413,7 +414,7 @@ def _said(skill: Skill, end: _End) -> str:
 
 
 def _joined(thing: object) -> str:
-    """Say which rooms a passage joins; empty of anything else."""
+    """Name the rooms that a passage joins; empty for anything else."""
     if not isinstance(thing, HouseThing) or thing.word != HALLWAY:
         return ""
     one, other = thing.rooms

@@ -1,4 +1,4 @@
-"""What a robot in a world of pyrobosim knows of it, as a scene that the household rules and their wording work on."""
+"""A robot's knowledge of a world of pyrobosim, as a scene for the household rules and their wording."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.vocabulary import properties_of_word
 from reactree_ros.lab.worlds.pyrobosim.tasks import said
 
-#: What a passage between rooms that can be closed is called.
+#: The word for a passage between rooms that can be closed.
 HALLWAY = "hallway"
 
 
 @dataclass(frozen=True)
 class Description:
-    """What is in a world, moving or not, by the names that pyrobosim has for it.
+    """The contents of a world, by pyrobosim's names.
 
     Attributes:
         rooms: The rooms: name, middle, outline.
-        places: Where things can be: name, name of the piece of furniture, its category, the part where it has several,
-            room, whether it is open and locked at the start, middle, outline.
+        places: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is
+            open and locked at the start, middle, outline.
         hallways: Name, the two rooms, whether it is open and locked at the start.
         things: Name and category.
     """
@@ -36,19 +36,19 @@ class Description:
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Description:
-        """Read what the process tells."""
+        """Read the process's description."""
         return cls(**{name: tuple(entries) for name, entries in told.items()})
 
     def words(self) -> tuple[str, ...]:
-        """Return what is called by words of its own."""
+        """Return the world's own words."""
         return self.words_of_places() + self.words_of_things()
 
     def words_of_places(self) -> tuple[str, ...]:
-        """Return what furniture and passages are called."""
+        """Return the words of furniture and passages."""
         return tuple(dict.fromkeys((*map(_word_of_place, self.places), HALLWAY)))
 
     def words_of_things(self) -> tuple[str, ...]:
-        """Return what the things are called."""
+        """Return the words of things."""
         return tuple(dict.fromkeys(said(one["category"]) for one in self.things))
 
 
@@ -56,9 +56,9 @@ class HouseThing(Thing):
     """A room, a place, a passage or a thing of a world of pyrobosim.
 
     Attributes:
-        own: What pyrobosim calls it.
-        rooms: Of a passage, the rooms that it joins; of a place, the room that it is in.
-        middle: Where it is; empty where that changes.
+        own: Its name in pyrobosim.
+        rooms: For a passage, the rooms that it joins; for a place, its room.
+        middle: Its position; empty if that changes.
         outline: Its corners on the floor, in order.
     """
 
@@ -81,39 +81,39 @@ class HouseThing(Thing):
         self.outline: tuple[tuple[float, float], ...] = ()
 
     def set_open(self, is_open: bool) -> None:
-        """Note whether it is open, where it can be."""
+        """Record whether it is open, if it can be."""
         if "CAN_OPEN" in self.properties:
             self.states = {"OPEN" if is_open else "CLOSED"}
 
 
 class HouseScene(Scene):
-    """A world of pyrobosim as far as it is known: rooms and furniture from the start, things once they were seen.
+    """The known part of a world of pyrobosim: rooms and furniture from the start, things once they were seen.
 
-    Everything is numbered in the order of the world's file, so that robots in one house call it the same.
+    Numbers follow the order of the world's file, so that robots in one house use the same names.
 
     Args:
-        description: What is in the world.
+        description: The contents of the world.
     """
 
     def __init__(self, description: Description) -> None:
         self.things: dict[int, Thing] = {}
         self.by_name: dict[str, Thing] = {}
-        self.own: dict[str, HouseThing] = {}  # by the names of pyrobosim; things that were not seen, too
-        self.called: dict[str, str] = {}  # by the names of pyrobosim
+        self.own: dict[str, HouseThing] = {}  # by pyrobosim's names; includes unseen things
+        self.called: dict[str, str] = {}  # by pyrobosim's names
         self.held: list[int] = []
         self.close: list[int] = []
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
         self._numbers: Counter[str] = Counter()
-        self.at: HouseThing | None = None  # what the robot stands at
+        self.at: HouseThing | None = None  # the robot's place
         self.pose: tuple[float, float, float] | None = None
         for one in description.rooms:
             room = self._add(one["name"], re.sub(r"(?<![\s\d])[\s\d]+$", "", said(one["name"])) or "room", ())
             room.is_room = True
             room.middle, room.outline = tuple(one["pose"]), tuple((x, y) for x, y in one["outline"])
         self.rooms: list[Thing] = list(self.things.values())
-        self.agent_room = self.rooms[0]  # until it is felt
+        self.agent_room = self.rooms[0]  # until the first sensation
         for one in description.places:
             self._add_place(one)
         for one in description.hallways:
@@ -151,28 +151,28 @@ class HouseScene(Scene):
     # ------------------------------------------------------------------ what is where
 
     def room_of(self, thing: Thing) -> Thing | None:
-        """Return the room a thing is in; of a passage, the one the robot is in where it is one of its two."""
+        """Return a thing's room; for a passage, the robot's room if it is one of its two."""
         if isinstance(thing, HouseThing) and thing.word == HALLWAY and thing.rooms:
             return self.agent_room if self.agent_room in thing.rooms else thing.rooms[0]
         return super().room_of(thing)
 
     def place_of(self, thing: Thing) -> HouseThing | None:
-        """Return what a thing is in or on; of what does not move, itself."""
+        """Return the place of a thing; a fixed thing is its own place."""
         place = self.container_of(thing) or self.surface_of(thing) if "GRABBABLE" in thing.properties else thing
         return place if isinstance(place, HouseThing) else None
 
     def put(self, thing: HouseThing, place: HouseThing) -> None:
-        """Note where a thing is."""
+        """Record a thing's place."""
         self.things[thing.id] = self.by_name[thing.name] = thing
         self.place(thing, place, inside=place.contains)
 
     def lay(self, thing: HouseThing, place: HouseThing) -> None:
-        """Note where a thing is for goals: on a place and in it are the same there."""
+        """Record a thing's place for goals, which do not distinguish on and in."""
         self.put(thing, place)
         self._surface[thing.id] = self._container[thing.id] = place.id
 
     def see(self, place: str, detected: Iterable[str]) -> None:
-        """Take in what was detected at a place: what was there before and is not now is not known to be anywhere."""
+        """Record the things detected at a place; earlier things that are missing now have no known place."""
         there, found = self.own[place], [self.own[name] for name in detected]
         for thing in self.known():
             if self.place_of(thing) is there and thing not in found:
@@ -184,7 +184,7 @@ class HouseScene(Scene):
     def feel(
         self, *, pose: tuple[float, float, float], room: str, at: str, held: str, doors: Mapping[str, bool]
     ) -> None:
-        """Take in how the robot is, and which doors it sees are open."""
+        """Record the robot's state, and the doors that it sees open."""
         self.pose = pose
         if room:
             self.agent_room = self.own[room]
@@ -200,20 +200,20 @@ class HouseScene(Scene):
         self.close = [one.id for one in self.near()]
 
     def near(self) -> list[Thing]:
-        """List what is next to the robot, without what it holds: where it stands, and what was seen there."""
+        """List things next to the robot, without held ones: its place, and the things seen there."""
         if self.at is None:
             return []
         around = (one for one in self.known() if self.place_of(one) is self.at)
         return [self.at, *(one for one in around if one.id not in self.held and not self.hidden(one))]
 
     def known(self) -> Iterator[Thing]:
-        """Yield the things that were seen, wherever they are now."""
+        """Yield the seen things, wherever they are now."""
         return (one for one in self.things.values() if "GRABBABLE" in one.properties)
 
     # ------------------------------------------------------------------ for people who watch
 
     def spots(self, names: Iterable[str]) -> tuple[Spot, ...]:
-        """Return where the robot is, and things that are named."""
+        """Return the positions of the robot and of named things."""
         spots = [] if self.pose is None else [Spot("", *self.pose)]
         for thing in dict.fromkeys(self.by_name[name] for name in names if name in self.by_name):
             place = self.place_of(thing)
@@ -228,7 +228,7 @@ def _word_of_place(one: Mapping[str, Any]) -> str:
 
 
 def _takes(word: str, opens: bool) -> set[str]:
-    """Whether things are on a place or in it: as the vocabulary says, else in what opens."""
+    """Return whether things go on a place or in it, from the vocabulary or whether it opens."""
     known = properties_of_word(word) & {"SURFACES", "CONTAINERS"}
     if "CONTAINERS" in known and (opens or "SURFACES" not in known):
         return {"CONTAINERS"}

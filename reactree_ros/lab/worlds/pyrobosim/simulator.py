@@ -1,4 +1,4 @@
-"""The process that has a world of pyrobosim, behind bounds, for all robots in that world."""
+"""The process with a world of pyrobosim, with time limits, for all robots in that world."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reactree_ros.lab.worlds.pyrobosim.tasks import Source
 from reactree_ros.world.line_process import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
-#: How long one question to the process waits for a motion to end, in seconds.
+#: How long one request to the process waits for a motion to end, in seconds.
 GLANCE = 0.005
 
 
@@ -19,7 +19,7 @@ class Simulator(LineProcess):
     """One process for one world at a time.
 
     Raises:
-        WorldError: It cannot be started.
+        WorldError: It does not start.
     """
 
     name = "the process of pyrobosim"
@@ -27,22 +27,22 @@ class Simulator(LineProcess):
     answer_limit = 60.0
 
 
-#: The one that no world has.
+#: The process that no world uses.
 SPARE = Spare(Simulator)
 
 
 @dataclass(frozen=True)
 class Body:
-    """How a robot is.
+    """The state of a robot.
 
     Attributes:
-        pose: Where it is: x and y in metres, yaw in radians.
-        at: Name of what it stands at; empty: at nothing.
-        room: Name of the room it is in; empty between rooms.
-        held: Name of what it holds; empty: nothing.
+        pose: Its pose: x and y in metres, yaw in radians.
+        at: Name of its place; empty for none.
+        room: Name of its room; empty between rooms.
+        held: Name of the held thing; empty for none.
         battery: Its charge, from 0 to 100.
-        detected: What it detected last, with the place of each.
-        open: Which doors it sees are open, by the names of places and hallways.
+        detected: The last detected things, with the place of each.
+        open: Whether visible doors are open, by the names of places and hallways.
     """
 
     pose: tuple[float, float, float]
@@ -55,7 +55,7 @@ class Body:
 
     @classmethod
     def read(cls, state: dict[str, Any]) -> Body:
-        """Read what the process tells."""
+        """Read the process's report."""
         x, y, yaw = state.pop("pose")
         detected = tuple((thing, place) for thing, place in state.pop("detected"))
         return cls(pose=(x, y, yaw), detected=detected, **state)
@@ -63,11 +63,11 @@ class Body:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """How far a motion is that goes on.
+    """The progress of an unfinished motion.
 
     Attributes:
-        at: Name of the place or passage that the robot is at or in; empty: none.
-        before: Name of the passage that it stands before until it is let in; empty: none.
+        at: Name of the robot's place or passage; empty for none.
+        before: Name of the passage that it waits to enter; empty for none.
     """
 
     at: str
@@ -76,12 +76,12 @@ class UnderWay:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a motion has ended.
+    """The end of a motion.
 
     Attributes:
-        status: Name of pyrobosim's status, or ``BROKEN`` where it raised an error.
-        message: What it says.
-        body: How the robot is now.
+        status: Name of pyrobosim's status, or ``BROKEN`` if it raised an error.
+        message: Its message.
+        body: The robot's state now.
     """
 
     status: str
@@ -90,12 +90,12 @@ class Ended:
 
 
 class House:
-    """A world of pyrobosim that one or several robots of ours are in; from any thread.
+    """A world of pyrobosim with one or several of our robots. Thread-safe.
 
     Args:
-        source: Where it is written down.
-        realtime_factor: How many seconds pass in it for each of ours; negative: as fast as can be.
-        failures: Share of what the robots do that fails; 0: as its file says.
+        source: The world's file or document.
+        realtime_factor: Simulated seconds per real second; negative is as fast as possible.
+        failures: Share of failing robot actions; 0 keeps the file's.
     """
 
     def __init__(self, source: Source, *, realtime_factor: float = -1.0, failures: float = 0.0) -> None:
@@ -104,10 +104,10 @@ class House:
         self._simulator: Simulator | None = None
         self._description: Description | None = None
         self._left = False
-        self.beginnings = 0  # how often it was brought to its start
+        self.beginnings = 0  # number of starts so far
 
     def begin(self, seed: int) -> None:
-        """Bring it to its start.
+        """Start the world.
 
         Raises:
             WorldError: The process does not start, or pyrobosim cannot build the world.
@@ -129,7 +129,7 @@ class House:
         return self._description
 
     def description(self, seed: int = 0) -> Description:
-        """Return what is in it; brings it to its start where nobody has.
+        """Return the contents of the world; start it if nobody has.
 
         Raises:
             WorldError: It is gone.
@@ -138,12 +138,12 @@ class House:
             return self._description or self._load(seed)
 
     def start(self, robot: str, kind: str, target: str = "", *, asks: bool = False) -> None:
-        """Let a robot do something, as pyrobosim calls it.
+        """Start a robot's action, by pyrobosim's name.
 
         Args:
             robot: Its name.
-            kind: What it does.
-            target: With what, or where.
+            kind: The action.
+            target: Its object or place.
             asks: Whether it stops before each passage until it is let in.
 
         Raises:
@@ -152,7 +152,7 @@ class House:
         self._ask("begin", robot, kind, target, self._factor, asks)
 
     def progress(self, robot: str) -> Ended | UnderWay:
-        """Tell how what a robot does has ended; how far it is where it has not, after a little waiting.
+        """Return the end of a robot's action or, after a short wait, its progress.
 
         Raises:
             WorldError: The process is gone.
@@ -163,7 +163,7 @@ class House:
         return Ended(told["status"], told["message"], Body.read(told["state"]))
 
     def let_in(self, robot: str, passage: str) -> None:
-        """Let a robot into the passage that it stands before.
+        """Let a robot into the passage before it.
 
         Raises:
             WorldError: The process is gone.
@@ -171,7 +171,7 @@ class House:
         self._ask("let_in", robot, passage)
 
     def cancel(self, robot: str) -> None:
-        """Let what a robot does end; to be said until it has.
+        """Cancel a robot's action; repeat until it ends.
 
         Raises:
             WorldError: The process is gone.
@@ -179,7 +179,7 @@ class House:
         self._ask("cancel", robot)
 
     def body(self, robot: str) -> Body:
-        """Tell how a robot is.
+        """Return a robot's state.
 
         Raises:
             WorldError: The process is gone.
@@ -187,7 +187,7 @@ class House:
         return Body.read(self._ask("state", robot))
 
     def truth(self) -> dict[str, str]:
-        """Tell the place of each thing; empty where it is held.
+        """Return the place of each thing; empty for a held one.
 
         Raises:
             WorldError: The process is gone.
@@ -195,7 +195,7 @@ class House:
         return self._ask("truth")
 
     def stop(self, why: str) -> WorldError:
-        """Let nothing move any more, because of an emergency; returns the error that says so."""
+        """Stop all motion in an emergency; return an error that says so."""
         with self._lock:
             if self._simulator is None:
                 return WorldError(why)
@@ -205,7 +205,7 @@ class House:
             return WorldError(self._simulator.lost)
 
     def check(self) -> None:
-        """Look whether it is there.
+        """Check that the world is there.
 
         Raises:
             WorldError: It is gone.
@@ -214,14 +214,14 @@ class House:
             raise WorldError(self._simulator.lost)
 
     def leave(self) -> None:
-        """Give the process back, so that the next episode begins with it."""
+        """Release the process for the next episode."""
         with self._lock:
             if self._simulator is not None:
                 SPARE.give_back(self._simulator)
             self._simulator, self._left = None, True
 
     def kill(self) -> None:
-        """Let the process end, whatever it is at."""
+        """Kill the process, whatever it is doing."""
         if (simulator := self._simulator) is not None:
             simulator.stop()
 

@@ -1,4 +1,4 @@
-"""Tasks in world files of pyrobosim: what is asked for, and when it is reached."""
+"""Tasks in world files of pyrobosim: instructions and goals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reactree_ros.files.read_back import read_yaml
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.plugins.settings import fault_of
 
-#: The key of a world file under which its task is; pyrobosim itself passes over it.
+#: The key of the task in a world file; pyrobosim itself ignores it.
 KEY = "task"
 
 
@@ -24,7 +24,7 @@ class _Entry(BaseModel):
 
 
 class GoalEntry(_Entry):
-    """So many things of a category are to be on or in one piece of furniture of another; ``_`` is said as a blank."""
+    """A number of things of a category, on or in one piece of furniture of another; ``_`` is worded as a space."""
 
     relation: Literal["on", "inside"]
     item: Annotated[str, Field(min_length=1)]
@@ -33,7 +33,7 @@ class GoalEntry(_Entry):
 
 
 class TaskEntry(_Entry):
-    """What a world file says of its task."""
+    """The task in a world file."""
 
     task_id: Annotated[int, Field(ge=0)]
     task_name: str = "instruction"
@@ -44,12 +44,12 @@ class TaskEntry(_Entry):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a world is written down: in a file, or in a document with the metadata that it needs.
+    """The definition of a world: a file, or a document with its metadata.
 
     Attributes:
-        file: The file; empty: the document is meant.
-        document: What the file of a world would say.
-        metadata: What the files of categories would say, for ``locations`` and ``objects``.
+        file: The file; empty takes the document.
+        document: The content of such a file.
+        metadata: The content of the files of categories, for ``locations`` and ``objects``.
     """
 
     file: str = ""
@@ -73,10 +73,10 @@ class PyrobosimTask:
     """A task in a world of pyrobosim.
 
     Attributes:
-        entry: What is asked for.
-        source: The world as it is at the start.
-        seed: Of whatever is random in it.
-        failures: Share of what its robots do that fails; 0: as its file says.
+        entry: Instruction and goal.
+        source: The world at the start.
+        seed: Seed of its random events.
+        failures: Share of failing robot actions; 0 keeps the file's.
     """
 
     entry: TaskEntry
@@ -86,7 +86,7 @@ class PyrobosimTask:
 
     @property
     def instruction(self) -> str:
-        """The instruction that is used: the first."""
+        """The first instruction, which is used."""
         return self.entry.nl_instructions[0]
 
     @property
@@ -96,11 +96,11 @@ class PyrobosimTask:
 
     @property
     def house(self) -> str:
-        """Name of the house; empty where it has none."""
+        """Name of the house; empty if it has none."""
         return self.entry.house
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is one of the task's own; case, spaces and full stops at its ends do not matter."""
+        """Return whether an instruction is one of the task's own; case, spaces and final full stops do not matter."""
         return any(_words(instruction) == _words(own) for own in self.entry.nl_instructions)
 
     @property
@@ -112,15 +112,15 @@ class PyrobosimTask:
 
 
 def said(category: str) -> str:
-    """Return what a category is called in text: ``trash can`` for ``trash_can``."""
+    """Return a category in words: ``trash can`` for ``trash_can``."""
     return " ".join(category.replace("_", " ").split()) or "thing"
 
 
 def load_tasks(path: Path) -> dict[int, PyrobosimTask]:
-    """Read the tasks of a world file, or of those of a folder, by task id; a world file need not have one.
+    """Read the tasks of a world file or of a folder, by task id; a world file may have no task.
 
     Raises:
-        UserError: There is no such file, or what it says of a task cannot be used; the message says where and why.
+        UserError: There is no such file, or its task cannot be used; the message says where and why.
     """
     tasks: dict[int, PyrobosimTask] = {}
     for file in _files(path):
@@ -144,7 +144,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.glob("task_*.yaml"))
     if not files:
-        what = "has no file task_*.yaml" if path.is_dir() else "is not there"
+        what = "has no file task_*.yaml" if path.is_dir() else "does not exist"
         raise UserError(
             f"{path}: {what}; name a world file of pyrobosim, or a folder of `reactree house --as pyrobosim`"
         )
@@ -162,5 +162,5 @@ def _words(text: str) -> list[str]:
     return text.lower().strip(" .").split()
 
 
-#: Reads YAML, fast where PyYAML was built with libyaml.
+#: Reads YAML, fast if PyYAML was built with libyaml.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,4 +1,4 @@
-"""The world ``pyrobosim``: a robot of pyrobosim in one of its worlds, or in a house of ours."""
+"""The world ``pyrobosim``: a robot of pyrobosim in one of its worlds, or in one of our houses."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from reactree_ros.world.spec import WorldSettings, WorldSpec
 
 
 def check_factor(factor: float) -> float:
-    """Look whether time can pass like that.
+    """Check a factor of time.
 
     Raises:
-        ValueError: It would stand still.
+        ValueError: Time would stand still.
     """
     if factor == 0:
         raise ValueError("time would stand still; 1 is real time, -1 as fast as can be")
@@ -33,27 +33,27 @@ def _is_seed(house: str) -> bool:
 
 
 class PyrobosimSettings(WorldSettings):
-    """Which world, and how it goes on in it."""
+    """The world, and how time passes in it."""
 
     house: Annotated[str, Harmless(_is_seed)] = Field(
         default="0",
         description="a world file of pyrobosim, a folder of `reactree house --as pyrobosim`, or the seed of a house",
     )
     robot: Annotated[str, Harmless(plain)] = Field(
-        default="", description="which robot of the world, if not all; empty: all, the first foremost"
+        default="", description="name of a single robot to use; empty: all of them, starting with the first"
     )
-    robots: int = Field(default=1, ge=1, le=6, description="how many robots, where the house is made up from a seed")
+    robots: int = Field(default=1, ge=1, le=6, description="number of robots in a house made up from a seed")
     realtime_factor: float = Field(
-        default=-1.0, ge=-1, le=1000, description="seconds in it for each of ours; -1: as fast as can be"
+        default=-1.0, ge=-1, le=1000, description="simulated seconds per real second; -1: as fast as possible"
     )
-    failures: float = Field(default=0.0, ge=0, lt=1, description="share of what the robot does that fails, by a seed")
+    failures: float = Field(default=0.0, ge=0, lt=1, description="share of robot actions that fail, by a seed")
     time_limit: float = Field(default=120.0, gt=0, le=3600, description="longest time for one motion, in seconds")
 
     _passes = field_validator("realtime_factor")(check_factor)
 
 
 def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
-    """Return the tasks of a house by number; a world file of others has none.
+    """Return the tasks of a house by number; a foreign world file has none.
 
     Raises:
         UserError: There is no such house, or its file cannot be used.
@@ -70,7 +70,7 @@ def _make(settings: PyrobosimSettings, task: PyrobosimTask | None, *, scored: bo
     first, *others = robots = source.robots()
     if settings.robot and settings.robot not in robots:
         there = f"{', '.join(robots)}{or_nearest(settings.robot, robots)}"
-        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {there}")
+        raise UserError(f"house {settings.house}: has no robot {settings.robot}; its robots are {there}")
     return PyrobosimRobot(
         House(source, realtime_factor=settings.realtime_factor, failures=settings.failures),
         settings.robot or first,

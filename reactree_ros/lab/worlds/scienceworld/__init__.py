@@ -1,1 +1,1 @@
-"""ScienceWorld (Wang et al., 2022): experiments of primary school in words, by its own simulator, in Java."""
+"""ScienceWorld (Wang et al., 2022): experiments of primary school in words, with its own simulator, in Java."""

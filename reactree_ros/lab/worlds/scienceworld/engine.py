@@ -1,7 +1,7 @@
-"""ScienceWorld's simulator in a Java process of its own, behind bounds.
+"""ScienceWorld's simulator in its own Java process, with time limits.
 
-The jar of the package ``scienceworld`` is spoken to through py4j, as the package's own client does. That one tells with
-every step all there is to tell, and leaves Java a quarter of the machine's memory.
+py4j talks to the jar of the package ``scienceworld``, as in the package's own client. That client returns everything
+with every step, and gives Java a quarter of the machine's memory.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from reactree_ros.world.line_process import Spare
 from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")
-#: How long Java may take to start, and to answer, in seconds.
+#: Seconds that Java may take to start, and to answer.
 START_LIMIT, ANSWER_LIMIT = 60.0, 60.0
 _JAVA_OPTIONS = ["-Xmx1g", "-XX:+UseSerialGC"]
 _INSTALL = "install Java 17, on Debian and Ubuntu: apt-get install openjdk-17-jre-headless"
 
 
 def check_java() -> None:
-    """Look whether there is Java.
+    """Check that there is Java.
 
     Raises:
-        UserError: There is none; the message says how to get it.
+        UserError: There is none; the message says how to install it.
     """
     java = _java()
     if shutil.which(java) is None:
-        raise UserError(f"scienceworld needs Java, and there is no '{java}': {_INSTALL}")
+        raise UserError(f"scienceworld needs Java, but '{java}' is missing: {_INSTALL}")
 
 
 def _java() -> str:
@@ -43,7 +43,7 @@ def _java() -> str:
 
 
 class ScienceWorldProcess:
-    """One simulator, for one thread at a time. Java ends with this process, also where it is killed.
+    """One simulator, for one thread at a time. Java ends with this process, even if it is killed.
 
     Raises:
         WorldError: Java does not start.
@@ -54,7 +54,7 @@ class ScienceWorldProcess:
         from scienceworld.constants import BASEPATH, JAR_PATH
 
         _quiet()
-        self.lost = ""  # why it is of no use any more
+        self.lost = ""  # why it is useless
         launcher = Worker("java", WorldError)
         launched = launcher.do(
             lambda: launch_gateway(
@@ -69,19 +69,19 @@ class ScienceWorldProcess:
         launcher.close()
         try:
             port, self._process = launched.result(START_LIMIT)
-        except Exception as error:  # a Java that is too old ends without having told its port
+        except Exception as error:  # a Java that is too old ends before it tells its port
             raise WorldError(f"'{_java()}' does not start ScienceWorld ({_line(error)}); {_INSTALL}") from None
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, read_timeout=ANSWER_LIMIT))
         self._server: Any = self._call(self._gateway.jvm.scienceworld.runtime.pythonapi.PythonInterface)
 
     def load(self, task: str, variation: int, simplifications: str = "", *, gold: bool = False) -> None:
-        """Bring a task's variation to its start.
+        """Start a task's variation.
 
         Args:
             task: Its type, e.g. ``boil``.
             variation: Its number among those of the type.
-            simplifications: The simulator's, with commas between them.
-            gold: Whether :meth:`gold` is to know a way through it.
+            simplifications: The simulator's simplifications, separated by commas.
+            gold: Whether to prepare a solution for :meth:`gold`.
 
         Raises:
             WorldError: The simulator is gone.
@@ -89,7 +89,7 @@ class ScienceWorldProcess:
         self._call(lambda: self._server.load(task, variation, simplifications, gold))
 
     def description(self) -> str:
-        """Say what is asked for, in the simulator's words.
+        """Return the instruction in the simulator's words.
 
         Raises:
             WorldError: The simulator is gone.
@@ -97,7 +97,7 @@ class ScienceWorldProcess:
         return self._call(lambda: str(self._server.getTaskDescription()))
 
     def gold(self) -> list[str]:
-        """Return the actions of a way through the task.
+        """Return the actions of a solution.
 
         Raises:
             WorldError: The simulator is gone.
@@ -105,7 +105,7 @@ class ScienceWorldProcess:
         return self._call(lambda: list(self._server.getGoldActionSequence()))
 
     def look(self) -> str:
-        """Tell the room and what the agent carries, which takes no time.
+        """Return the room and the carried things, without taking time.
 
         Raises:
             WorldError: The simulator is gone.
@@ -113,7 +113,7 @@ class ScienceWorldProcess:
         return self._call(lambda: f"{self._server.freeActionLook().strip()}\n{self._server.freeActionInventory()}")
 
     def step(self, action: str) -> str:
-        """Take an action; returns what comes of it.
+        """Take an action; return its result.
 
         Raises:
             WorldError: The simulator is gone.
@@ -121,7 +121,7 @@ class ScienceWorldProcess:
         return self._call(lambda: str(self._server.step(action)))
 
     def actions(self) -> list[str]:
-        """Return the actions that make sense now; answers by their numbers after an ambiguous one.
+        """Return the sensible actions; after an ambiguous one, the answers by number.
 
         Raises:
             WorldError: The simulator is gone.
@@ -129,7 +129,7 @@ class ScienceWorldProcess:
         return self._call(lambda: list(self._server.getValidActionObjectCombinations()))
 
     def progress(self) -> tuple[float, bool]:
-        """Return the score, at most 1 and below 0 where the task is failed, and whether the task is over.
+        """Return the score (at most 1; below 0 if the task is failed), and whether the task is over.
 
         Raises:
             WorldError: The simulator is gone.
@@ -139,7 +139,7 @@ class ScienceWorldProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether it is there."""
+        """Whether it works."""
         return not self.lost
 
     def kill(self) -> None:
@@ -155,19 +155,19 @@ class ScienceWorldProcess:
             raise WorldError(self.lost)
         try:
             return call()
-        except Exception as error:  # whatever py4j and sockets have; what is lost on the way cannot be told
+        except Exception as error:  # any error of py4j and sockets; the result of the call is unknown
             self.lost = f"ScienceWorld's Java process does not answer: {_line(error)}"
             self._process.kill()
             raise WorldError(self.lost) from None
 
 
-#: The one that no world has.
+#: The simulator that no world uses.
 SPARE = Spare(ScienceWorldProcess)
 
 
 @contextlib.contextmanager
 def borrowed() -> Iterator[ScienceWorldProcess]:
-    """Borrow an engine for a while.
+    """Borrow a simulator for a while.
 
     Raises:
         WorldError: Java does not start.
@@ -180,7 +180,7 @@ def borrowed() -> Iterator[ScienceWorldProcess]:
 
 
 def _quiet() -> None:
-    """Keep py4j from writing tracebacks; whatever goes wrong is told as an error."""
+    """Keep py4j from printing tracebacks; every failure becomes an error."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_from_others)
 

@@ -10,7 +10,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.lab.worlds.scienceworld.engine import borrowed
 from reactree_ros.world.port import WorldError
 
-#: How many variations each type of task has, in the order of the paper's table 1.
+#: Number of variations of each type of task, in the order of the paper's table 1.
 VARIATIONS: Mapping[str, int] = {
     "boil": 30,
     "melt": 30,
@@ -43,7 +43,7 @@ VARIATIONS: Mapping[str, int] = {
     "mendelian-genetics-known-plant": 120,
     "mendelian-genetics-unknown-plant": 480,
 }
-#: What the simulator can be asked to make easier.
+#: The simulator's simplifications.
 SIMPLIFICATIONS = (
     "easy",
     "teleportAction",
@@ -62,8 +62,8 @@ class ScienceTask:
     Attributes:
         task_name: The type, e.g. ``boil``.
         variation: Its number.
-        simplifications: What is easier, with commas between.
-        instruction: What is asked for, in the simulator's words.
+        simplifications: The simplifications, separated by commas.
+        instruction: The instruction, in the simulator's words.
     """
 
     task_name: str
@@ -72,13 +72,13 @@ class ScienceTask:
     instruction: str
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is the task's."""
+        """Return whether an instruction is the task's."""
         return instruction.strip() == self.instruction
 
 
 @lru_cache(maxsize=10_000)
 def described(task_name: str, variation: int, simplifications: str) -> ScienceTask:
-    """Ask the simulator what a task asks for.
+    """Ask the simulator for a task's instruction.
 
     Raises:
         UserError: The simulator does not start.
@@ -93,7 +93,7 @@ def described(task_name: str, variation: int, simplifications: str) -> ScienceTa
 
 
 def split(task_name: str, part: str) -> range:
-    """Return the numbers of the variations of a type that are for training, for development, or for tests.
+    """Return the numbers of a type's variations for training, for development, or for tests.
 
     Args:
         task_name: The type.

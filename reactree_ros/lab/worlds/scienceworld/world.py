@@ -1,7 +1,7 @@
-"""The world ``scienceworld``: the thirty types of experiments of ScienceWorld, by its own simulator.
+"""The world ``scienceworld``: ScienceWorld's thirty types of experiments, with its own simulator.
 
-Skills are said freely, as in the papers; the simulator says which of them it does not know. It lists besides what can
-be done with one thing. The score is the simulator's, from 0 to 1: a task that is failed for good has 0.
+Skills are free text, as in the papers; the simulator says which of them it does not know, and lists skills with one
+thing. The score is the simulator's, from 0 to 1: a failed task has 0.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ RULES = """How skills are said; <thing> and <place> are named as in what you see
 - wait (ten moments), wait1 (one)
 - focus on <thing>: say that this is what the task is about; on a wrong thing it fails the task
 What could mean several things is answered by a numbered list; then say a number of it."""
-#: Where that is made easier.
+#: The skill of a simplification.
 _TELEPORT = "teleport to"
 _TELEPORT_RULE = f"- {_TELEPORT} <place>: at once, from wherever you are"
-#: How the simulator begins where it does not know an action, and where it asks which of several is meant.
+#: Beginnings of the simulator's answers to an unknown action, and to an ambiguous one.
 _UNKNOWN, _AMBIGUOUS = ("No known action matches that input", "Unknown action"), "Ambiguous request"
 #: Skills that name two things: there are thousands.
 _OF_TWO = ("connect ", "dunk ", "move ", "pour ", "use ")
-#: It would begin the task anew.
+#: It would restart the task.
 _RESET = "reset task"
 
 HOUSEHOLD = Household(
@@ -62,7 +62,7 @@ class ScienceWorld(WorkerWorld):
 
     Args:
         task: The task.
-        scored: Whether the task's goal is what is asked for.
+        scored: Whether to score the task's goal.
     """
 
     def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
@@ -76,7 +76,7 @@ class ScienceWorld(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None = None) -> ScienceWorldProcess:
-        """Go back to the start; what is random in a task follows from its variation."""
+        """Go back to the start; the variation determines the task's random events."""
         if self._engine is None or self._engine.lost:
             self._engine = SPARE.borrow()
         self._engine.load(self._task.task_name, self._task.variation, self._task.simplifications)
@@ -91,16 +91,16 @@ class ScienceWorld(WorkerWorld):
         return Observation(f"{START_LINE} {_tidy(self._here.look())}")
 
     def _skills(self) -> list[str]:
-        """List what can be done with one thing or none, or the numbers of what may have been meant."""
+        """List skills with one thing or none, or the numbers of possible meanings."""
         actions = dict.fromkeys(self._here.actions())
         return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
 
     def _rate(self) -> Score:
-        """Say the simulator's score, as it was when the task was over."""
+        """Return the simulator's score, as it was when the task was over."""
         return Score(float(self._score == 1), max(0.0, self._score))
 
     def _let_go(self) -> None:
-        """Give the simulator back, so that the next episode begins with it."""
+        """Release the simulator for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 
@@ -115,12 +115,12 @@ class ScienceWorld(WorkerWorld):
             self._score, self._over = engine.progress()
         if not text.startswith(_UNKNOWN):
             return Observation(text)
-        # What was asked for before is forgotten then: the world is not as it was.
+        # The earlier question is forgotten then: the world has changed.
         return Observation(text, Outcome.EXECUTION if asked else Outcome.UNKNOWN_SKILL)
 
 
 def _tidy(text: str) -> str:
-    """Return what the simulator says without blank lines and blanks at the ends of lines."""
+    """Return the simulator's text without blank lines and spaces at the ends of lines."""
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) or "Nothing happens."
 
 
@@ -131,7 +131,7 @@ def _household(simplifications: str) -> Household:
 
 
 def check_simplifications(given: str) -> str:
-    """Look whether the simulator knows what is to be easier.
+    """Check that the simulator knows the simplifications.
 
     Raises:
         ValueError: It does not.
@@ -140,13 +140,13 @@ def check_simplifications(given: str) -> str:
 
 
 class ScienceWorldSettings(WorldSettings):
-    """Which task; the number of a task is its variation."""
+    """The type of task; the number of a task is its variation."""
 
     task: Annotated[str, Harmless(plain)] = Field(
         default=next(iter(VARIATIONS)), description="type of task, e.g. boil or grow-fruit"
     )
     simplifications: Annotated[str, Harmless(plain)] = Field(
-        default="", description="what is easier, with commas between, e.g. easy or openDoors"
+        default="", description="simplifications, separated by commas, e.g. easy or openDoors"
     )
 
     _known = field_validator("simplifications")(check_simplifications)
@@ -158,7 +158,7 @@ class ScienceWorldSettings(WorldSettings):
 
     @property
     def of_many(self) -> bool:
-        """Whether the tasks are those of a file of many: the simulator would have to tell what each asks for."""
+        """Whether there are many tasks to choose from: the simulator would have to describe each."""
         return True
 
 
@@ -179,7 +179,7 @@ def _make(settings: ScienceWorldSettings, task: ScienceTask, *, scored: bool = T
 
 SPEC = WorldSpec(
     name="scienceworld",
-    summary="ScienceWorld's thirty types of experiments, by its own simulator (Java 17)",
+    summary="ScienceWorld's thirty types of experiments, with its own simulator (Java 17)",
     settings=ScienceWorldSettings,
     extra="reactree_ros[scienceworld]",
     needs=("scienceworld", "py4j"),

@@ -1,34 +1,34 @@
-r"""The environments of AgentGym's WebShop server, over HTTP, behind bounds.
+r"""The environments of AgentGym's WebShop server, over HTTP, with time limits.
 
 The protocol is that of ``agentenv-webshop`` (github.com/WooooDyy/AgentGym: ``server.py``, ``model.py`` and
-``environment.py`` there; its own client is ``agentenv/agentenv/envs/webshop.py``), and what it answers is up to WebShop
+``environment.py`` there; its own client is ``agentenv/agentenv/envs/webshop.py``). The answers come from WebShop
 (github.com/princeton-nlp/WebShop: ``web_agent_site/envs/web_agent_text_env.py``, ``engine/engine.py``):
 
-- ``GET /``: ``"ok"``, as of every server of AgentGym's.
+- ``GET /``: ``"ok"``, as from every AgentGym server.
 - ``GET /list_envs``: the ids of its environments.
-- ``POST /create``: makes an environment, which loads the whole shop, and the server answers nobody meanwhile. Answers
-  its id, a number.
-- ``POST /reset`` with ``{"env_idx", "session_id"}``: brings it to the start of a goal, whose number is ``session_id``.
-  Answers ``[observation, null]``.
-- ``POST /step`` with ``{"env_idx", "action"}``: answers ``{"state", "reward", "done", "info": null}``.
+- ``POST /create``: makes an environment, which loads the whole shop; meanwhile, the server answers nobody. Returns its
+  id, a number.
+- ``POST /reset`` with ``{"env_idx", "session_id"}``: starts a goal, whose number is ``session_id``. Returns
+  ``[observation, null]``.
+- ``POST /step`` with ``{"env_idx", "action"}``: returns ``{"state", "reward", "done", "info": null}``.
 - ``GET /observation?env_idx=``: the page as text, with ``[SEP]`` between its parts.
 - ``GET /available_actions?env_idx=``: ``{"has_search_bar", "clickables"}``, the latter in lower case.
-- ``GET /instruction_text?env_idx=``: what is asked for, with ``Instruction:`` before it.
+- ``GET /instruction_text?env_idx=``: the instruction, after ``Instruction:``.
 
-What it does that one would not expect:
+Its surprises:
 
-- It has no ``/close``, though its own client asks for it (404): environments stay until 8,000 are reached, when the
-  oldest are handed out again. So they are used for one episode after the other here; ``/close`` is asked for besides.
-- ``/state`` answers the names of its fields instead of their values, and is not used.
-- Prices are drawn anew for each environment: in another one, the same goal may name another price.
-- An environment or goal that there is not is a 500 without a word why, as is ``/instruction_text`` after a purchase.
-- An action is read by ``(.+)\[(.+)\]``: a name with ``[`` in it cannot be clicked, and empty keywords are nothing.
-  What cannot be done changes nothing, which is not told. A search is done wherever one is, also after a purchase.
-- The first of the keywords may be ``<r>``, ``<a>``, ``<c>`` or ``<q>``, for a page at random, by an attribute (a 500),
-  by a category or a query.
-- To choose an option leaves the text of the page as it was; a page of results, or of the search, forgets it.
-- After a purchase the page tells the score. Where a server says 503, its own client asks again, up to five times.
-- With several workers (``uvicorn --workers``) each knows its own environments alone.
+- It has no ``/close``, though its own client asks for it (404): environments stay until there are 8,000, then it hands
+  out the oldest again. So this client reuses them for one episode after the other, and also asks for ``/close``.
+- ``/state`` returns the names of its fields instead of their values, and is not used.
+- Prices are random for each environment: in another one, the same goal may name another price.
+- An unknown environment or goal is a 500 without a reason, and so is ``/instruction_text`` after a purchase.
+- It reads an action by ``(.+)\[(.+)\]``: a name with ``[`` in it cannot be clicked, and empty keywords do nothing. An
+  impossible action silently changes nothing. A search works on every page, even after a purchase.
+- The first keyword may be ``<r>``, ``<a>``, ``<c>`` or ``<q>``, for a random page, by an attribute (a 500), by a
+  category or a query.
+- Choosing an option does not change the text of the page; a page of results, or of the search, forgets it.
+- After a purchase the page tells the score. If a server returns 503, its own client asks again, up to five times.
+- With several workers (``uvicorn --workers``) each knows only its own environments.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from reactree_ros.files.read_back import parse_json
 from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")
-#: How long a server may take to take a connection, and to let an environment go, in seconds.
+#: Seconds that a server may take to accept a connection, and to close an environment.
 CONNECT_LIMIT, CLOSE_LIMIT = 10.0, 2.0
-#: How often a server that says that it is busy is asked, and how long it is left alone in between, in seconds.
+#: Number of requests to a busy server, and seconds between two of them.
 BUSY_TRIES, BUSY_PAUSE = 5, 0.1
 #: The longest answer that is read, in bytes.
 LONGEST_ANSWER = 10_000_000
@@ -64,11 +64,11 @@ _INSTRUCTION, _SEP = "Instruction:", "[SEP]"
 
 
 class Actions(BaseModel):
-    """What can be done on a page.
+    """The possible actions on a page.
 
     Attributes:
         has_search_bar: Whether there is a search bar.
-        clickables: What can be clicked.
+        clickables: The names that can be clicked.
     """
 
     has_search_bar: bool
@@ -76,10 +76,10 @@ class Actions(BaseModel):
 
 
 class Step(BaseModel):
-    """What came of an action.
+    """The result of an action.
 
     Attributes:
-        state: The page then.
+        state: The new page.
         reward: The score of a purchase, from 0 to 1; 0 before.
         done: Whether a purchase was made.
     """
@@ -95,14 +95,14 @@ _RESET, _ANYTHING = TypeAdapter(list[str | None]), TypeAdapter[object](object)
 
 
 class Refused(WorldError):
-    """The server answered with a status of HTTP that is no success."""
+    """The server answered with an HTTP status other than success."""
 
 
 def read_address(server: str) -> str:
     """Return the URL of a server without a slash at its end.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not the URL of a server.
     """
     try:
         parts = urlsplit(server)
@@ -110,22 +110,22 @@ def read_address(server: str) -> str:
     except ValueError:
         sound = False
     if not sound or re.search(r"[\s?#@]|[^!-~]", server):
-        raise ValueError("it is no URL of a server; it looks like http://127.0.0.1:36001")
+        raise ValueError("it is no server URL; a server URL looks like http://127.0.0.1:36001")
     return server.rstrip("/")
 
 
 def check_server(server: str, time_limit: float) -> None:
-    """Look whether a server of AgentGym's answers.
+    """Check that AgentGym's server answers.
 
     Raises:
-        UserError: None does; the message says what to do.
+        UserError: It does not; the message says what to do.
     """
     try:
         said = _Server(server, time_limit).ask("GET", "/", _ANYTHING)
     except WorldError as error:
         raise UserError(str(error)) from None
     if said != "ok":
-        raise UserError(f"WebShop at {server}: there is a server, but none of AgentGym's; name another with server")
+        raise UserError(f"WebShop at {server}: there is a server, but it is not AgentGym's; name another with server")
 
 
 class Shop:
@@ -133,20 +133,20 @@ class Shop:
 
     Args:
         server: The server's URL.
-        time_limit: How long it may take to answer, in seconds.
+        time_limit: Longest wait for an answer, in seconds.
 
     Raises:
         WorldError: The server makes none.
     """
 
     def __init__(self, server: str, time_limit: float) -> None:
-        self.lost = ""  # why it is of no use any more
+        self.lost = ""  # why it is useless
         self.place = server, time_limit
         self._server = _Server(server, time_limit)
         self._id = self._server.ask("POST", "/create", _NUMBER)
 
     def begin(self, session: int) -> None:
-        """Go to the start of a goal.
+        """Start a goal.
 
         Raises:
             WorldError: There is no such goal, or the server is gone.
@@ -154,7 +154,7 @@ class Shop:
         self._ask("POST", "/reset", _RESET, session_id=session)
 
     def is_known(self) -> bool:
-        """Whether the server still has it, as it has not after it was started anew.
+        """Return whether the server still has it; a restarted server has not.
 
         Raises:
             WorldError: The server is gone.
@@ -170,7 +170,7 @@ class Shop:
         return tidy(self._ask("GET", "/observation", _TEXT))
 
     def instruction(self) -> str:
-        """Return what is asked for.
+        """Return the instruction.
 
         Raises:
             WorldError: The server is gone.
@@ -179,7 +179,7 @@ class Shop:
         return said.removeprefix(_INSTRUCTION).strip()
 
     def actions(self) -> Actions:
-        """Return what can be done on the page.
+        """Return the possible actions on the page.
 
         Raises:
             WorldError: The server is gone.
@@ -196,7 +196,7 @@ class Shop:
         return step.model_copy(update={"state": tidy(step.state)})
 
     def close(self) -> None:
-        """Let the server have it back, where it takes it, and is there."""
+        """Ask the server to close it, if the server is there and supports that."""
         self.lost = self.lost or "the shop was closed"
         self._server.time_limit = min(CLOSE_LIMIT, self._server.time_limit)
         with contextlib.suppress(WorldError):
@@ -209,13 +209,13 @@ class Shop:
             return self._server.ask(method, path, kind, env_idx=self._id, **values)
         except Refused:
             raise
-        except WorldError as error:  # whether it was done, and whether it is still being done, cannot be told
+        except WorldError as error:  # whether it was or still is being done is unknown
             self.lost = str(error)
             raise
 
 
 class _Server:
-    """Asks a server, a connection a question, as AgentGym's own client does."""
+    """Asks a server, with one connection per request, like AgentGym's own client."""
 
     def __init__(self, server: str, time_limit: float) -> None:
         self.time_limit = time_limit
@@ -225,10 +225,10 @@ class _Server:
         self._host, self._port, self._folder = str(parts.hostname), parts.port, parts.path
 
     def ask(self, method: str, path: str, kind: TypeAdapter[T], **values: Any) -> T:
-        """Ask for something; returns the answer.
+        """Send a request; return the answer.
 
         Raises:
-            Refused: The server does not do it.
+            Refused: The server refuses.
             WorldError: It cannot be reached, does not answer in time, or answers something else.
         """
         for _ in range(BUSY_TRIES):
@@ -241,7 +241,7 @@ class _Server:
             raise Refused(f"{self._where} answers {path} with {status}: {_line(_reason(text))}")
         try:
             answer: object = parse_json(text)
-            if isinstance(answer, Mapping) and answer.get("error"):  # as servers of AgentGym's for other worlds do
+            if isinstance(answer, Mapping) and answer.get("error"):  # AgentGym's servers for other worlds do this
                 raise Refused(f"{self._where} answers {path} with an error: {_line(str(answer['error']))}")
             return kind.validate_python(answer, strict=True)
         except ValueError:  # of JSON or pydantic
@@ -268,7 +268,7 @@ class _Server:
                 connection.request(method, f"{self._folder}{path}{query}", body, headers)
                 answer = connection.getresponse()
                 read, cut = answer.read(LONGEST_ANSWER + 1), answer.length
-                problem = "it broke off" if cut else ""  # a read of so many bytes does not say itself what is missing
+                problem = "it broke off" if cut else ""  # a read of a fixed length does not report missing bytes itself
             except TimeoutError:
                 raise self._late(path) from None
             except (OSError, HTTPException) as error:
@@ -284,7 +284,7 @@ class _Server:
 
     @contextlib.contextmanager
     def _in_time(self, connection: HTTPConnection) -> Iterator[Callable[[], bool]]:
-        """Break a connection off once its time is over, however slowly its bytes come in; yields whether it was."""
+        """Close a connection once its time is over, however slowly bytes arrive; yield whether it was closed."""
         line: socket.socket = connection.sock
         line.settimeout(self.time_limit)
         answered, broken = Pending[None](), threading.Event()
@@ -307,7 +307,7 @@ _lock = threading.Lock()
 
 
 def borrow(server: str, time_limit: float, session: int) -> Shop:
-    """Return a shop at the start of a goal: one that nobody uses, or a new one.
+    """Return a shop at the start of a goal: an unused one, or a new one.
 
     Raises:
         WorldError: There is no such goal, or the server is gone.
@@ -322,7 +322,7 @@ def borrow(server: str, time_limit: float, session: int) -> Shop:
             shop.begin(session)
             return shop
         except Refused as error:
-            if was_used and not shop.is_known():  # the server was started anew
+            if was_used and not shop.is_known():  # the server was restarted
                 continue
             give_back(shop)
             raise WorldError(
@@ -334,7 +334,7 @@ def borrow(server: str, time_limit: float, session: int) -> Shop:
 
 
 def give_back(shop: Shop) -> None:
-    """Let the next one have it: the server itself does not take it back."""
+    """Keep a shop for the next user: the server itself does not take it back."""
     if shop.lost:
         shop.close()
         return
@@ -343,7 +343,7 @@ def give_back(shop: Shop) -> None:
 
 
 def instruction_of(server: str, time_limit: float, session: int) -> str:
-    """Ask a server what a goal is.
+    """Ask a server for the instruction of a goal.
 
     Raises:
         WorldError: There is no such goal, or the server is gone.
@@ -356,13 +356,13 @@ def instruction_of(server: str, time_limit: float, session: int) -> str:
 
 
 def tidy(page: str) -> str:
-    """Return a page's text in one line, without what is empty in it."""
+    """Return a page's text in one line, without empty parts."""
     parts = (" ".join(part.split()) for part in page.split(_SEP))
     return f" {_SEP} ".join(part for part in parts if part) or "The page is empty."
 
 
 def _reason(text: str) -> str:
-    """Return what FastAPI says of a refusal, which is in ``detail`` where it says anything."""
+    """Return FastAPI's reason for a refusal, from ``detail`` if there is one."""
     with contextlib.suppress(ValueError):
         said = parse_json(text)
         if isinstance(said, Mapping) and said.get("detail"):

@@ -1,7 +1,7 @@
-"""The world ``webshop``: a thing is to be found in a shop and bought, at a server of AgentGym's.
+"""The world ``webshop``: find a product in a shop and buy it, at AgentGym's server.
 
-Skills are what the shop's pages let one do: ``search[keywords]``, said freely, and ``click[…]`` with what the page has.
-The score is WebShop's reward, from 0 to 1, of the first purchase; without one it is 0. After it nothing can be done.
+Skills follow the shop's pages: ``search[keywords]``, in free words, and ``click[…]`` with a name on the page. The score
+is WebShop's reward, from 0 to 1, for the first purchase; without one it is 0. After it, no skill is available.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "The page shows:"
-#: How many instructions WebShop has (paper, abstract); a server may have fewer, and does not say how many.
+#: Number of WebShop's instructions (paper, abstract); a server may have fewer, and does not tell.
 TASKS = 12_087
 RULES = """How skills are said:
 - search[keywords]: looks for things, e.g. search[green running shoes size 9]
@@ -49,7 +49,7 @@ _OVER = "The purchase is made, and the shopping is over."
 _SEARCH = re.compile(
     r"search(?:\s*\[(?P<in>.*)\]|\s*\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
 )
-#: What the server takes for something else in keywords.
+#: Characters with another meaning in keywords.
 _NOT_IN_KEYWORDS = re.compile(r"[\[\]<>\s]+")
 _SEARCH_BUTTON, _BACK, _PREVIOUS, _BUY = "search", "click[back to search]", "click[< prev]", "click[buy now]"
 
@@ -68,11 +68,11 @@ HOUSEHOLD = Household(
 
 @dataclass(frozen=True)
 class WebShopTask:
-    """Something that is to be bought.
+    """A product to buy.
 
     Attributes:
         server: The URL of the server.
-        time_limit: How long it may take to answer, in seconds.
+        time_limit: Longest wait for an answer, in seconds.
         session: The number of the goal there.
     """
 
@@ -83,9 +83,9 @@ class WebShopTask:
 
     @property
     def instruction(self) -> str:
-        """What is asked for, in the words of the shop that a world of this task has, or else that the next one has.
+        """The instruction in the current shop of this task's world or, without a shop, in the next one.
 
-        Shops at one server differ in their prices, and so in what is asked for: the latter is asked each time.
+        Shops at one server differ in prices, and so in instructions; without a shop, the server is asked each time.
 
         Raises:
             WorldError: The server does not tell.
@@ -93,7 +93,7 @@ class WebShopTask:
         return next(iter(self._told), "") or instruction_of(self.server, self.time_limit, self.session)
 
     def told(self, *instruction: str) -> None:
-        """Let it be known what the world's shop asks for; nothing: it has none any more."""
+        """Set the instruction of the world's shop; nothing if it has no shop any more."""
         self._told[:] = instruction
 
     @property
@@ -102,16 +102,16 @@ class WebShopTask:
         return HOUSEHOLD.name
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is the task's."""
+        """Return whether an instruction is the task's."""
         return instruction.strip() == self.instruction
 
 
 class WebShop(WorkerWorld):
-    """A goal at a server of AgentGym's WebShop.
+    """A goal at AgentGym's WebShop server.
 
     Args:
         task: The task.
-        scored: Whether the task's goal is what is asked for.
+        scored: Whether to score the task's goal.
     """
 
     household = HOUSEHOLD
@@ -120,34 +120,34 @@ class WebShop(WorkerWorld):
         super().__init__("webshop", scored=scored)
         self._task = task
         self._shop: Shop | None = None
-        self._page = ""  # as it was last seen
-        self._actions: Actions | None = None  # of that page, once they were asked for
-        self._options: tuple[str, ...] = ()  # that were clicked of the thing, the last one last
+        self._page = ""  # as last seen
+        self._actions: Actions | None = None  # of that page, once asked for
+        self._options: tuple[str, ...] = ()  # clicked options of the product, the last one last
         self._reward, self._over = 0.0, False
 
     @property
     def free_verbs(self) -> Sequence[str]:
-        """The search's: its keywords are said freely. What can be clicked, the page says."""
+        """The search's verb, with free keywords; clickable names come from the page."""
         return ("search",)
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; the page says what can be clicked."""
+        """See :meth:`World.canonical`; the page determines clickable names."""
         return self._worker.do(lambda: self._meant(skill))
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the server has answered what was cancelled."""
+        """Settle when the server has answered the cancelled request."""
         return self._worker.at_rest()
 
     # ------------------------------------------------------------------ in the worker's thread
 
     def _let_go(self) -> None:
-        """Give the environment back, so that the next episode has it."""
+        """Release the environment for the next episode."""
         self._task.told()
         if self._shop is not None:
             give_back(self._shop)
 
     def _rate(self) -> Score:
-        """Say the reward of the purchase."""
+        """Return the reward of the purchase."""
         return Score(float(self._reward == 1), self._reward)
 
     def _begin(self, seed: int | None = None) -> Shop:
@@ -174,7 +174,7 @@ class WebShop(WorkerWorld):
         return Observation(f"{START_LINE} {self._page}{options}")
 
     def _can(self) -> Actions:
-        """Return what can be done on the page, as far as the server can be told."""
+        """Return the possible actions on the page that can be sent to the server."""
         if self._actions is None:
             actions = self._here.actions()
             clickables = [one for one in dict.fromkeys(actions.clickables) if _can_be_said(one)]
@@ -182,7 +182,7 @@ class WebShop(WorkerWorld):
         return self._actions
 
     def _skills(self) -> list[str]:
-        """List what can be clicked; where there is a search bar, a search for the instruction, too."""
+        """List clickable names and, if there is a search bar, a search for the instruction."""
         if self._over:
             return []
         can = self._can()
@@ -194,7 +194,7 @@ class WebShop(WorkerWorld):
         return meant if isinstance(meant, Observation) else self._step(meant)
 
     def _meant(self, skill: str) -> str | Observation:
-        """Return the action that is meant, as the server has it, or why there is none."""
+        """Return the action in the server's spelling, or why there is none."""
         if self._over:
             return Observation(_OVER, Outcome.PRECONDITION)
         skill = " ".join(well_formed(skill).split())
@@ -234,17 +234,17 @@ def _click(name: str) -> str:
 
 
 def _can_be_said(name: str) -> bool:
-    """Whether the server reads a click on something as one, and takes it for it."""
+    """Return whether the server reads a click on a name correctly."""
     return bool(name.strip()) and name == name.lower() and not re.search(r"[\[\n]", name) and name != _SEARCH_BUTTON
 
 
 def _keywords(said: str) -> str:
-    """Return keywords as they can be said in an action."""
+    """Return keywords in a form that an action allows."""
     return _NOT_IN_KEYWORDS.sub(" ", said).strip()[: LONGEST_SKILL - len("search[]")].strip()
 
 
 class ServerSettings(Settings):
-    """Where the server is."""
+    """The address of the server."""
 
     server: str = Field(default="http://127.0.0.1:36001", description="URL of AgentGym's WebShop server")
     time_limit: float = Field(
@@ -255,11 +255,11 @@ class ServerSettings(Settings):
 
 
 class WebShopSettings(WorldSettings, ServerSettings):
-    """Which goal at which server; the number of a task is WebShop's ``session``."""
+    """The goal and its server; the number of a task is WebShop's ``session``."""
 
     @property
     def of_many(self) -> bool:
-        """Whether the tasks are those of a file of many: the server would have to tell what each asks for."""
+        """Whether there are many tasks to choose from: the server would have to describe each."""
         return True
 
 
@@ -279,7 +279,7 @@ def _make(settings: WebShopSettings, task: WebShopTask, *, scored: bool = True) 
 
 SPEC = WorldSpec(
     name="webshop",
-    summary="WebShop's shopping tasks, at a server of AgentGym's over HTTP",
+    summary="WebShop's shopping tasks, at AgentGym's server over HTTP",
     settings=WebShopSettings,
     household=HOUSEHOLD,
     load_tasks=tasks_of,

@@ -74,11 +74,6 @@ class ExperienceIndex:
         """Number of different subgoals."""
         return len(self._vectors)
 
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """The subgoals' vectors, shape (subgoals, dimension)."""
-        return self._vectors.rows
-
     def extend_subgoals(self, vectors: NDArray[np.float32]) -> None:
         """Adds subgoals; rows of unit length, shape (n, dimension)."""
         self._vectors.extend(vectors)

@@ -1,4 +1,4 @@
-"""Episodic memory on disk: one SQLite database with turns and vectors.
+"""The database of an episodic memory: turns and vectors.
 
 Write-ahead logging lets readers read while one process writes; a second writer waits for the first one. A run is
 written in one transaction, so that after a kill it is there as a whole or not at all. ``synchronous=FULL``: a commit
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
-from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, parse_json, shown
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.port import Counts, EpisodicMemoryError
 
 APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
 SCHEMA_VERSION = 2
@@ -57,10 +57,6 @@ _SCHEMA = (
 _COLUMNS = 'e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth'
 
 
-class EpisodicMemoryError(UserError, RuntimeError):
-    """An episodic memory cannot be opened, read or written; the message is one line."""
-
-
 @dataclass(frozen=True)
 class Additions:
     """What was added to a store since it was last asked.
@@ -80,25 +76,6 @@ class Additions:
     experience_subgoals: Sequence[int]
     ends: NDArray[np.uint8]
     digests: NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What an episodic memory holds.
-
-    Attributes:
-        experiences: Number of experiences.
-        runs: Number of runs that they come from.
-        subgoals: Number of different subgoals.
-        by_end: Experiences by end; all ends are named.
-        by_task_name: Experiences by task name, in the order of the names.
-    """
-
-    experiences: int
-    runs: int
-    subgoals: int
-    by_end: Mapping[End, int]
-    by_task_name: Mapping[str, int]
 
 
 class ExperienceStore:
@@ -267,12 +244,6 @@ class ExperienceStore:
                 (_digest(experience),),
             ).fetchall()
         return any(self._experience(row) == experience for row in rows)
-
-    def count(self) -> int:
-        """Number of experiences."""
-        with self._read_lock, self._explained("read"):
-            (count,) = self._reader.execute("SELECT count(*) FROM experience").fetchone()
-        return int(count)
 
     def counts(self) -> Counts:
         """What there is."""

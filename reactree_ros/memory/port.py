@@ -1,0 +1,193 @@
+"""The port of episodic memory: what every store of experiences can do (paper, section 4.2)."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
+from reactree_ros.errors import UserError
+from reactree_ros.memory.experience import End, Experience
+
+_Memory = TypeVar("_Memory", bound="EpisodicMemory")
+TOKEN_LIMIT = 5000
+"""Tokens of in-context examples (paper, section 5.1)."""
+_COUNTS_KEPT = 4096
+
+
+class EpisodicMemoryError(UserError, RuntimeError):
+    """An episodic memory cannot be opened, read or written; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What an episodic memory holds.
+
+    Attributes:
+        experiences: Number of experiences.
+        runs: Number of runs that they come from.
+        subgoals: Number of different subgoals.
+        by_end: Experiences by end; all ends are named.
+        by_task_name: Experiences by task name, in the order of the names.
+    """
+
+    experiences: int
+    runs: int
+    subgoals: int
+    by_end: Mapping[End, int]
+    by_task_name: Mapping[str, int]
+
+
+class EpisodicMemory(abc.ABC):
+    """Experiences of earlier runs, found by the similarity of their subgoals.
+
+    Several processes may have the same memory open and add to it; each finds what the others added. All methods may be
+    called from several threads. They may wait for a disk, a server or an embedder; only :meth:`find` returns at once.
+    After :meth:`close` they raise :class:`EpisodicMemoryError`.
+
+    Only experiences of runs that reached their goal belong here; the caller sees to that.
+    :func:`reactree_ros.memory.check.check_memory` tries whether a store keeps to all of this.
+    """
+
+    @property
+    @abc.abstractmethod
+    def path(self) -> Path:
+        """A path on this machine that belongs to this memory alone; `reactree bootstrap` keeps its notes beside it."""
+
+    @abc.abstractmethod
+    def add_run(self, experiences: Sequence[Experience]) -> None:
+        """Add the experiences of one successful run, all of them or, if anything fails, none.
+
+        Raises:
+            ValueError: There are none.
+            UserError: They could not be written; an :class:`EpisodicMemoryError`, or of what embeds them.
+        """
+
+    @abc.abstractmethod
+    def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
+        """Yield every experience with the similarity of its subgoal to a text, the most similar first.
+
+        Args:
+            text: A subgoal.
+            seed: Decides the order of those that are equally similar, whatever the order in which they were added.
+
+        Raises:
+            UserError: They could not be read; an :class:`EpisodicMemoryError`, or of what embeds the text.
+        """
+
+    @abc.abstractmethod
+    def __iter__(self) -> Iterator[Experience]:
+        """Yield every experience in the order in which they were added."""
+
+    @abc.abstractmethod
+    def counts(self) -> Counts:
+        """Count the experiences by end and by task name, the runs, and the different subgoals."""
+
+    def __contains__(self, experience: object) -> bool:
+        """Return whether this very experience, with all its fields, is stored."""
+        return any(one == experience for one in self)
+
+    def __len__(self) -> int:
+        """Return the number of experiences."""
+        return self.counts().experiences
+
+    def keep(self, run: Iterable[Experience]) -> int:
+        """Add those experiences of a run that are not stored yet; returns how many."""
+        new = [experience for experience in run if experience not in self]
+        if new:
+            self.add_run(new)
+        return len(new)
+
+    def find(
+        self,
+        subgoal: str,
+        *,
+        token_limit: int = TOKEN_LIMIT,
+        count_tokens: Callable[[str], int],
+        seed: int = 0,
+        most: int = 0,
+    ) -> Pending[tuple[Experience, ...]]:
+        """Look for in-context examples in the background, because a tick must not wait; see :meth:`retrieve`."""
+        return self._worker.do(
+            lambda: self.retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
+        )
+
+    def retrieve(
+        self,
+        subgoal: str,
+        *,
+        token_limit: int = TOKEN_LIMIT,
+        count_tokens: Callable[[str], int],
+        seed: int = 0,
+        most: int = 0,
+    ) -> tuple[Experience, ...]:
+        """Return in-context examples for an agent node with this subgoal, the most similar first.
+
+        Experiences are taken in the order of :meth:`ranked` until the next one would exceed the token limit.
+
+        Args:
+            subgoal: The agent node's goal.
+            token_limit: Most tokens that the examples' texts may have together (what joins them is not counted).
+            count_tokens: Counts the tokens of a text; must give the same count for the same text. Counts are kept as
+                long as the same function is given.
+            seed: See :meth:`ranked`.
+            most: Most examples; 0: as many as the token limit leaves room for.
+
+        Raises:
+            ValueError: A negative token limit.
+            UserError: See :meth:`ranked`.
+        """
+        if token_limit < 0:
+            raise ValueError(f"token_limit must not be negative, not {token_limit}")
+        examples: list[Experience] = []
+        count, left = self._remembering(count_tokens), token_limit
+        for similarity, experience in islice(self.ranked(subgoal, seed=seed), most or None):
+            left -= count(experience.text)
+            if left < 0:
+                break
+            examples.append(replace(experience, similarity=float(similarity)))
+        return tuple(examples)
+
+    def search(self, text: str, k: int) -> list[tuple[float, Experience]]:
+        """Return the `k` experiences whose subgoals are most similar to a text, with their similarity.
+
+        Raises:
+            ValueError: `k` is negative.
+            UserError: See :meth:`ranked`.
+        """
+        if k < 0:
+            raise ValueError(f"k must not be negative, not {k}")
+        return list(islice(self.ranked(text), k))
+
+    def close(self) -> None:
+        """Release what the memory holds; what :meth:`find` looks for is not waited for. A second call does nothing."""
+        if worker := self.__dict__.pop("_worker", None):
+            worker.close()
+
+    def __enter__(self: _Memory) -> _Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def _worker(self) -> Worker:
+        return Worker("episodic-memory")
+
+    _counted: Callable[[str], int] | None = None
+
+    def _remembering(self, count_tokens: Callable[[str], int]) -> Callable[[str], int]:
+        """Return what counts each text once, as long as the same function counts."""
+        counted = self._counted
+        if counted is None or counted.__wrapped__ != count_tokens:  # type: ignore[attr-defined]
+            counted = self._counted = lru_cache(_COUNTS_KEPT)(count_tokens)
+        return counted

@@ -1,0 +1,115 @@
+"""What a store of episodic memory is to the registry, and a memory as it is named."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins.diagnosis import Diagnosis
+from reactree_ros.plugins.settings import Settings, read_settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemorySpec(Spec):
+    """A store of episodic memory.
+
+    Attributes:
+        make: Opens the memory that its settings name, and makes it if it is not there.
+        exists: Returns whether it is there.
+        prepare: Loads what finding needs, such as an embedder, before anything is opened.
+        diagnose: Yields what `reactree doctor` says of it, and changes nothing. It may raise an OSError or a UserError.
+    """
+
+    make: Callable[[Any], EpisodicMemory]
+    exists: Callable[[Any], bool]
+    prepare: Callable[[Any], object] = lambda settings: None
+    diagnose: Callable[[Any], Iterator[Diagnosis]]
+
+
+MEMORIES: Registry[MemorySpec] = Registry("memory", "reactree_ros.memories", MemorySpec, first=("sqlite",))
+
+
+@dataclass(frozen=True)
+class NamedMemory:
+    """A memory as it is chosen: ``household.db``, or a store with its settings, e.g. ``sqlite:path=household.db``.
+
+    Attributes:
+        name: Its name, as it was given.
+        spec: Its store.
+        settings: The store's settings.
+        is_path: Whether its name is a path, which the default store opens.
+    """
+
+    name: str
+    spec: MemorySpec
+    settings: Settings
+    is_path: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+    def prepare(self) -> None:
+        """Load what finding needs, so that what is missing is told before anything is opened.
+
+        Raises:
+            UserError: Something is not installed, or cannot be loaded.
+        """
+        self.spec.check_installed()
+        self.spec.prepare(self.settings)
+
+    def open(self) -> EpisodicMemory:
+        """Open it; it is made if it is not there.
+
+        Raises:
+            UserError: It cannot be opened, or what its store needs is not installed.
+        """
+        self.spec.check_installed()
+        return self.spec.make(self.settings)
+
+    def check_exists(self) -> None:
+        """Look whether it is there, before something opens it that only reads.
+
+        Raises:
+            UserError: It is not.
+        """
+        if not self.spec.exists(self.settings):
+            said = "no such memory; `reactree memory import` or `reactree bootstrap` makes one"
+            raise UserError(f"{self.name}: {said}")
+
+    def absolute(self) -> str:
+        """Return a name that means the same from every folder, for workers."""
+        values = {name: os.path.abspath(one) if isinstance(one, Path) else one for name, one in self.settings}
+        if self.is_path:
+            return str(values["path"])
+        given = (f"{name}={one}" for name, one in values.items() if one is not None)
+        return ":".join([self.spec.name, *given])
+
+
+def memory(name: str | Path) -> NamedMemory:
+    """Return the memory of a name; it is not opened yet.
+
+    Args:
+        name: A path, which the default store opens; or a store's name, then ``:setting=value`` for each of its
+            settings. A file that is called like a store is written ``./NAME``.
+
+    Raises:
+        UserError: There is no such store, or no such setting.
+    """
+    name = str(name)
+    store, _, given = name.partition(":")
+    settings = [one.partition("=") for one in re.split(r":(?=\w+=)", given)] if given else []
+    is_path = store not in MEMORIES.names and not re.match(r"[\w-]+:\w+=", name)
+    spec = MEMORIES.get(MEMORIES.default if is_path else store)
+    if is_path:
+        settings = [("path", "=", name)]
+    elif wrong := [text for text, equals, _ in settings if not equals]:
+        raise UserError(f"memory '{store}': write a setting as NAME=VALUE, not '{wrong[0]}'")
+    values = {setting: value for setting, _, value in settings}
+    return NamedMemory(name, spec, read_settings(spec.settings, values, where=f"memory '{spec.name}'"), is_path)

@@ -1,0 +1,115 @@
+"""How a memory is named: a path for the default store, or a store with its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+from reactree_ros.errors import UserError
+from reactree_ros.memory import spec
+from reactree_ros.memory.spec import MEMORIES, MemorySpec, memory
+from reactree_ros.memory.stores.sqlite import SPEC
+from reactree_ros.plugins.settings import Settings, reaching
+
+
+class ServerSettings(Settings):
+    url: str = ""
+    prefix: str = "p"
+    folder: Path | None = None
+    port: int = 1
+
+
+SERVER: MemorySpec = dataclasses.replace(SPEC, name="server", summary="", settings=ServerSettings)
+
+
+@pytest.fixture(autouse=True)
+def server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store on a host, as another distribution may bring it."""
+    monkeypatch.setattr(type(MEMORIES), "names", property(lambda registry: (*registry._own, "server")))
+    monkeypatch.setitem(MEMORIES._loaded, "server", SERVER)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "m.db",
+        "./sqlite",
+        "a folder/m.db",
+        "/tmp/server:1/m",
+        "C:m.db",
+        "x:y:z",
+        "sqlite.db",
+        "./server:url=x",
+        "müll.db",
+        "a=b",
+    ],
+)
+def test_a_path_means_the_default_store(path: str) -> None:
+    named = memory(path)
+    assert (named.is_path, named.spec.name, named.settings) == (True, "sqlite", SPEC.settings(path=path))
+    assert str(named) == path
+    assert memory(Path(path)).settings == named.settings or path.startswith("./")
+    assert named.absolute() == os.path.abspath(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("server", {}),
+        ("server:url=redis://me:secret@host:6379/0", {"url": "redis://me:secret@host:6379/0"}),
+        ("server:url=http://h:80/?a=b:prefix=x", {"url": "http://h:80/?a=b", "prefix": "x"}),
+        ("server:port=7:prefix=", {"port": 7, "prefix": ""}),
+        ("server:folder=/tmp/a b", {"folder": Path("/tmp/a b")}),
+        ("server:prefix=a::b", {"prefix": "a::b"}),
+    ],
+)
+def test_a_store_is_named_with_its_settings(name: str, values: dict[str, object]) -> None:
+    named = memory(name)
+    assert (named.is_path, named.spec, named.settings) == (False, SERVER, ServerSettings(**values))
+    again = memory(named.absolute())
+    assert again.settings == named.settings
+
+
+def test_an_absolute_name_means_the_same_file_from_every_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["m.db", "sqlite", "sqlite:path=m.db", "server:folder=f:port=3"]
+    absolute = [memory(name).absolute() for name in names]
+    monkeypatch.chdir("/")
+    paths = [getattr(memory(name).settings, "path", None) or memory(name).settings.folder for name in absolute]
+    assert paths == [tmp_path / "m.db", tmp_path / "memory.db", tmp_path / "m.db", tmp_path / "f"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("servr:url=x", "memory 'servr' is unknown; did you mean 'server'?"),
+        ("redis:url=x", "memory 'redis' is unknown; use one of sqlite, server"),
+        ("server:ulr=x", "memory 'server': there is no setting 'ulr'; did you mean 'url'?"),
+        ("server:url=x:ulr=y", "memory 'server': there is no setting 'ulr'; did you mean 'url'?"),
+        ("server:x", "memory 'server': write a setting as NAME=VALUE, not 'x'"),
+        ("server:port=many", "memory 'server': port is 'many': input should be a valid integer"),
+        ("sqlite:file=m.db", "memory 'sqlite': there is no setting 'file'; use one of path"),
+    ],
+)
+def test_what_makes_no_sense_is_told_with_the_way_out(name: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        memory(name)
+    assert message.rstrip("?") in str(error.value)
+
+
+def test_what_a_memory_is_made_of_needs_the_users_word() -> None:
+    assert reaching(SPEC.settings, {"path": "m.db"})
+    assert list(reaching(ServerSettings, {"url": "redis://evil", "folder": "/", "port": 2})) == ["url", "folder"]
+
+
+def test_what_is_not_there_is_not_made_by_who_only_reads(tmp_path: Path) -> None:
+    named = memory(tmp_path / "m.db")
+    with pytest.raises(UserError, match="there is no such memory; `reactree memory import`"):
+        named.check_exists()
+    assert list(tmp_path.iterdir()) == []
+    assert spec.memory(named.name) == named
