@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision, as_object
 from reactree_ros.agent.kinds import kinds, kinds_by_word
+from reactree_ros.agent.notation import GBNF, REGEX, Notation
+from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said
 
 if TYPE_CHECKING:
@@ -37,16 +39,23 @@ class Grammar(abc.ABC):
         max_characters: The longest thought or line of subgoals, in characters.
         by_subgoals: Whether a subgoal comes with its first action, as HiAgent has it.
         thinks: Whether a thought is a decision of its own.
+        offers: Declared skills that may be said, too, with what may stand in their places.
     """
 
     skills: Sequence[str]
     free: bool
+    offers: Sequence[Offer] = ()
     control_flows: Sequence[type[ControlFlow]] = ()
     questions: int | None = None
     more: Sequence[str] = ()
     max_characters: int
     by_subgoals: ClassVar[bool] = False
     thinks: ClassVar[bool] = True
+
+    @property
+    def longest_skills(self) -> Sequence[str]:
+        """Texts that are as long as the skills that may be said."""
+        return [*self.skills, *(" " * offer.longest for offer in self.offers)]
 
     @cached_property
     def kinds(self) -> tuple[type[Decision], ...]:
@@ -92,7 +101,7 @@ class Grammar(abc.ABC):
 
     def json_schema(self) -> dict[str, Any]:
         """Render as a JSON schema, for servers that take nothing else."""
-        return self._schema(TEXT if self.free else {"type": "string", "enum": list(self.skills)})
+        return self._schema(self.skill_schema())
 
     def one_schema(self) -> dict[str, Any]:
         """Render as a JSON schema that stays the same while the skills change; which there are is up to the reader."""
@@ -109,11 +118,23 @@ class Grammar(abc.ABC):
 
     def skill_regex(self) -> str:
         """Return the part of the regular expression that stands for a skill."""
-        return _FREE if self.free else f"(?:{'|'.join(map(re.escape, self.skills))})"
+        return _FREE if self.free else self._skill(REGEX)
+
+    def skill_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of a skill: a text, or of a declared one its name with an object of its values."""
+        if self.free:
+            return TEXT
+        listed: list[dict[str, Any]] = [{"type": "string", "enum": list(self.skills)}] if self.skills else []
+        listed += [as_object(**{offer.skill.name: offer.schema()}) for offer in self.offers]
+        return listed[0] if len(listed) == 1 else {"anyOf": listed}
 
     def skill_rule(self) -> str:
         """Return the EBNF rule that stands for a skill."""
-        return f"skill ::= {_FREE if self.free else ' | '.join(map(quoted, self.skills))}"
+        return f"skill ::= {_FREE if self.free else self._skill(GBNF)}"
+
+    def _skill(self, notation: Notation) -> str:
+        said = [*map(notation.literal, self.skills), *(offer.pattern(notation) for offer in self.offers)]
+        return notation.one_of(said)
 
 
 @dataclass(frozen=True)
@@ -126,6 +147,7 @@ class DecisionGrammar(Grammar):
     free: bool = False
     questions: int | None = None
     more: Sequence[str] = ()
+    offers: Sequence[Offer] = ()
 
     @cached_property
     def allowed(self) -> tuple[type[Decision], ...]:
@@ -149,8 +171,8 @@ class DecisionGrammar(Grammar):
 
     def tools(self) -> list[dict[str, Any]]:
         """Return a tool for each kind, for models that call tools: its name, what it is, its parameters."""
-        skill = TEXT if self.free else {"type": "string", "enum": list(self.skills)}
-        return [kind.tool(self, skill) for kind in self.allowed]
+        tools = [kind.tool(self, self.skill_schema()) for kind in self.allowed]
+        return [*tools, *(offer.tool() for offer in self.offers)]
 
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
         """See :meth:`Grammar.read_exactly`."""

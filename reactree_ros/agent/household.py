@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import Skill, SkillCall, read_skill
 from reactree_ros.agent.text import check_template
 
 #: How the starting observation of an agent node begins in the recordings.
@@ -24,7 +26,8 @@ class Household:
 
     Attributes:
         name: Its name, e.g. ``wah_nl``.
-        actions: The verbs of its skills, in the order in which the system text lists them.
+        actions: The verbs of its skills, in the order in which the system text lists them; those of the declared skills
+            by default.
         control_flows: What an expansion may use, by name, each with the words in which the system text explains it.
         naming: What one thing is called, with ``{word}`` and ``{instance}``: ``juice 1``, in ALFRED ``Juice (1)``.
             Empty where things have names of their own, and skills name several of them, or none.
@@ -36,10 +39,11 @@ class Household:
         max_decisions: Decisions allowed by default (paper, section 5.1).
         max_steps: Steps allowed by default.
         prompts: Where its prompts and fixed examples are, as ``package:folder``; empty: it has none.
+        skills: Its skills, where they are declared; without, they are texts that begin with one of the actions.
     """
 
     name: str
-    actions: tuple[str, ...]
+    actions: tuple[str, ...] = ()
     control_flows: Mapping[str, str] = field(default_factory=_texts)
     naming: str = "{word} {instance}"
     rules: str = ""
@@ -48,14 +52,48 @@ class Household:
     max_decisions: int = 200
     max_steps: int = 200
     prompts: str = ""
+    skills: tuple[Skill, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         """Look whether its naming can be used, which a record or a bridge may bring.
 
         Raises:
-            ValueError: It has other place-holders than these two.
+            ValueError: It has other place-holders than these two, or the household has no skills.
         """
         check_template(self.naming, ("word", "instance"))
+        if not self.actions:
+            object.__setattr__(self, "actions", tuple(dict.fromkeys(skill.verb for skill in self.skills)))
+
+    @property
+    def listed(self) -> Sequence[str]:
+        """What a prompt lists: each skill as it is said, with the numbers, choices and texts that it takes."""
+        if not self.skills:
+            return self.actions
+        return tuple(dict.fromkeys(skill.listed for skill in self.skills))
+
+    @property
+    def told(self) -> str:
+        """What every planner is told of the skills: the rules, and what stands in the places of the declared ones."""
+        return "\n".join(filter(None, (self.rules, *(skill.places for skill in self.skills))))
+
+    def only(self, may_be_done: Callable[[str], bool]) -> Household:
+        """Return it with those skills alone whose verb or name passes a check."""
+        skills = tuple(one for one in self.skills if may_be_done(one.verb) or may_be_done(one.name))
+        kept = {one.verb for one in skills} if self.skills else set(filter(may_be_done, self.actions))
+        return replace(self, skills=skills, actions=tuple(verb for verb in self.actions if verb in kept))
+
+    def call(self, said: str) -> SkillCall:
+        """Return the declared skill that a text says in just its own words; names may be any.
+
+        Raises:
+            ParameterError: It says none, or a value may not stand in its place; the message is one line.
+        """
+        if isinstance(said, SkillCall):
+            return said
+        call = read_skill(said, self.skills)
+        if call != said:
+            raise ParameterError("say one skill in one line" if "\n" in said else f"write it as '{call}'")
+        return call
 
     def name_of(self, word: str, instance: int) -> str:
         """Return what one thing is called."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
@@ -99,6 +99,7 @@ class Observation:
         picture: What the agent's camera sees, a PNG; None where no pictures are taken.
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
+        data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.
     """
 
     text: str
@@ -108,6 +109,7 @@ class Observation:
     rooms: tuple[str, ...] = ()
     picture: bytes | None = field(default=None, repr=False)
     spots: tuple[Spot, ...] = ()
+    data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))

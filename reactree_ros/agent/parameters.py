@@ -18,6 +18,7 @@ from typing import Any
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.words import typed, without_articles, words
+from reactree_ros.plugins.settings import or_nearest
 
 #: A value of a parameter: a name, an option or a text; a number.
 Value = str | int | float
@@ -35,36 +36,45 @@ class ParameterError(ValueError):
 class Parameter(abc.ABC):
     """What may stand at one place.
 
-    ``now`` is everywhere the names that may stand there now; numbers, choices and texts do without.
+    ``now`` is everywhere the names that may stand there now; None: nobody knows, any name may. Numbers, choices and
+    texts do without.
     """
 
-    def options(self, now: Sequence[str] = ()) -> Sequence[str] | None:
+    def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         """Return everything that may be said; None: so much that only a pattern tells."""
         return None
 
-    def regex(self, now: Sequence[str] = ()) -> str:
+    def regex(self, now: Sequence[str] | None = None) -> str:
         """Return a regular expression for just what may be said, in the subset that servers agree on."""
         return self.pattern(REGEX, now)
 
-    def ebnf(self, now: Sequence[str] = ()) -> str:
+    def ebnf(self, now: Sequence[str] | None = None) -> str:
         """Return the same as an expression in GBNF."""
         return self.pattern(GBNF, now)
 
     @abc.abstractmethod
-    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
         """Write what may be said in a notation."""
 
     @abc.abstractmethod
-    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
         """Return a JSON schema of its values."""
 
     @abc.abstractmethod
-    def read(self, said: object, now: Sequence[str] = ()) -> Value:
+    def read(self, said: object, now: Sequence[str] | None = None) -> Value:
         """Read a value, from words or from JSON.
 
         Raises:
             ParameterError: It may not stand here.
         """
+
+    def example(self, now: Sequence[str] | None = None) -> Value:
+        """Return one value."""
+        return (self.options(now) or ("1",))[0]
+
+    def longest_of(self, now: Sequence[str] | None = None) -> int:
+        """Return how many characters the longest value has, or a few more."""
+        return max(map(len, self.options(now) or ()), default=2 * _LINE.longest)
 
     def write(self, value: Value) -> str:
         """Return a value as it is said."""
@@ -74,29 +84,43 @@ class Parameter(abc.ABC):
     def words(self) -> str:
         """Say what may stand here, e.g. ``a number from 0 to 2 m``."""
 
+    @classmethod
+    def of(cls, settings: Any) -> Parameter:
+        """Return the one that a file declares; the settings are what follows the kind's word.
 
-class Enumerable(Parameter):
-    """A parameter whose values can be listed."""
+        Raises:
+            ValueError: They make no sense.
+            TypeError: As above.
+        """
+        return cls()
 
     @abc.abstractmethod
-    def options(self, now: Sequence[str] = ()) -> Sequence[str]:
-        """Return everything that may be said."""
+    def as_data(self) -> Any:
+        """Return it as a file declares it."""
 
-    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+
+class Enumerable(Parameter):
+    """A parameter whose values can be listed, once it is known what may stand there."""
+
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
         """Write the options in a notation."""
-        return notation.texts(self.options(now))
+        options = self.options(now)
+        return _LINE.pattern(notation) if options is None else notation.texts(options)
 
-    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
         """Return a JSON schema of the options."""
-        return {"type": "string", "enum": list(self.options(now))}
+        options = self.options(now)
+        return _LINE.schema() if options is None else {"type": "string", "enum": list(options)}
 
-    def read(self, said: object, now: Sequence[str] = ()) -> str:
+    def read(self, said: object, now: Sequence[str] | None = None) -> str:
         """Return the option whose words are said; capitals, quotes, brackets and articles are dress.
 
         Raises:
             ParameterError: None is meant, or more than one.
         """
         options, text = self.options(now), _text_of(said)
+        if options is None:
+            return _LINE.read(text)
         if text in options:
             return text
         for form in (words(text), words(without_articles(text))):
@@ -109,15 +133,36 @@ class Enumerable(Parameter):
 
 @dataclass(frozen=True)
 class Named(Enumerable):
-    """Something that has a name."""
+    """Something that has a name.
 
-    def options(self, now: Sequence[str] = ()) -> Sequence[str]:
+    Attributes:
+        which: Which of them, in a word that the world knows: what they are called, what can be done with them, or
+            ``held``; empty: all.
+        names: The only ones, by their names; empty: those of the world.
+    """
+
+    which: str = ""
+    names: tuple[str, ...] = ()
+
+    def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         """Return the names that may stand here now."""
-        return now
+        return (self.names or None) if now is None else now
 
     def words(self) -> str:
         """Say what may stand here."""
-        return f"a {type(self).__name__.lower()}"
+        kind = type(self).__name__.lower()
+        return f"one of {', '.join(self.names)}" if self.names else f"a {kind}{self.which and f' ({self.which})'}"
+
+    @classmethod
+    def of(cls, settings: Any) -> Parameter:
+        """Return the one that a file declares: a word for which of them, or a list of names."""
+        if isinstance(settings, list):
+            return cls(names=tuple(map(_named, settings)))
+        return cls(which="" if settings is None else _named(settings))
+
+    def as_data(self) -> Any:
+        """Return it as a file declares it."""
+        return {type(self).__name__.lower(): list(self.names) or self.which or None}
 
 
 class Thing(Named):
@@ -150,17 +195,27 @@ class Choice(Enumerable):
     choices: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "choices", tuple(self.choices))
         if not self.choices or len({words(one) for one in self.choices} - {()}) < len(self.choices):
             raise ValueError(f"{list(self.choices)} is no choice: name options that differ in their words")
 
-    def options(self, now: Sequence[str] = ()) -> Sequence[str]:
+    def options(self, now: Sequence[str] | None = None) -> Sequence[str]:
         """Return the options."""
         return self.choices
 
     def words(self) -> str:
         """Say what may stand here."""
         return f"one of {', '.join(self.choices)}"
+
+    @classmethod
+    def of(cls, settings: Any) -> Parameter:
+        """Return the one that a file declares: a list of options."""
+        if not isinstance(settings, list):
+            raise TypeError(f"{shortened_line(repr(settings), 60)} is no list of options")
+        return cls(tuple(map(_named, settings)))
+
+    def as_data(self) -> Any:
+        """Return it as a file declares it."""
+        return {"choice": list(self.choices)}
 
 
 @dataclass(frozen=True)
@@ -192,11 +247,11 @@ class Number(Parameter):
                 f"from {self.least} to {self.most} by {self.step} are over {MOST_VALUES} numbers; use a larger step"
             )
 
-    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
         """Write all numbers in a notation."""
         return notation.numerals(_numerals(self))
 
-    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
         """Return a JSON schema of the bounds; the steps are looked at when it is read."""
         return {
             "type": "integer" if self._whole else "number",
@@ -205,7 +260,7 @@ class Number(Parameter):
             "description": self.words(),
         }
 
-    def read(self, said: object, now: Sequence[str] = ()) -> int | float:
+    def read(self, said: object, now: Sequence[str] | None = None) -> int | float:
         """Read a number, with or without its unit.
 
         Raises:
@@ -218,14 +273,41 @@ class Number(Parameter):
         value = _exact(self.least) + round(steps) * _exact(self.step)
         return int(value) if self._whole else float(value)
 
+    def example(self, now: Sequence[str] | None = None) -> int | float:
+        """Return the least."""
+        return self.least
+
     def write(self, value: Value) -> str:
         """Return a number without zeros that say nothing."""
         return _numeral(_exact(value))
+
+    @property
+    def greatest(self) -> float:
+        """The last of its steps."""
+        return float(
+            _exact(self.least) + int((_exact(self.most) - _exact(self.least)) / _exact(self.step)) * _exact(self.step)
+        )
 
     def words(self) -> str:
         """Say what may stand here."""
         unit = f" {self.unit}" if self.unit else ""
         return f"a number from {self.write(self.least)} to {self.write(self.most)}{unit} by {self.write(self.step)}"
+
+    @classmethod
+    def of(cls, settings: Any) -> Parameter:
+        """Return the one that a file declares: ``from``, ``to`` and perhaps ``by`` and ``unit``."""
+        given = dict(settings) if isinstance(settings, Mapping) else {}
+        numbers: list[Any] = [given.pop("from", None), given.pop("to", None), given.pop("by", 0)]
+        unit = given.pop("unit", "")
+        if given or not isinstance(unit, str) or not all(map(_is_number, numbers)):
+            said = shortened_line(repr(settings), 60)
+            raise TypeError(f"{said} is no number; write it like {{from: 0, to: 2.0, by: 0.1, unit: m}}")
+        return cls(numbers[0], numbers[1], numbers[2], unit)
+
+    def as_data(self) -> Any:
+        """Return it as a file declares it."""
+        bounds = {"from": self.least, "to": self.most, "by": self.step}
+        return {"number": {**bounds, **({"unit": self.unit} if self.unit else {})}}
 
     @property
     def _whole(self) -> bool:
@@ -254,16 +336,16 @@ class Text(Parameter):
         if self.longest < 1:
             raise ValueError(f"a text of at most {self.longest} characters says nothing")
 
-    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
         """Write any such line in a notation."""
         rest = f"[^\\n]{{0,{self.longest - 1}}}" if self.longest > 1 else ""
         return notation.line_of(("[^ \\n]", rest))
 
-    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
         """Return a JSON schema of a text."""
         return {"type": "string", "minLength": 1, "maxLength": self.longest}
 
-    def read(self, said: object, now: Sequence[str] = ()) -> str:
+    def read(self, said: object, now: Sequence[str] | None = None) -> str:
         """Read a text; several lines become one.
 
         Raises:
@@ -279,6 +361,35 @@ class Text(Parameter):
     def words(self) -> str:
         """Say what may stand here."""
         return f"a text of at most {self.longest} characters"
+
+    def longest_of(self, now: Sequence[str] | None = None) -> int:
+        """Return how many characters the longest text has, with every quote in it marked."""
+        return 2 * self.longest
+
+    @classmethod
+    def of(cls, settings: Any) -> Parameter:
+        """Return the one that a file declares: how many characters it has at most."""
+        if settings is None:
+            return cls()
+        if isinstance(settings, bool) or not isinstance(settings, int):
+            raise TypeError(f"{shortened_line(repr(settings), 60)} is no number of characters")
+        return cls(settings)
+
+    def as_data(self) -> Any:
+        """Return it as a file declares it."""
+        return {type(self).__name__.lower(): self.longest}
+
+
+class Picture(Text):
+    """A reference to a picture, such as a file's name or a topic; for what skills return."""
+
+    def words(self) -> str:
+        """Say what may stand here."""
+        return "a reference to a picture"
+
+
+#: What stands where any name may.
+_LINE = Text(120)
 
 
 def _text_of(said: object) -> str:
@@ -311,7 +422,41 @@ def _numerals(number: Number) -> frozenset[str]:
     return frozenset(_numeral(least + count * step) for count in range(int((most - least) / step) + 1))
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _named(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError(f"{shortened_line(repr(value), 60)} is no name; put it in quotes")
+    return value
+
+
 #: The kinds of parameter by the word for each, as a file declares them.
 PARAMETERS: Mapping[str, type[Parameter]] = {
-    kind.__name__.lower(): kind for kind in (Thing, Place, Room, Person, Number, Choice, Text)
+    kind.__name__.lower(): kind for kind in (Thing, Place, Room, Person, Number, Choice, Text, Picture)
 }
+
+
+def parameter_of(declared: Any) -> Parameter:
+    """Return the parameter that a file declares.
+
+    Args:
+        declared: The word of a kind, such as ``thing``; or that with its settings, as in ``{text: 200}``; or a list of
+            options.
+
+    Raises:
+        ValueError: It is none; the message says why, in one line.
+    """
+    if isinstance(declared, list):
+        declared = {"choice": declared}
+    elif isinstance(declared, str):
+        declared = {declared: None}
+    if not isinstance(declared, Mapping) or len(declared) != 1 or (kind := next(iter(declared))) not in PARAMETERS:
+        known = ", ".join(PARAMETERS)
+        said = shortened_line(", ".join(map(str, declared)) if isinstance(declared, Mapping) else repr(declared), 60)
+        raise ValueError(f"'{said}' is no kind of parameter; name one of {known}{or_nearest(said, PARAMETERS)}")
+    try:
+        return PARAMETERS[kind].of(declared[kind])
+    except (ValueError, TypeError) as error:
+        raise ValueError(str(error)) from None

@@ -44,7 +44,7 @@ def system_text(
         asks: Whether a person can be asked, which the paper has not.
         more: The names of further kinds of decision.
     """
-    actions = [*household.actions, *(["recall location of"] if recall else []), DONE, FAILURE]
+    actions = [*household.listed, *(["recall location of"] if recall else []), DONE, FAILURE]
     texts = household.control_flows
     if control_flows is not None:
         given = {flow.name: flow.text for flow in control_flows}

@@ -13,7 +13,8 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.reading.parts import Part
 from reactree_ros.agent.reading.refusal import Unreadable
-from reactree_ros.agent.reading.skills import may_be_said
+from reactree_ros.agent.reading.skills import said_exactly
+from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said
 
 _SUBGOAL = re.compile(r"(?:(?P<number>\d+) Subgoal: (?P<subgoal>\S(?:[^\n<]*\S)?)\n)?Action: (?P<action>[^\n]+)")
@@ -30,6 +31,7 @@ class SubgoalGrammar(Grammar):
         goes_on: Whether an action may be said for the current one.
         max_characters: Longest subgoal, in characters.
         free: Whether other actions may be said, too.
+        offers: Declared skills that are actions, too.
     """
 
     skills: Sequence[str]
@@ -38,6 +40,7 @@ class SubgoalGrammar(Grammar):
     goes_on: bool = True
     max_characters: int = 1000
     free: bool = False
+    offers: Sequence[Offer] = ()
     by_subgoals: ClassVar[bool] = True
     thinks: ClassVar[bool] = False
 
@@ -78,13 +81,13 @@ class SubgoalGrammar(Grammar):
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
         """See :meth:`Grammar.read_exactly`."""
         said = _SUBGOAL.fullmatch(text)
-        if said is None or not may_be_said(said["action"], self, cut):
+        if said is None or (action := said_exactly(said["action"], self, cut)) is None:
             return ()
         subgoal = said["subgoal"]
         if not (self.goes_on if subgoal is None else self.begins):
             return ()
         begun = () if subgoal is None else (BeginSubgoal.in_words(self.number, subgoal),)
-        return *begun, action_said(said["action"])
+        return *begun, action_said(action)
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         """See :meth:`Grammar.said`."""

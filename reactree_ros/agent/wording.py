@@ -10,11 +10,11 @@ from string import Formatter
 from typing import Any
 
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
-from reactree_ros.agent.parameters import Parameter, ParameterError, Text, Value
+from reactree_ros.agent.parameters import Choice, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.text import check_template, shortened_line
 from reactree_ros.agent.words import words
 
-#: The names that may stand now, by parameter.
+#: The names that may stand now, by parameter; any, for one that is not in it.
 Standing = Mapping[str, Sequence[str]]
 #: The longest text that is read, in characters, and the most ways to take one apart.
 _LONGEST, _MOST_WAYS = 2000, 200
@@ -32,7 +32,7 @@ class Wording:
         parameters: What may stand in each place, by name.
 
     Raises:
-        ValueError: Template and parameters do not fit, or no word stands between two parameters.
+        ValueError: Template and parameters do not fit, or no word stands between two parameters of any words.
     """
 
     template: str
@@ -43,9 +43,10 @@ class Wording:
         names = [name for _, name in self._pieces if name]
         if sorted(names) != sorted(self.parameters):
             raise ValueError(f"'{self.template}' has to name each of its parameters once: {', '.join(self.parameters)}")
-        between = self._pieces[1 : len(names)]
-        if not all(literal.strip() for literal, _ in between):
-            raise ValueError(f"'{self.template}' needs a word between two parameters")
+        for (_, before), (literal, after) in itertools.pairwise(self._pieces):
+            closed = any(isinstance(self.parameters.get(name or ""), Choice | Number) for name in (before, after))
+            if not (literal.strip() or after is None or (literal and closed)):
+                raise ValueError(f"'{self.template}' needs a word between {{{before}}} and {{{after}}}")
 
     @property
     def _pieces(self) -> list[tuple[str, str | None]]:
@@ -74,13 +75,14 @@ class Wording:
 
     def regex(self, now: Standing | None = None) -> str:
         """Return a regular expression for just what may be said, in the subset that servers agree on."""
-        return self._pattern(REGEX, now)
+        return self.pattern(REGEX, now)
 
     def ebnf(self, now: Standing | None = None) -> str:
         """Return the same as an expression in GBNF."""
-        return self._pattern(GBNF, now)
+        return self.pattern(GBNF, now)
 
-    def _pattern(self, notation: Notation, now: Standing | None) -> str:
+    def pattern(self, notation: Notation, now: Standing | None = None) -> str:
+        """Write what may be said in a notation."""
         parts = []
         for literal, name in self._pieces:
             parts.append(notation.literal(literal) if literal else "")
@@ -88,7 +90,7 @@ class Wording:
                 parts.append(self._part(notation, name, _at(now, name)))
         return notation.line_of(parts)
 
-    def _part(self, notation: Notation, name: str, now: Sequence[str]) -> str:
+    def _part(self, notation: Notation, name: str, now: Sequence[str] | None) -> str:
         parameter = self.parameters[name]
         if not isinstance(parameter, Text):
             return parameter.pattern(notation, now)
@@ -111,6 +113,10 @@ class Wording:
             "required": list(properties),
             "additionalProperties": False,
         }
+
+    def longest(self, now: Standing | None = None) -> int:
+        """Return how many characters the longest text has, or a few more."""
+        return len(self.template) + sum(one.longest_of(_at(now, name)) for name, one in self.parameters.items())
 
     # ------------------------------------------------------------------ writing and reading
 
@@ -139,25 +145,34 @@ class Wording:
         if len(said) > _LONGEST:
             raise ParameterError(f"a text of {len(said)} characters is too long for '{self.template}'")
         readings: list[dict[str, Value]] = []
-        refused: list[ParameterError] = []
+        refused: list[tuple[int, ParameterError]] = []
         for way in itertools.islice(self._ways(said, 0, list(self._pieces), {}), _MOST_WAYS):
-            try:
-                values = {name: self._value(name, text, now) for name, text in way.items()}
-            except ParameterError as error:
-                refused.append(error)
-            else:
-                readings += [values] if values not in readings else []
+            values: dict[str, Value] = {}
+            wrong: list[ParameterError] = []
+            for name, text in way.items():
+                try:
+                    values[name] = self._value(name, text, now)
+                except ParameterError as error:
+                    wrong.append(error)
+            if wrong:
+                refused.append((len(values), wrong[0]))
+            elif values not in readings:
+                readings.append(values)
         if len(readings) > 1:
             raise ParameterError(f"'{shortened_line(said, 80)}' can be read in several ways; put the text in quotes")
         if not readings:
             takes = "; ".join(f"{name} is {parameter.words()}" for name, parameter in self.parameters.items())
             other = f"'{shortened_line(said, 80)}' is not said as '{self.template}'" + (takes and f"; {takes}")
-            raise refused[0] if refused else ParameterError(other)
+            raise max(refused, key=lambda one: one[0])[1] if refused else ParameterError(other)
         return readings[0]
 
     def says(self, said: str) -> bool:
-        """Return whether a text has the words of the template, whatever stands between them."""
+        """Whether a text has the words of the template, whatever stands between them."""
         return len(said) <= _LONGEST and next(self._ways(said, 0, list(self._pieces), {}), None) is not None
+
+    def begins(self, said: str) -> bool:
+        """Whether a text begins with the words before the first parameter."""
+        return _between(self._pieces[0][0]).match(said.lstrip()) is not None
 
     def _ways(
         self,
@@ -197,8 +212,8 @@ class Wording:
             raise ParameterError(f"{name}: {error}") from None
 
     def _of_fields(self, said: Mapping[str, object], now: Standing | None) -> dict[str, Value]:
-        known = {_key(name): name for name in self.parameters}
-        named = [(known.get(_key(key)), key, value) for key, value in said.items()]
+        known = {key_of(name): name for name in self.parameters}
+        named = [(known.get(key_of(key)), key, value) for key, value in said.items()]
         given: dict[str, Value] = {}
         for name, key, value in named:
             if name is None or name in given:
@@ -213,17 +228,18 @@ class Wording:
         return given
 
 
-def _at(now: Standing | None, name: str) -> Sequence[str]:
-    return () if now is None else now.get(name, ())
+def _at(now: Standing | None, name: str) -> Sequence[str] | None:
+    return None if now is None else now.get(name)
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """Return a name without capitals, blanks and signs between its words."""
     return "".join(words(name)).replace("_", "")
 
 
 def _between(literal: str) -> re.Pattern[str]:
     """Return a pattern for some words in any capitals and with any blanks."""
-    inner = r"\s+".join(map(re.escape, literal.split()))
-    head = r"(?<![^\W\d_])" if inner[:1].isalpha() else ""
-    tail = r"(?![^\W_])" if inner[-1:].isalnum() else ""
+    inner = r"\s+".join(map(re.escape, literal.split())) or (r"\s+" if literal else "")
+    head = r"(?<![^\W\d_])" if literal.strip()[:1].isalpha() else ""
+    tail = r"(?![^\W_])" if literal.strip()[-1:].isalnum() else ""
     return re.compile(f"{head}{inner}{tail}", re.IGNORECASE)

@@ -129,7 +129,7 @@ def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
 
     if spec.policy is None:
         return world
-    spec.policy.check(world.household.actions, world.words, world.free_verbs)
+    spec.policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
     if person is None:
         person = Desk()
         person.leave()

@@ -80,11 +80,3 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], N
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
-
-
-def no_ros(error: ImportError, what: str = "--ros") -> UserError:
-    """Return the error of a command that was asked for ``--ros``, or for what needs it, where ROS 2 is not there."""
-    return UserError(
-        f"{what} needs ROS 2 and this package's workspace, built and sourced ({error}): source "
-        "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
-    )

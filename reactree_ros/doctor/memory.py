@@ -1,4 +1,4 @@
-"""An episodic memory that was named: whether it can be read, what it holds. Nothing is written."""
+"""The named episodic memory: whether it is readable, and its contents. The check writes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def episodic_memory(memory: NamedMemory | None) -> Iterator[Diagnosis]:
-    """Yield what there is of an episodic memory; None: none was named."""
+    """Yield findings about an episodic memory; None if none was named."""
     if memory is None:
         yield Diagnosis("memory", Level.NOTE, "none is named", "--memory FILE checks one")
         return

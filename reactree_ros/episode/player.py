@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from py_trees.common import Status
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.assembly import assemble
@@ -123,7 +124,7 @@ class Script:
     halted: str = ""
     _asked: dict[Key, _Asked] = field(default_factory=dict)
     _counted: int = 0
-    _skills: dict[str, Sequence[str]] = field(default_factory=dict)
+    _skills: dict[str, Sequence[Offered]] = field(default_factory=dict)
     _differs: str | None = None
     _live_since: float | None = None
     _broken_off: list[Pending[Any]] = field(default_factory=list)
@@ -427,7 +428,7 @@ class ScriptedWorld(SharedWorld):
         """See :meth:`World.survey`."""
         return self._ask("survey", lambda live: live.survey())
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`."""
         return self._ask("skills", lambda live: live.available_skills())
 

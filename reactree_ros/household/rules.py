@@ -6,14 +6,19 @@ One implementation for every source of a scene (paper, appendix B.2; wording as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from reactree_ros.agent.parameters import Named
+from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.looking import held, holding_text, look_text, merged, room_items, see_text, sightings
 from reactree_ros.household.scene import HANDS, Scene, Thing
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.world.port import Observation, Outcome, Score, Seen
 
+#: What is said if all hands are full.
+FULL = "You do not have an empty hand."
 # A desk can be opened, but an arrival does not report whether it is.
 _OPENNESS_UNSAID = frozenset({"desk"})
 
@@ -32,26 +37,30 @@ def parse_skill(text: str, scene: Scene) -> Skill | str:
     if not verb:
         *first, last = WAH_NL.actions
         return f"'{text}' is no skill. A skill starts with {', '.join(first)} or {last}."
+    return unfit(verb, name, scene) or Skill(verb, scene.by_name[name])
+
+
+def unfit(verb: str, name: str, scene: Scene) -> str:
+    """Say why nothing is done with a verb to what has a name; empty if something may be."""
     thing = scene.by_name.get(name)
     if thing is None:
         return f"There is no {name} in the house."
-    if thing.is_room and verb != "go to":
-        return f"You cannot {verb} a {thing.word}."
-    return Skill(verb, thing)
+    return f"You cannot {verb} a {thing.word}." if thing.is_room and verb != "go to" else ""
 
 
-def available_skills(scene: Scene) -> list[str]:
-    """List the skills that the agent may try: every room, and visible things with the actions that they allow."""
-    skills = [f"go to {room.name}" for room in scene.rooms]
+def available_skills(scene: Scene, declared: Sequence[Declared] = WAH_NL.skills) -> list[str]:
+    """List what the agent may try of some skills: with every room, and with what it sees as its properties allow."""
+    asked = [(skill.verb, which_of(skill)) for skill in declared]
+    told = [f"{verb} {room.name}" for verb, which in asked if not which for room in scene.rooms]
     for thing in scene.visible():
-        skills.append(f"go to {thing.name}")
-        if "GRABBABLE" in thing.properties:
-            skills += (f"pick up {thing.name}", f"put down {thing.name}")
-        if "CAN_OPEN" in thing.properties:
-            skills += (f"open {thing.name}", f"close {thing.name}")
-        if "HAS_SWITCH" in thing.properties:
-            skills.append(f"turn on {thing.name}")
-    return skills
+        told += [f"{verb} {thing.name}" for verb, which in asked if not which or which in thing.properties]
+    return told
+
+
+def which_of(skill: Declared) -> str:
+    """Return the property that a thing has to have for a skill; empty if any thing will do."""
+    (thing,) = skill.parameters.values()
+    return thing.which if isinstance(thing, Named) else ""
 
 
 def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
@@ -72,7 +81,7 @@ def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outc
         return _check_put_down(thing, scene, receptacle)
     refusal = None
     if len(scene.held) >= HANDS:
-        refusal = "You do not have an empty hand."
+        refusal = FULL
     elif thing.id not in {*scene.close, *scene.held}:
         refusal = f"The {thing.word} is not close to you."
     elif skill.verb == "pick up":
@@ -81,11 +90,11 @@ def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outc
             refusal = f"The {thing.word} is inside closed {container.word}."
         elif "GRABBABLE" not in properties:
             refusal = f"The {thing.word} cannot be grabbed."
-    elif skill.verb == "turn on":
+    elif skill.verb in ("turn on", "turn off"):
         if "HAS_SWITCH" not in properties:
             refusal = f"The {thing.word} does not have a switch"
-        elif "OFF" not in states:
-            refusal = f"The {thing.word} is already turned on."
+        elif ("OFF" if skill.verb == "turn on" else "ON") not in states:
+            refusal = f"The {thing.word} is already turned {skill.verb.removeprefix('turn ')}."
     elif "CAN_OPEN" not in properties:
         refusal = f"The {thing.word} cannot be opened"
     elif skill.verb == "open" and "CLOSED" not in states:
@@ -148,13 +157,6 @@ def arrival_text(thing: Thing) -> str:
     return text
 
 
-def look_around(scene: Scene) -> Observation:
-    """Return the full observation that an agent node starts with."""
-    items = room_items(scene)
-    rooms = tuple(room.name for room in scene.rooms)
-    return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
-
-
 def survey(scene: Scene) -> Observation:
     """Return the description of the whole house for planners without observations (paper, listing 3)."""
     listed = [f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}."]
@@ -204,57 +206,6 @@ def after_skill(
     elif skill.verb == "put down" and outcome is Outcome.DONE:
         seen, place = [thing], receptacle
     return Observation(text + holding_text(scene), outcome, tuple(sightings(scene, seen, place)), looked_into)
-
-
-def room_items(scene: Scene) -> list[Thing]:
-    """List the things in the quick look around the agent's room."""
-    return [thing for thing in scene.visible() if thing.room_item]
-
-
-def held(scene: Scene) -> Iterator[Thing]:
-    """Yield the held things."""
-    return (scene.things[id] for id in scene.held)
-
-
-def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
-    """Yield what working memory stores of things seen at a place, and of held things."""
-    room, where = scene.agent_room.name, place.name if place is not None else None
-    for thing in things:
-        yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
-    for thing in held(scene):
-        yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
-
-
-def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
-    """Word the full observation that an agent node starts with."""
-    room = scene.agent_room
-    return (
-        f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
-        f"You are in the middle of a {room.word} ({room.number}). {look_text(room_items)}{holding_text(scene)}"
-    )
-
-
-def look_text(room_items: Iterable[Thing]) -> str:
-    """Word the quick look around a room."""
-    return f"Looking quickly around the room, you see {merged(room_items)}."
-
-
-def see_text(things: Iterable[Thing]) -> str:
-    """Word the things next to the agent; without a period, as recorded."""
-    return f"You see {merged(things)}"
-
-
-def holding_text(scene: Scene) -> str:
-    """Word the held things, with a space before; empty if there are none."""
-    return f" You hold {merged(held(scene))}." if scene.held else ""
-
-
-def merged(things: Iterable[Thing]) -> str:
-    """List things by word with their numbers: ``bowl (1, 2), fridge (1)``."""
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for thing in things:
-        numbers[thing.word].append(thing.number)
-    return ", ".join(f"{word} ({', '.join(map(str, sorted(set(numbers[word]))))})" for word in sorted(numbers))
 
 
 def score(goal: Sequence[GoalCondition], scene: Scene) -> Score:

@@ -11,9 +11,10 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household import rules
+from reactree_ros.household import looking, rules
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.rules import Skill
@@ -92,13 +93,13 @@ class SymbolicWorld(SharedWorld):
 
     def observe(self) -> Pending[Observation]:
         """Look around the agent's room."""
-        return Pending.of(self._with_others(rules.look_around(self.scene)))
+        return Pending.of(self._with_others(looking.look_around(self.scene)))
 
     def survey(self) -> Pending[Observation]:
         """Describe all rooms, receptacles and objects of the house."""
         return Pending.of(rules.survey(self.scene))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills for every room and for visible things in this one."""
         return Pending.of(rules.available_skills(self.scene))
 
@@ -120,7 +121,7 @@ class SymbolicWorld(SharedWorld):
     def _with_others(self, observation: Observation) -> Observation:
         """Add the other agents in the room to an observation."""
         told = [
-            teammate_here(name, tuple(thing.name for thing in rules.held(other.scene)))
+            teammate_here(name, tuple(thing.name for thing in looking.held(other.scene)))
             for name, other in self._team.items()
             if other is not self and other.scene.agent_room is self.scene.agent_room
         ]

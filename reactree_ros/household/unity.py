@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from pydantic import Field
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
-from reactree_ros.household import rules
+from reactree_ros.household import looking, rules
 from reactree_ros.household.client import VirtualHomeClient
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.rules import Skill
@@ -91,17 +92,17 @@ class VirtualHomeUnityWorld(World):
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Reset the apartment to the task's start; nothing in it is random."""
-        return self._ask(lambda scene: self._with_picture(rules.look_around(scene)), anew=True)
+        return self._ask(lambda scene: self._with_picture(looking.look_around(scene)), anew=True)
 
     def observe(self) -> Pending[Observation]:
         """Look around the agent's room."""
-        return self._ask(lambda scene: self._with_picture(rules.look_around(self._read())))
+        return self._ask(lambda scene: self._with_picture(looking.look_around(self._read())))
 
     def survey(self) -> Pending[Observation]:
         """Describe all rooms, receptacles and objects of the apartment."""
         return self._ask(lambda scene: rules.survey(self._read()))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills for every room and for visible things in this one."""
         return self._ask(rules.available_skills)
 

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -27,6 +28,8 @@ from reactree_interfaces.srv import (
     ResetWorld,
 )
 
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply, ServerUnavailable
@@ -38,6 +41,7 @@ from reactree_ros.nodes.messages import (
     error_from_msg,
     household_from_msg,
     observation_from_msg,
+    offers_from,
     reply_from_msg,
     request_to_msg,
     settings_from,
@@ -76,7 +80,7 @@ class RosWorld(SharedWorld):
         self._life: int | None = None  # of the bridge at the start of the task
         self._skill: Pending[Observation] | None = None
         self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
-        self._now: tuple[str, ...] = ()  # the skills on offer, until something happens
+        self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
         self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
@@ -172,14 +176,18 @@ class RosWorld(SharedWorld):
         request = Observe.Request(everything=True)
         return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """Ask for the skills on offer, unless the last skill told them."""
         if self._now:
             return Pending.of(self._now)
         return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
 
-    def _take_skills(self, msg: AvailableSkills.Response) -> Sequence[str]:
-        self._now = tuple(msg.skills)
+    def _take_skills(self, msg: Any) -> Sequence[Offered]:
+        """Keep the skills on offer of any message that tells them."""
+        try:
+            self._now = (*msg.skills, *offers_from(msg.offers))
+        except ValueError as error:
+            raise WorldError(f"{self._bridge}: {error}") from error
         return self._now
 
     def score(self) -> Pending[Score | None]:
@@ -207,6 +215,8 @@ class RosWorld(SharedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; an early cancel is carried out when the goal is accepted."""
+        with suppress(ParameterError):
+            skill = self.household.call(skill)
         goal = SkillGoal(skill)
         self._now = ()
 
@@ -248,7 +258,7 @@ class RosWorld(SharedWorld):
         outcome = OUTCOMES[told.outcome]
         if outcome is Outcome.WORLD_UNAVAILABLE or not told.observation.text:
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
-        self._now = tuple(told.skills)
+        self._take_skills(told)
         if outcome is Outcome.HALTED:
             self._halted_by_result = _nanoseconds(told.observation.stamp), steady.now()
             self._note_halted(told.message)

@@ -20,10 +20,12 @@ from rosidl_parser.definition import (
 from rosidl_runtime_py.import_message import import_message_from_namespaced_type
 from rosidl_runtime_py.utilities import get_action, get_message, get_service
 
+from reactree_ros.agent.parameters import Named, Number, Person
+from reactree_ros.agent.skill import Skill
 from reactree_ros.errors import UserError
 from reactree_ros.robot.poses import Pose
 
-#: What a template may name, with what that is: text, a whole number, a number or a pose.
+#: What every template may name, with what that is: text, a whole number, a number or a pose.
 NAMES: Mapping[str, type] = {
     "skill": str,
     "verb": str,
@@ -34,6 +36,16 @@ NAMES: Mapping[str, type] = {
         for thing in ("object", "receptacle", "room", "place")
         for name, kind in (("name", str), ("own", str), ("word", str), ("number", int), ("pose", Pose))
     },
+}
+#: What a template may name of something on the map.
+_OF_THINGS: Mapping[str, type] = {
+    "": str,
+    ".name": str,
+    ".own": str,
+    ".word": str,
+    ".number": int,
+    ".pose": Pose,
+    ".approach": Pose,
 }
 _AXES = ("x", "y", "z", "yaw")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -51,6 +63,19 @@ class NoValue(Exception):
 
 Values = Mapping[str, Any]
 Fill = Callable[[Values], Any]
+
+
+def names_of(skill: Skill) -> Mapping[str, type]:
+    """Return what the templates of a skill may name: what all may, and its parameters."""
+    names = dict(NAMES)
+    for name, parameter in skill.parameters.items():
+        if isinstance(parameter, Number):
+            names[name] = type(parameter.read(parameter.least))
+        elif isinstance(parameter, Named) and not isinstance(parameter, Person):
+            names |= {f"{name}{part}": kind for part, kind in _OF_THINGS.items()}
+        else:
+            names[name] = str
+    return names
 
 
 def resolve(kind: str, name: str, where: str) -> Any:
@@ -90,13 +115,14 @@ def check_name(name: str, where: str) -> None:
         raise UserError(f"{where}: the name '{name}' is not one that ROS allows: {reason}") from None
 
 
-def compiled(kind: Any, entries: Mapping[str, Any], where: str) -> Fill:
+def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[str, type] = NAMES) -> Fill:
     """Return what makes a message of a type, filled from templates.
 
     Args:
         kind: The message class.
         entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
         where: What errors begin with.
+        names: What templates may name, with what that is.
 
     Raises:
         UserError: A field is not one of the type, or what is to be written does not fit it.
@@ -108,7 +134,7 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str) -> Fill:
             slot = _slot(owner, step, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
             if depth < len(steps) - 1:
                 owner = message_class(slot, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
-        setters.append((steps, _filler(slot, value, f"{where}: field '{path}'")))
+        setters.append((steps, _filler(slot, value, f"{where}: field '{path}'", names)))
 
     def fill(values: Values) -> Any:
         message = kind()
@@ -204,27 +230,27 @@ def described(slot: Any) -> str:
 # ---- values -------------------------------------------------------------------------------------------------------
 
 
-def _filler(slot: Any, value: Any, where: str) -> Fill:
+def _filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
     if isinstance(slot, AbstractNestedType):
-        return _list_filler(slot, value, where)
+        return _list_filler(slot, value, where, names)
     if isinstance(value, str) and _PLACEHOLDER.search(value):
-        return _template(slot, value, where)
+        return _template(slot, value, where, names)
     if isinstance(slot, NamespacedType):
         if not isinstance(value, Mapping):
             raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give its fields or a template")
-        return compiled(import_message_from_namespaced_type(slot), value, where)
+        return compiled(import_message_from_namespaced_type(slot), value, where, names)
     fixed = constant(slot, value, where)
     return lambda values: fixed
 
 
-def _list_filler(slot: Any, value: Any, where: str) -> Fill:
+def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
     if not isinstance(value, list):
         raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give a list")
     size = slot.size if isinstance(slot, Array) else None
     most = slot.maximum_size if isinstance(slot, BoundedSequence) else None
     if (size is not None and len(value) != size) or (most is not None and len(value) > most):
         raise UserError(f"{where}: the list has {len(value)} entries; it must have {size or f'at most {most}'}")
-    fillers = [_filler(slot.value_type, one, f"{where}[{index}]") for index, one in enumerate(value)]
+    fillers = [_filler(slot.value_type, one, f"{where}[{index}]", names) for index, one in enumerate(value)]
     return lambda values: [filler(values) for filler in fillers]
 
 
@@ -257,9 +283,9 @@ def constant(slot: Any, value: Any, where: str) -> Any:
     return float(value)
 
 
-def _template(slot: Any, text: str, where: str) -> Fill:
+def _template(slot: Any, text: str, where: str, known: Mapping[str, type]) -> Fill:
     names = _PLACEHOLDER.findall(text)
-    kinds = {name: _kind(name, text, where) for name in names}
+    kinds = {name: _kind(name, text, where, known) for name in names}
     whole = text == f"{{{names[0]}}}"
     if isinstance(slot, AbstractString | AbstractWString):
         for name, kind in kinds.items():
@@ -282,23 +308,24 @@ def _template(slot: Any, text: str, where: str) -> Fill:
     raise UserError(f"{where}: {described(slot)} cannot be '{text}', which is {_WORDS[kind]}")
 
 
-def _kind(name: str, text: str, where: str) -> type:
-    if name in NAMES:
-        return NAMES[name]
+def _kind(name: str, text: str, where: str, known: Mapping[str, type]) -> type:
+    if name in known:
+        return known[name]
     thing, _, axis = name.rpartition(".")
-    if NAMES.get(thing) is Pose and axis in _AXES:
+    if known.get(thing) is Pose and axis in _AXES:
         return float
-    if NAMES.get(thing) is Pose and axis == "frame":
+    if known.get(thing) is Pose and axis == "frame":
         return str
-    known = ", ".join(f"{{{name}}}" for name in NAMES)
+    there = ", ".join(f"{{{name}}}" for name in known)
     raise UserError(
-        f"{where}: the template {text!r} names '{name}'; there are {known}, and .x .y .z .yaw .frame of poses"
+        f"{where}: the template {text!r} names '{name}'; there are {there}, and .x .y .z .yaw .frame of poses"
     )
 
 
 def _value(values: Values, name: str) -> Any:
     thing, _, part = name.rpartition(".")
-    value = getattr(values.get(thing), part) if NAMES.get(thing) is Pose and values.get(thing) else values.get(name)
+    at = values.get(thing)
+    value = getattr(at, part) if isinstance(at, Pose) else values.get(name)
     if value is None:
         raise NoValue(name)
     return value

@@ -25,6 +25,7 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.files.secrecy import without_credentials
@@ -71,6 +72,7 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
         looked_into=observation.looked_into or "",
         spots=list(map(_spot_to_msg, observation.spots)),
         picture=array.array("B", observation.picture or b""),
+        data=json.dumps(dict(observation.data)) if observation.data else "",
     )
 
 
@@ -113,7 +115,24 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         rooms=tuple(msg.rooms),
         picture=bytes(msg.picture) or None,
         spots=tuple(map(_spot_from_msg, msg.spots)),
+        data=settings_from(msg.data),
     )
+
+
+def offered_to_msg(offered: Sequence[Offered]) -> dict[str, list[str]]:
+    """Return what may be tried as the fields of a message."""
+    skills, offers = apart(offered)
+    return {"skills": skills, "offers": [json.dumps(offer.as_data()) for offer in offers]}
+
+
+def offers_from(texts: Sequence[str]) -> list[Offer]:
+    """Return the declared skills that a message offers.
+
+    Raises:
+        ValueError: One is none.
+    """
+    offered = [offered_of(settings_from(text)) for text in texts]
+    return [one for one in offered if isinstance(one, Offer)]
 
 
 def as_json(settings: Mapping[str, Any]) -> str:
@@ -142,6 +161,7 @@ def household_to_msg(
     msg.control_flow_texts = list(household.control_flows.values())
     msg.naming, msg.rules, msg.start_line = household.naming, household.rules, household.start_line
     msg.free_skills = household.free_skills
+    msg.skills = [json.dumps(skill.as_data()) for skill in household.skills]
     msg.prompts = household.prompts
     msg.max_decisions, msg.max_steps = household.max_decisions, household.max_steps
     return msg
@@ -167,6 +187,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
         max_decisions=msg.max_decisions,
         max_steps=msg.max_steps,
         prompts=msg.prompts,
+        skills=tuple(skill_of(settings_from(text)) for text in msg.skills),
     )
     return check_prompts(household)
 
@@ -188,6 +209,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     if isinstance(may_say, DecisionGrammar):
         msg.kind, msg.free = Generate.Request.DECISION, may_say.free
         msg.options = list(may_say.skills)
+        msg.offers = offered_to_msg(may_say.offers)["offers"]
         msg.control_flows = [flow.name for flow in may_say.control_flows]
         msg.questions = -1 if may_say.questions is None else may_say.questions
         msg.more = list(may_say.more)
@@ -195,6 +217,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
     elif isinstance(may_say, SubgoalGrammar):
         msg.kind, msg.options, msg.free = Generate.Request.SUBGOAL, list(may_say.skills), may_say.free
+        msg.offers = offered_to_msg(may_say.offers)["offers"]
         msg.number, msg.begins, msg.goes_on = may_say.number, may_say.begins, may_say.goes_on
     else:
         msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
@@ -245,7 +268,8 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
         flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
-        return DecisionGrammar(tuple(msg.options), flows, free=msg.free, questions=questions, more=_more(msg))
+        skills, more, offers = tuple(msg.options), _more(msg), offers_from(msg.offers)
+        return DecisionGrammar(skills, flows, free=msg.free, questions=questions, more=more, offers=offers)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")
@@ -255,7 +279,9 @@ def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.SUBGOAL:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
-        return SubgoalGrammar(tuple(msg.options), msg.number, msg.begins, msg.goes_on, free=msg.free)
+        return SubgoalGrammar(
+            tuple(msg.options), msg.number, msg.begins, msg.goes_on, free=msg.free, offers=offers_from(msg.offers)
+        )
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 

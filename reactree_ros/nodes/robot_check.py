@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
 from reactree_ros.errors import UserError
-from reactree_ros.household.rules import Skill
+from reactree_ros.household.household import SKILLS
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
@@ -32,6 +32,8 @@ from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_r
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
 
+#: The skill that says where the robot is to stand.
+_GO_TO = next(skill for skill in SKILLS if skill.moves)
 #: Spins the node until a condition holds, at most for some seconds; returns whether it holds.
 Until = Callable[[Callable[[], bool], float], bool]
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
@@ -120,7 +122,7 @@ class Walk:
 
     def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
         what = f"skill '{verb}'"
-        if self._or_wrong(what, lambda: MappedSkill(entry, where)):
+        if self._or_wrong(what, lambda: MappedSkill(entry, where, entry.declared(verb))):
             self._server(what, entry.action, entry.service, entry.type)
 
     def _server(self, what: str, action: str, service: str, kind: str) -> bool:
@@ -338,7 +340,7 @@ class Walk:
         try:
             for thing in things:
                 try:
-                    goal = mapped.fill(values_of(map, Skill("go to", thing), f"go to {thing.name}"))
+                    goal = mapped.fill(values_of(map, _GO_TO.call({"thing": thing.name})))
                 except NoValue as error:
                     remedy = "publish the transform of its frame, or correct the place"
                     self._add(f"place '{thing.name}'", WRONG, f"nobody can say its {error}", remedy)

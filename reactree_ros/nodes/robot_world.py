@@ -6,22 +6,26 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from action_msgs.msg import GoalStatus
 from rclpy.node import Node
 from rosidl_runtime_py.convert import message_to_ordereddict
 
+from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.skill import Offered, Skill, SkillCall
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import ONE_HAND, WAH_NL
-from reactree_ros.household.rules import Skill
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, ServerGone, ServerLost
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import (
+    NAMES,
+    Fill,
     NoValue,
     Values,
     check_name,
@@ -30,6 +34,7 @@ from reactree_ros.nodes.goal_templates import (
     constants,
     is_text,
     is_whole_number,
+    names_of,
     reader,
     resolve,
 )
@@ -40,10 +45,11 @@ from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf
 from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_topics import Battery
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.robot.config import RobotConfig, SkillEntry, Verb, error_code
+from reactree_ros.robot.config import RobotConfig, SkillEntry, error_code
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import MapThing, SemanticMap
+from reactree_ros.robot.skills import MapSkills, looks, repeatable
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
 
@@ -55,10 +61,6 @@ AGAIN = 0.5
 LAST_WORDS = 1.0
 #: For how long the robot may seem to be away from where it has arrived: tf is behind, in seconds.
 ARRIVING = 1.0
-#: After these the robot looks what is before it.
-_LOOKING = ("go to", "open", "pick up", "put down")
-#: These may be tried again where nobody knows how far they got.
-_REPEATABLE = ("go to",)
 
 
 class MappedSkill:
@@ -67,17 +69,23 @@ class MappedSkill:
     Args:
         entry: What `robot.yaml` says.
         where: What errors begin with.
+        skill: The skill that it declares; None: it is no skill.
 
     Raises:
         UserError: The type is not there, or a field does not fit it.
     """
 
-    def __init__(self, entry: SkillEntry, where: str) -> None:
-        self.entry = entry
+    def __init__(self, entry: SkillEntry, where: str, skill: Skill | None = None) -> None:
+        self.entry, self.skill = entry, skill
         check_name(entry.server, where)
         self.type = resolve("action" if entry.action else "service", entry.type, where)
         goal, result = (self.type.Goal, self.type.Result) if entry.action else (self.type.Request, self.type.Response)
-        self.fill = compiled(goal, entry.goal, f"{where}: goal")
+        names = NAMES if skill is None else names_of(skill)
+        self.fill = compiled(goal, entry.goal, f"{where}: goal", names)
+        if skill is not None:
+            _try(self.fill, names, skill, f"{where}: goal")
+        of = {} if skill is None else entry.result
+        self._returns = {name: reader(result, path, f"{where}: result")[0] for name, path in of.items()}
         self._success = []
         for path, value in entry.success.items():
             read, slot = reader(result, path, f"{where}: success")
@@ -105,6 +113,44 @@ class MappedSkill:
         said = ", ".join(filter(None, reasons))
         return known.outcome, f"{self.entry.server}: {said or 'it was aborted without an error code'}", bool(said)
 
+    def returned(self, result: Any) -> dict[str, Value]:
+        """Return what a result brings as data.
+
+        Raises:
+            ParameterError: Something is not what the skill returns.
+        """
+        data: dict[str, Value] = {}
+        for name, read in self._returns.items():
+            assert self.skill is not None  # what returns something is a skill
+            try:
+                data[name] = self.skill.returns[name].read(read(result))
+            except ParameterError as error:
+                raise ParameterError(f"it returned {name}: {error}") from None
+        return data
+
+
+def _try(fill: Fill, names: Mapping[str, type], skill: Skill, where: str) -> None:
+    """Look whether a goal takes the least and the most that a skill may be told.
+
+    Raises:
+        UserError: It does not.
+    """
+    examples: dict[type, Any] = {str: "x", int: 1, float: 1.0, Pose: Pose("map", 0, 0)}
+    some = {name: examples[kind] for name, kind in names.items()}
+    for ends in range(2):
+        values = {name: _end(one, ends) for name, one in skill.parameters.items() if not isinstance(one, Named)}
+        try:
+            fill(some | values)
+        except (AssertionError, OverflowError, ValueError, TypeError) as error:
+            said = ", ".join(f"{name} {value}" for name, value in values.items())
+            raise UserError(f"{where}: its fields do not take {said}: {shortened_line(str(error), 120)}") from None
+
+
+def _end(parameter: Parameter, end: int) -> Value:
+    if isinstance(parameter, Number):
+        return parameter.read((parameter.least, parameter.greatest)[end])
+    return "x" * parameter.longest if isinstance(parameter, Text) and end else "x"
+
 
 def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
     """Return what reads a field of a result; the usual one where none is named and the type has it."""
@@ -122,8 +168,8 @@ def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
 class _Errand:
     """A skill that is being carried out; times are those of :func:`steady.now` where nothing else is said."""
 
-    text: str
-    skill: Skill
+    call: SkillCall
+    conduct: MapSkills
     mapped: MappedSkill
     server: Server
     goal: Any
@@ -134,6 +180,7 @@ class _Errand:
     done: float | None = None  # since when the robot looks what is before it, on the node's clock
     done_since: float = 0.0
     words: str = ""  # the first sentence of the observation
+    data: Mapping[str, Value] = field(default_factory=dict)  # what it returned
     end: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
     end_since: float = 0.0
     trouble: tuple[str, float] | None = None  # why it is to be sent again, and since when
@@ -182,8 +229,10 @@ class RobotWorld(SharedWorld):
         self._node, self._config, self._dry_run = node, config, dry_run
         self._server_timeout, self._stop_timeout = server_timeout, stop_timeout
         self._mapped: dict[str, MappedSkill] = {
-            verb: MappedSkill(entry, config.at(where, "skills", verb)) for verb, entry in config.skills.items()
+            skill.name: MappedSkill(config.skills[skill.name], config.at(where, "skills", skill.name), skill)
+            for skill in config.declared
         }
+        self._conducts = conducts_of(config)
         document = load_map(config.map) if config.map else None
         self._stop = EmergencyStop(node, config.emergency_stop, where=where)
         self._senses = Perception(node, config, document, where=where)
@@ -206,8 +255,9 @@ class RobotWorld(SharedWorld):
         self._cancelled: deque[_Errand] = deque()
         self.household = replace(
             WAH_NL,
-            actions=tuple(verb for verb in get_args(Verb) if verb in config.skills),
-            rules=ONE_HAND if config.hands == 1 else "",
+            skills=config.declared,
+            actions=(),
+            rules=ONE_HAND if config.hands == 1 and config.of_household else "",
         )
         self.recallable = RECALLABLE
         self._timer = steady.every(node, PERIOD, self._look_after)
@@ -230,9 +280,10 @@ class RobotWorld(SharedWorld):
         """Say where the robot is and what is in the room."""
         return Pending.of(self._map().around())
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List what may be tried of what the robot can do."""
-        return Pending.of(self._map().skills(self._mapped))
+        map = self._map()
+        return Pending.of([one for conduct in self._conducts for one in conduct.offered(map)])
 
     def score(self) -> Pending[Score | None]:
         """Say that no goal is known: whether it is reached is for the planner's tree."""
@@ -259,33 +310,41 @@ class RobotWorld(SharedWorld):
         """Check a skill and send its goal; a cancel goes through to the robot's server."""
         self._senses.look(forget=True)
         map, now = self._map(), self._senses.now()
-        parsed = map.parse(skill, tuple(self._mapped))
-        if isinstance(parsed, str):
-            return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
+        conduct, call = self._read(map, skill)
+        if not isinstance(call, SkillCall):
+            return Pending.of(Observation(call, Outcome.UNKNOWN_SKILL))
+
+        def told(outcome: Outcome, words: str) -> Pending[Observation]:
+            return Pending.of(conduct.after(map, call, outcome, words, {}))
+
         if halted := self.halted():
-            return Pending.of(map.after(parsed, Outcome.HALTED, f"You cannot {skill} now: {halted}."))
+            return told(Outcome.HALTED, f"You cannot {skill} now: {halted}.")
         if low := "" if self._dry_run else self._battery.too_low():
-            return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill} now: {low}."))
+            return told(Outcome.PRECONDITION, f"You cannot {skill} now: {low}.")
         if self._obstacle():
             self._next = _Next(skill, Pending(), steady.now() + self._stop_timeout)
             return self._next.pending
-        outcome, words = map.check(parsed, now, unseen=self._dry_run)
+        outcome, words = conduct.check(map, call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
-            return Pending.of(map.after(parsed, outcome, words))
-        mapped, values = self._mapped[parsed.verb], values_of(map, parsed, skill)
+            return told(outcome, words)
+        mapped = self._mapped[call.skill.name]
         try:
-            goal = mapped.fill(values)
+            goal = mapped.fill(values_of(map, call))
         except NoValue as error:
-            reason = _missing(map, parsed, str(error))
-            return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill}: {reason}."))
+            return told(Outcome.PRECONDITION, f"You cannot {skill}: {_missing(map, call, str(error))}.")
         if self._dry_run:
             self._node.get_logger().info(
                 f"dry run: {skill} -> {mapped.entry.server} ({mapped.entry.type}) "
                 f"{json.dumps(message_to_ordereddict(goal))}"
             )
-            map.apply(parsed, now)
-            return Pending.of(map.after(parsed, Outcome.DONE, words))
-        return self._begin(skill, parsed, words, goal)
+            map.apply(call, now)
+            return told(Outcome.DONE, words)
+        return self._begin(call, conduct, words, goal)
+
+    def _read(self, map: SemanticMap, said: str) -> tuple[MapSkills, SkillCall | str]:
+        """Read a skill as one of the robot's own or of the household's, or say what is wrong with it."""
+        readings = [(conduct, conduct.read(map, said)) for conduct in self._conducts]
+        return next((one for one in readings if isinstance(one[1], SkillCall)), readings[0])
 
     def halted(self) -> str:
         """Say whether the emergency stop is engaged; it stops no dry run."""
@@ -365,8 +424,8 @@ class RobotWorld(SharedWorld):
                 return f"'{underway.what}' has not stopped yet{f'; {gone}' if underway.away else ''}"
         return ""
 
-    def _begin(self, text: str, skill: Skill, words: str, goal: Any) -> Pending[Observation]:
-        mapped = self._mapped[skill.verb]
+    def _begin(self, call: SkillCall, conduct: MapSkills, words: str, goal: Any) -> Pending[Observation]:
+        mapped = self._mapped[call.skill.name]
         server = self._servers[mapped.entry.server, mapped.entry.type]
 
         def cancel() -> None:
@@ -375,14 +434,14 @@ class RobotWorld(SharedWorld):
 
         pending: Pending[Observation] = Pending(on_cancel=cancel)
         errand = _Errand(
-            text=text,
-            skill=skill,
+            call=call,
+            conduct=conduct,
             mapped=mapped,
             server=server,
             goal=goal,
             pending=pending,
             began=steady.now(),
-            underway=self._send(server, text, goal),
+            underway=self._send(server, call, goal),
             words=words,
         )
         self._errand = errand
@@ -479,7 +538,7 @@ class RobotWorld(SharedWorld):
 
     def _end(self, errand: _Errand, outcome: Outcome, reason: str) -> None:
         """Stop the robot and end the skill when it has stopped."""
-        errand.end, errand.end_since = (outcome, _failed(errand.skill, reason)), steady.now()
+        errand.end, errand.end_since = (outcome, self._failed(errand, reason)), steady.now()
         errand.server.stop(errand.underway)
         self._step(errand)
 
@@ -487,12 +546,18 @@ class RobotWorld(SharedWorld):
         """Take in how the robot's server ended a goal."""
         entry = errand.mapped.entry
         try:
-            outcome, reason, explained = errand.mapped.verdict(*errand.underway.result.take())
+            status, result = errand.underway.result.take()
+            outcome, reason, explained = errand.mapped.verdict(status, result)
+            if outcome is Outcome.DONE:
+                errand.data = errand.mapped.returned(result)
+        except ParameterError as error:
+            reason = f"{errand.mapped.entry.server} reported success, but {error}"
+            self._finish(errand, Outcome.POSTCONDITION, self._failed(errand, reason))
         except Rejected as error:
             if entry.rejected == Outcome.WORLD_UNAVAILABLE.value:
                 self._again(errand, str(error))
             else:
-                self._finish(errand, Outcome(entry.rejected), _failed(errand.skill, str(error)))
+                self._finish(errand, Outcome(entry.rejected), self._failed(errand, str(error)))
         except ServerLost as error:
             self._lost(errand, str(error))
         except ServerGone as error:
@@ -507,67 +572,71 @@ class RobotWorld(SharedWorld):
         """Go on after what a server said of how a goal ended."""
         map, now = self._map(), self._senses.now()
         if outcome is Outcome.DONE:
-            map.apply(errand.skill, now)
+            map.apply(errand.call, now)
             errand.done, errand.done_since = now, steady.now()
-            if self._looks is not None and errand.skill.verb in _LOOKING:
+            if self._looks is not None and looks(errand.call.skill):
                 self._looks.begin()
             self._step(errand)
         elif outcome is Outcome.WORLD_UNAVAILABLE:
-            self._fail(errand, _failed(errand.skill, reason))
+            self._fail(errand, self._failed(errand, reason))
         elif outcome is Outcome.EXECUTION and errand.tries <= errand.mapped.entry.retries:
             errand.tries += 1
-            self._node.get_logger().warning(f"'{errand.text}' failed ({reason}); try {errand.tries}")
+            self._node.get_logger().warning(f"'{errand.call}' failed ({reason}); try {errand.tries}")
             self._send_again(errand)
         else:
-            self._finish(errand, outcome, _failed(errand.skill, reason))
+            self._finish(errand, outcome, self._failed(errand, reason))
 
     def _look_around(self, errand: _Errand) -> None:
         """End a skill that was reported to be done when it is seen whether it is, or was looked for long enough."""
-        map, skill, since = self._map(), errand.skill, steady.now() - errand.done_since
+        map, call, since = self._map(), errand.call, steady.now() - errand.done_since
         assert errand.done is not None
-        if skill.verb == "go to" and (away := self._away(map, skill)):
+        if away := self._away(map, call):
             if since >= ARRIVING:
                 map.leave()
                 self._contradicted(errand, f"the robot is {away:.1f} m from there")
             return
-        if self._config.detections is not None and skill.verb in _LOOKING:
-            unsure = self._senses.detected <= errand.done or map.not_as_reported(skill)  # what is heard may be old
+        if self._config.detections is not None and looks(call.skill):
+            unsure = self._senses.detected <= errand.done or map.not_as_reported(call)  # what is heard may be old
             if unsure and since < self._config.look_time:
                 return
-            if seen := map.settle(skill):
+            if seen := map.settle(call):
                 self._contradicted(errand, seen)
                 return
         self._finish(errand, Outcome.DONE, errand.words)
 
-    def _away(self, map: SemanticMap, skill: Skill) -> float:
+    def _away(self, map: SemanticMap, call: SkillCall) -> float:
         """Return how far the robot is from where it is said to have arrived, in metres; 0 where that is near enough."""
-        within, away = self._config.arrived_within, map.away_from(skill.thing)
+        place, within = map.by_name.get(call.value("at")), self._config.arrived_within
+        away = None if place is None else map.away_from(place)
         return away if within and away is not None and away > within else 0.0
 
     def _contradicted(self, errand: _Errand, seen: str) -> None:
         reason = f"{errand.mapped.entry.server} reported success, but {seen}"
-        self._finish(errand, Outcome.POSTCONDITION, _failed(errand.skill, reason))
+        self._finish(errand, Outcome.POSTCONDITION, self._failed(errand, reason))
+
+    def _failed(self, errand: _Errand, reason: str) -> str:
+        return errand.conduct.failed(self._map(), errand.call, reason)
 
     def _send_again(self, errand: _Errand) -> None:
         self._note_departure(errand)
         with suppress(NoValue):  # what it is done to may have been detected anew
-            errand.goal = errand.mapped.fill(values_of(self._map(), errand.skill, errand.text))
-        errand.underway = self._send(errand.server, errand.text, errand.goal)
+            errand.goal = errand.mapped.fill(values_of(self._map(), errand.call))
+        errand.underway = self._send(errand.server, errand.call, errand.goal)
         self._follow(errand)
 
     # ------------------------------------------------------------------ servers that are not as they should be
 
     def _lost(self, errand: _Errand, reason: str) -> None:
         """Try again what a server has forgotten, where that does no harm."""
-        if errand.skill.verb in _REPEATABLE:
+        if repeatable(errand.call.skill):
             self._again(errand, reason)
         else:
-            self._fail(errand, f"{reason}; nobody knows how far '{errand.text}' got")
+            self._fail(errand, f"{reason}; nobody knows how far '{errand.call}' got")
 
     def _again(self, errand: _Errand, reason: str) -> None:
         """Send a goal again by and by, of which nothing came because of its server."""
         if errand.trouble is None:
-            self._node.get_logger().warning(f"'{errand.text}' is tried again: {reason}")
+            self._node.get_logger().warning(f"'{errand.call}' is tried again: {reason}")
         errand.trouble = reason, steady.now() if errand.trouble is None else errand.trouble[1]
         errand.again_at = steady.now() + AGAIN
 
@@ -597,7 +666,7 @@ class RobotWorld(SharedWorld):
             self._looks.stop()
         if outcome is not Outcome.DONE:
             self._note_departure(errand)
-        errand.pending.succeed(self._map().after(errand.skill, outcome, words))
+        errand.pending.succeed(errand.conduct.after(self._map(), errand.call, outcome, words, errand.data))
 
     def _fail(self, errand: _Errand, reason: str) -> None:
         self._errand = None
@@ -618,52 +687,65 @@ class RobotWorld(SharedWorld):
             return
         outcome, _, _ = errand.mapped.verdict(*answer.take())
         if outcome is Outcome.DONE:
-            self._node.get_logger().warning(f"'{errand.text}' was done before it could be stopped")
-            self._map().apply(errand.skill, self._senses.now())
+            self._node.get_logger().warning(f"'{errand.call}' was done before it could be stopped")
+            self._map().apply(errand.call, self._senses.now())
 
     def _note_departure(self, errand: _Errand) -> None:
         """Note that the robot has left where it was, where it may have begun to go somewhere else."""
         underway = errand.underway
         refused = underway.over and not underway.accepted
-        if errand.skill.verb == "go to" and errand.done is None and underway.sent_at is not None and not refused:
+        if errand.call.skill.moves and errand.done is None and underway.sent_at is not None and not refused:
             self._map().leave()
 
 
-def _failed(skill: Skill, reason: str) -> str:
-    return f"You could not {skill.verb} the {skill.thing.word} ({skill.thing.number}): {reason}."
+def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:
+    """Return what becomes of a robot's skills: of its own by their declarations, of the household's by its rules."""
+    own = [skill for skill in config.declared if skill.name not in config.of_household]
+    conducts = [MapSkills(own)] if own else []
+    if config.of_household:
+        from reactree_ros.robot.household_skills import HouseholdSkills  # a robot of its own skills needs no such rules
+
+        conducts.append(HouseholdSkills([skill for skill in config.declared if skill.name in config.of_household]))
+    return conducts
 
 
-def _poses(map: SemanticMap, skill: Skill) -> dict[str, Pose | None]:
+def _poses(map: SemanticMap, call: SkillCall) -> dict[str, Pose | None]:
     """Return the poses that templates may name, as the map has them."""
-    receptacle, room = map.target(skill), map.room_of(skill.thing)
-    place = receptacle or room
+    thing, receptacle = map.thing_of(call), map.target(call)
+    room = None if thing is None else map.room_of(thing)
+    place, stand = receptacle or room, receptacle or thing
+    own = map.things_of(call).items()
     return {
-        "pose": map.approach(skill.thing if receptacle is None else receptacle),
-        "object.pose": map.pose_of(skill.thing),
+        "pose": None if stand is None else map.approach(stand),
+        "object.pose": None if thing is None else map.pose_of(thing),
         "receptacle.pose": None if receptacle is None else receptacle.pose,
         "receptacle.top": None if receptacle is None else receptacle.top,
         "room.pose": None if room is None else map.pose_of(room),
         "place.pose": None if place is None else map.pose_of(place),
+        **{f"{name}.pose": map.pose_of(one) for name, one in own},
+        **{f"{name}.approach": map.approach(one) for name, one in own},
     }
 
 
-def values_of(map: SemanticMap, skill: Skill, text: str) -> Values:
+def values_of(map: SemanticMap, call: SkillCall) -> Values:
     """Return what templates may name, poses in the map's frame."""
-    values: dict[str, Any] = {"skill": text, "verb": skill.verb}
-    receptacle, room = map.target(skill), map.room_of(skill.thing)
-    named = {"object": skill.thing, "receptacle": receptacle, "room": room, "place": receptacle or room}
-    for name, thing in named.items():
-        if isinstance(thing, MapThing):
-            values |= {f"{name}.name": thing.name, f"{name}.word": thing.word, f"{name}.number": thing.number}
-            values[f"{name}.own"] = thing.own
-    values |= {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, skill).items()}
+    values: dict[str, Any] = {"skill": str(call), "verb": call.skill.verb, **call.values}
+    thing, receptacle = map.thing_of(call), map.target(call)
+    room = None if thing is None else map.room_of(thing)
+    named = {"object": thing, "receptacle": receptacle, "room": room, "place": receptacle or room}
+    for name, one in (named | map.things_of(call)).items():
+        if isinstance(one, MapThing):
+            values |= {f"{name}.name": one.name, f"{name}.word": one.word, f"{name}.number": one.number}
+            values[f"{name}.own"] = one.own
+    values |= {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, call).items()}
     return values
 
 
-def _missing(map: SemanticMap, skill: Skill, name: str) -> str:
+def _missing(map: SemanticMap, call: SkillCall, name: str) -> str:
     """Say why a template has no value."""
-    poses = _poses(map, skill)
+    poses, thing = _poses(map, call), map.thing_of(call)
     pose = poses.get(name) or poses.get(name.rpartition(".")[0])
     if pose is not None:
         return f"there is no transform from '{pose.frame}' to '{map.frame}'"
-    return f"its goal needs {{{name}}}, which is not known of the {skill.thing.word} ({skill.thing.number})"
+    of = "" if thing is None else f" of the {thing.word} ({thing.number})"
+    return f"its goal needs {{{name}}}, which is not known{of}"

@@ -6,6 +6,7 @@ result. A bridge tells the end of a skill on ``~/skill_ended``, too; so this cli
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import SkillEnded
 from unique_identifier_msgs.msg import UUID
 
+from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import RESTARTED, ask, settled
@@ -93,7 +95,7 @@ class SkillGoals:
         goal.id = id
         self._goals[goal.key] = goal
         goal.over.add_done_callback(lambda _: self._forget(goal))
-        request = ExecuteSkill.Impl.SendGoalService.Request(goal_id=goal.id, goal=ExecuteSkill.Goal(skill=goal.skill))
+        request = ExecuteSkill.Impl.SendGoalService.Request(goal_id=goal.id, goal=_goal(goal.skill))
         ask(self._send_goal, request, partial(self._answered, goal))
 
     def cancel(self, goal: SkillGoal) -> None:
@@ -150,3 +152,10 @@ class SkillGoals:
         self._goals.pop(goal.key, None)
         if goal.asked is not None:
             self._get_result.remove_pending_request(goal.asked)
+
+
+def _goal(skill: str) -> ExecuteSkill.Goal:
+    """Return a skill as a goal: in words, and of a declared skill as data."""
+    if not isinstance(skill, SkillCall):
+        return ExecuteSkill.Goal(skill=skill)
+    return ExecuteSkill.Goal(skill=str(skill), name=skill.skill.name, arguments=json.dumps(skill.values))

@@ -11,15 +11,17 @@ from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import SkillEnded
 
+from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, asked, mapped
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
-from reactree_ros.nodes.messages import OUTCOME_CODES
+from reactree_ros.nodes.messages import OUTCOME_CODES, offered_to_msg, settings_from
 from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.ros_person import DISCOVERY, HINT, RosPerson
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.person.port import Answer, Question, approves, quoted
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import Observation, Outcome, WorldError
 from reactree_ros.world.wrappers import refusal
 
@@ -130,7 +132,7 @@ class SkillServer:
         if goal_handle.is_cancel_requested and outcome is not Outcome.WORLD_UNAVAILABLE:
             outcome = Outcome.CANCELED
         skill, seen = goal_handle.request.skill, self._topic.message(observation)
-        came = {"outcome": OUTCOME_CODES[outcome], "message": message, "observation": seen, "skills": skills}
+        came = {"outcome": OUTCOME_CODES[outcome], "message": message, "observation": seen, **offered_to_msg(skills)}
         self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=skill, **came))  # first: it is waited for
         if outcome is Outcome.CANCELED and goal_handle.is_cancel_requested:
             goal_handle.canceled()
@@ -142,21 +144,22 @@ class SkillServer:
         self._topic.publish(observation, seen)
         return ExecuteSkill.Result(**came)
 
-    async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, list[str]]:
+    async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, Sequence[Offered]]:
         """Carry a skill out; returns the observation, an error message, and the next skills if they are known.
 
         After a stop nothing moves any more, or the outcome says that nobody knows.
         """
         goal, world = goal_handle.request, self._host.world
-        if not _fits(goal.skill, goal.verb, goal.target):
-            reason = f"the skill '{goal.skill}' is not its verb '{goal.verb}' with '{goal.target}'"
-            return _told(refusal(reason, Outcome.UNKNOWN_SKILL))
+        try:
+            skill = _skill_in(goal, () if world is None else world.household.skills)
+        except ValueError as error:
+            return _told(refusal(str(error), Outcome.UNKNOWN_SKILL))
         if goal_handle.is_cancel_requested:
             return _told(refusal("canceled before it began", Outcome.CANCELED))
         if not self._host.active or world is None:
             return _gone(WorldError(f"'{goal.skill}' did not begin: the bridge was deactivated"))
         self._goal_handle = goal_handle
-        self._skill = pending = asked(lambda: world.execute(goal.skill))
+        self._skill = pending = asked(lambda: world.execute(skill))
         await self._waker.settled(pending)
         stopped = pending.cancelled()
         try:
@@ -175,16 +178,26 @@ class SkillServer:
             return _gone(error) if stopped else _told(observation)
 
 
-def _fits(skill: str, verb: str, target: str) -> bool:
-    """Whether a skill fits its verb and its target, if these are given."""
-    if verb and target:
-        return skill == f"{verb} {target}"
-    return skill.startswith(f"{verb} " if verb else "") and skill.endswith(f" {target}" if target else "")
+def _skill_in(goal: ExecuteSkill.Goal, skills: Sequence[Skill]) -> str:
+    """Return the skill of a goal: a declared one by its name and arguments, or what its words say.
+
+    Raises:
+        ValueError: Name and arguments are no skill, or not that of the words; the message says why.
+    """
+    if not goal.name:
+        return str(goal.skill)
+    known = {skill.name: skill for skill in skills}
+    if goal.name not in known:
+        raise ValueError(f"there is no skill named '{goal.name}'{or_nearest(goal.name, known)}")
+    call = known[goal.name].read(settings_from(goal.arguments))
+    if goal.skill and goal.skill != call:
+        raise ValueError(f"name and arguments are '{call}', and not '{goal.skill}'")
+    return call
 
 
-def _gone(error: Exception) -> tuple[Observation, str, list[str]]:
+def _gone(error: Exception) -> tuple[Observation, str, Sequence[Offered]]:
     return Observation("", Outcome.WORLD_UNAVAILABLE), str(error) or type(error).__name__, []
 
 
-def _told(observation: Observation, skills: Sequence[str] = ()) -> tuple[Observation, str, list[str]]:
-    return observation, "" if observation.outcome is Outcome.DONE else observation.text, list(skills)
+def _told(observation: Observation, skills: Sequence[Offered] = ()) -> tuple[Observation, str, Sequence[Offered]]:
+    return observation, "" if observation.outcome is Outcome.DONE else observation.text, skills

@@ -72,7 +72,7 @@ class WorldHost:
 
     def _check(self, policy: SkillPolicy, world: World) -> None:
         try:
-            policy.check(world.household.actions, world.words, world.free_verbs)
+            policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         except UserError:
             world.close()
             raise

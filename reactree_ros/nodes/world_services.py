@@ -13,7 +13,7 @@ from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, Evaluate
 
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.background.worker import Worker
-from reactree_ros.nodes.messages import as_json, household_to_msg
+from reactree_ros.nodes.messages import as_json, household_to_msg, offered_to_msg
 from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
@@ -105,8 +105,8 @@ class WorldServices:
         self._topic.publish(observation, response.observation)
 
     async def _list_skills(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
-        skills = await self._said(self._world().available_skills)
-        response.skills = list(skills)
+        offered = offered_to_msg(await self._said(self._world().available_skills))
+        response.skills, response.offers = offered["skills"], offered["offers"]
 
     async def _evaluate(self, request: EvaluateGoal.Request, response: EvaluateGoal.Response) -> None:
         score, asked_for = await self._said(self._world().score), request.instruction

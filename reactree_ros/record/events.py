@@ -105,6 +105,7 @@ class HouseholdOf(TypedDict, total=False):
     max_decisions: Count
     max_steps: Count
     prompts: Text
+    skills: list[dict[str, Any]]
 
 
 class Model(TypedDict, total=False):
@@ -286,8 +287,8 @@ class Skills(Timed):
 
     robot: NotRequired[Text]
     at: NotRequired[Count]
-    added: NotRequired[list[Text]]
-    removed: NotRequired[list[Text]]
+    added: NotRequired[list[Text | dict[str, Any]]]
+    removed: NotRequired[list[Text | dict[str, Any]]]
 
 
 class TurnOf(Timed, Turn):
@@ -353,6 +354,7 @@ class Observed(Timed):
     rooms: NotRequired[list[Text]]
     picture: NotRequired[str]
     spots: NotRequired[list[SpotOf]]
+    data: NotRequired[dict[str, str | int | float]]
 
 
 class Shortened(Timed):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reactree_ros.agent.observation import GONE, Seen
+from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.turns import Turn, turn_from_dict
 from reactree_ros.llm.port import Reply
 from reactree_ros.record.reader import RecordError
@@ -126,7 +127,7 @@ class Moment:
     active: int | None = None
     requests: dict[str, Request] = field(default_factory=dict)
     texts: dict[int, tuple[Turn, ...]] = field(default_factory=dict)
-    skills: dict[str, list[str]] = field(default_factory=dict)
+    skills: dict[str, list[Offered]] = field(default_factory=dict)
     known: dict[tuple[str, int], Known] = field(default_factory=dict)
     rooms: tuple[str, ...] = ()
     looked_into: dict[str, float] = field(default_factory=dict)

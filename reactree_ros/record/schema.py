@@ -19,6 +19,8 @@ from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.skill import Offered, offered_of, skill_of
+from reactree_ros.agent.skill import as_data as offers_as_data
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
 from reactree_ros.files.secrecy import redacted
@@ -77,7 +79,7 @@ def may_say_to_dict(may_say: MaySay) -> Event:
 
 
 def _skills(kind: str, grammar: Grammar) -> Event:
-    return {"kind": kind, "skills": len(grammar.skills), **({"free": True} if grammar.free else {})}
+    return {"kind": kind, "skills": len(grammar.longest_skills), **({"free": True} if grammar.free else {})}
 
 
 @cache
@@ -133,6 +135,8 @@ def observation_to_dict(observation: Observation) -> Event:
         values["picture"] = base64.b64encode(observation.picture).decode()
     if observation.spots:
         values["spots"] = [_spot_to_dict(spot) for spot in observation.spots]
+    if observation.data:
+        values["data"] = dict(observation.data)
     return values
 
 
@@ -193,12 +197,15 @@ def observation_from_dict(values: Event) -> Observation:
         tuple(values.get("rooms", ())),
         picture,
         tuple(map(_spot_from_dict, values.get("spots", ()))),
+        dict(values.get("data", {})),
     )
 
 
 def household_to_dict(household: Household) -> Event:
     """Return a household."""
-    return dataclasses.asdict(household)
+    values = dataclasses.asdict(dataclasses.replace(household, skills=()))
+    declared = {"skills": [skill.as_data() for skill in household.skills]} if household.skills else {}
+    return {name: value for name, value in values.items() if name != "skills"} | declared
 
 
 #: Where prompts were in records that were written before the worlds moved.
@@ -217,25 +224,26 @@ def household_from_dict(values: Event) -> Household:
     prompts = _MOVED.sub(
         r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
     )
-    return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts}))
+    skills = tuple(map(skill_of, values.get("skills", ())))
+    return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts, "skills": skills}))
 
 
-def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:
+def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:
     """Return how a list of skills became another: ``old[:at] + added + old[at + len(removed):]``."""
     if old == new:
         return {}
     most = min(len(old), len(new))
     at = next(compress(count(), map(ne, old, new)), most)
     same = min(next(compress(count(), map(ne, reversed(old), reversed(new))), most), most - at)
-    changed = {"added": list(new[at : len(new) - same]), "removed": list(old[at : len(old) - same])}
-    changes: Event = {name: skills for name, skills in changed.items() if skills}
+    changed = {"added": new[at : len(new) - same], "removed": old[at : len(old) - same]}
+    changes: Event = {name: offers_as_data(skills) for name, skills in changed.items() if skills}
     return {"at": at, **changes} if changes else {}
 
 
-def skills_after(old: Sequence[str], event: Event) -> list[str]:
+def skills_after(old: Sequence[Offered], event: Event) -> list[Offered]:
     """Return the skills after a ``skills`` event."""
     at, removed = event.get("at", 0), len(event.get("removed", ()))
-    return [*old[:at], *event.get("added", ()), *old[at + removed :]]
+    return [*old[:at], *map(offered_of, event.get("added", ())), *old[at + removed :]]
 
 
 # ---------------------------------------------------------------------- memory and failures

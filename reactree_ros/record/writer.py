@@ -24,6 +24,7 @@ from py_trees.trees import BehaviourTree
 from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import without_credentials
@@ -181,7 +182,7 @@ class Recorder(Listener):
         self._texts: dict[tuple[Turn, ...], int] = {}
         self._turns: dict[GoalNode, int] = {}  # how many of its turns are written
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
-        self._skills: dict[str, Sequence[str]] = {}  # what each robot could do when that was said last
+        self._skills: dict[str, Sequence[Offered]] = {}  # what each robot could do when that was said last
         self._counted: list[int] = []
         self._pictures = 0  # bytes of those that are recorded
         self._leaves_out = False

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
 
+from reactree_ros.agent.skill import Bounds, Skill, skill_of
 from reactree_ros.errors import UserError
+from reactree_ros.household.household import SKILLS
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.robot.map_file import Document, Source, checked, read_yaml
 from reactree_ros.world.port import Outcome
 
-Verb = Literal["go to", "pick up", "put down", "open", "close", "turn on", "turn off"]
 Scalar = bool | int | float | str
 Seconds = Annotated[FiniteFloat, Field(gt=0)]
 #: The type of detections that needs no further description.
@@ -56,9 +58,16 @@ class ServerEntry(Document):
 
 
 class SkillEntry(ServerEntry):
-    """How a skill is carried out.
+    """A skill, and how it is carried out.
 
     Attributes:
+        wording: How a skill of the robot's own is said, e.g. ``drive forward by {distance} m``; empty: the skill is one
+            of the household's, by its name.
+        parameters: What may stand in each place of the wording, as :func:`~reactree_ros.agent.parameters.parameter_of`
+            reads it.
+        returns: What comes back as data, by name, likewise.
+        result: Fields of the result that it is read from, by the same names.
+        effect: What it changes of what is known, of :data:`~reactree_ros.agent.skill.EFFECTS`.
         outcomes: What the error codes stand for; a code that is not named stands for ``execution``.
         rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
             the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
@@ -67,10 +76,37 @@ class SkillEntry(ServerEntry):
         retries: How often it is tried again after it failed on the way.
     """
 
+    wording: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    returns: dict[str, Any] = Field(default_factory=dict)
+    result: dict[str, str] = Field(default_factory=dict)
+    effect: dict[str, Any] = Field(default_factory=dict)
     outcomes: dict[int, Failure] = Field(default_factory=dict)
     rejected: Failure = "world_unavailable"
     time_limit: Seconds = 120.0
     retries: Annotated[int, Field(ge=0, le=10)] = 0
+
+    def declared(self, name: str) -> Skill:
+        """Return the skill that it declares.
+
+        Raises:
+            ValueError: It is none, or no skill of the household has the name; the message is one line.
+        """
+        if set(self.result) != set(self.returns):
+            raise ValueError(f"result has to name a field for each of returns: {', '.join(self.returns) or 'none'}")
+        known = {skill.name: skill for skill in SKILLS}
+        if self.wording:
+            own = ("wording", "parameters", "returns", "effect")
+            skill = skill_of({"name": name, **{part: getattr(self, part) for part in own}})
+        elif name in known:
+            skill = known[name]
+        else:
+            raise ValueError(
+                "a skill of the robot's own needs a wording, e.g. wording: drive forward by {distance} m; those of a "
+                f"household are {', '.join(known)}{or_nearest(name, known)}"
+            )
+        outcomes = {code: Outcome(outcome) for code, outcome in self.outcomes.items()}
+        return replace(skill, outcomes=outcomes, bounds=Bounds(self.time_limit, self.retries))
 
 
 class ReachEntry(ServerEntry):
@@ -247,7 +283,7 @@ class RobotConfig(Document):
     battery: BatteryTopic | None = None
     reach: ReachEntry | None = None
     emergency_stop: StopEntry | None = None
-    skills: Annotated[dict[Verb, SkillEntry], Field(min_length=1)]
+    skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
 
     _source: Source | None = PrivateAttr(None)
 
@@ -260,6 +296,18 @@ class RobotConfig(Document):
         if bool(self.map) == bool(self.map_topic):
             raise ValueError("name either a map or a map_topic")
         return self
+
+    @property
+    def of_household(self) -> frozenset[str]:
+        """The names of the household's skills among them."""
+        return frozenset(name for name, entry in self.skills.items() if not entry.wording)
+
+    @property
+    def declared(self) -> tuple[Skill, ...]:
+        """The skills in the household's order, then the robot's own."""
+        order = {skill.name: number for number, skill in enumerate(SKILLS)}
+        declared = [entry.declared(name) for name, entry in self.skills.items()]
+        return tuple(sorted(declared, key=lambda skill: order.get(skill.name, len(order))))
 
     @model_validator(mode="after")
     def _stop_is_spoken_of(self) -> RobotConfig:
@@ -321,6 +369,11 @@ def load_robot(path: str | Path) -> RobotConfig:
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
     config = checked(RobotConfig, source)
+    for name, entry in config.skills.items():
+        try:
+            entry.declared(name)
+        except ValueError as error:
+            raise UserError(f"{source.at('skills', name)}: {error}") from None
     if config.map:
         config = config.model_copy(update={"map": str(Path(path).parent / config.map)})
     config._source = source

@@ -1,23 +1,24 @@
-"""The semantic map: what a robot knows of a house, as a scene that the household rules and their wording work on."""
+"""The semantic map: what a robot knows of a house, as a scene that can be put into words."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.observation import Spot
-from reactree_ros.household import rules
-from reactree_ros.household.rules import Skill
+from reactree_ros.agent.parameters import Named
+from reactree_ros.agent.skill import SkillCall
+from reactree_ros.household import looking
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.robot.map_file import MapDocument, ReceptacleEntry, RoomEntry
 from reactree_ros.robot.poses import Pose, surrounds
-from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.world.port import Observation
 
-VERBS = ("go to", "pick up", "put down", "open", "close", "turn on", "turn off")
+#: The states that effects bring about, each with the one that it ends.
+_STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}
 #: How far outside the size of a receptacle an object may be detected and yet be at it, in metres.
 MARGIN = 0.15
 #: How far above a receptacle's upper edge an object on it may be detected, in metres.
@@ -268,11 +269,25 @@ class SemanticMap(Scene):
         place = thing if isinstance(thing, Receptacle) else self.container_of(thing) or self.surface_of(thing)
         return place if isinstance(place, Receptacle) else None
 
-    def target(self, skill: Skill) -> Receptacle | None:
-        """Return the receptacle that a skill is about: of a put down, the one that the robot stands at."""
-        if skill.verb == "put down":
+    def things_of(self, call: SkillCall) -> dict[str, MapThing]:
+        """Return what a skill names that is on the map, by parameter."""
+        named = [name for name, one in call.skill.parameters.items() if isinstance(one, Named)]
+        found = {name: self.by_name.get(str(call.values[name])) for name in named}
+        return {name: thing for name, thing in found.items() if isinstance(thing, MapThing)}
+
+    def thing_of(self, call: SkillCall) -> MapThing | None:
+        """Return the first thing that a skill names; None if it names none that is on the map."""
+        return next(iter(self.things_of(call).values()), None)
+
+    def target(self, call: SkillCall) -> Receptacle | None:
+        """Return the receptacle that a skill is about: of what is released, where it goes."""
+        thing = self.thing_of(call)
+        if "place" in call.skill.effect:
+            place = self.by_name.get(call.value("place"))
+            return place if isinstance(place, Receptacle) else None
+        if "released" in call.skill.effect:
             return self._stands_at()
-        return self.place_of(skill.thing)
+        return None if thing is None else self.place_of(thing)
 
     def pose_of(self, thing: Thing) -> Pose | None:
         """Return where a thing is; of an object that was put down and not detected since, the top of its receptacle."""
@@ -309,23 +324,23 @@ class SemanticMap(Scene):
         own = None if place is None or place.pose is None else self.in_map(place.pose)
         return distance if place is None or own is None else min(distance, place.distance(self.robot, own))
 
-    def not_as_reported(self, skill: Skill) -> str:
+    def not_as_reported(self, call: SkillCall) -> str:
         """Say what is seen that speaks against a skill which was reported to be done; empty where nothing does."""
-        item = skill.thing
-        if skill.verb == "pick up" and item is self._grasped and self._doubt is not None:
-            return f"the {item.word} is still detected {_where(self._receptacle_at(self._doubt[0].pose))}"
-        if skill.verb == "put down" and isinstance(item, Item) and item.seen is not None:  # a release leaves it unseen
-            target = self._stands_at()
-            if target is not None and not self._carried(target, item):
-                return f"the {item.word} is detected {_where(self.place_of(item))}"
+        held, released = (self.by_name.get(call.value(effect)) for effect in ("held", "released"))
+        if isinstance(held, Item) and held is self._grasped and self._doubt is not None:
+            return f"the {held.word} is still detected {_where(self._receptacle_at(self._doubt[0].pose))}"
+        if isinstance(released, Item) and released.seen is not None:  # a release leaves it unseen
+            target = self.target(call)
+            if target is not None and not self._carried(target, released):
+                return f"the {released.word} is detected {_where(self.place_of(released))}"
         return ""
 
-    def settle(self, skill: Skill) -> str:
+    def settle(self, call: SkillCall) -> str:
         """Settle whether a skill was done that was reported to be; returns what speaks against it.
 
         From now on no detection takes out of the hand what is in it.
         """
-        told, item, doubt = self.not_as_reported(skill), self._grasped, self._doubt
+        told, item, doubt = self.not_as_reported(call), self._grasped, self._doubt
         self._grasped = self._doubt = None
         if told and item is not None and doubt is not None:
             self.held.remove(item.id)
@@ -490,77 +505,31 @@ class SemanticMap(Scene):
 
     # ------------------------------------------------------------------ skills
 
-    def skills(self, verbs: Iterable[str]) -> list[str]:
-        """List what may be tried with some verbs."""
-        allowed = tuple(f"{verb} " for verb in verbs)
-        skills = rules.available_skills(self)
-        skills += [f"turn off {thing.name}" for thing in self.visible() if "HAS_SWITCH" in thing.properties]
-        return [skill for skill in skills if skill.startswith(allowed)]
-
-    def parse(self, text: str, verbs: Sequence[str]) -> Skill | str:
-        """Read a skill, or say what is wrong with it."""
-        verb, name = split_skill(text, VERBS)
-        if verb not in verbs:
-            return f"'{text}' is no skill of this robot. A skill starts with one of: {', '.join(verbs)}."
-        if verb == "turn off":
-            parsed = rules.parse_skill(f"turn on {name}", self)
-            return parsed if isinstance(parsed, str) else Skill(verb, parsed.thing)
-        return rules.parse_skill(text, self)
-
-    def check(self, skill: Skill, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
-        """Check a skill's pre-conditions; returns ``DONE`` or ``PRECONDITION``, and what is said.
-
-        Args:
-            skill: What is to be done.
-            now: The time.
-            unseen: Whether what was not detected lately may be picked up, as in a dry run.
-        """
-        thing, receptacle = skill.thing, self.target(skill)
-        if skill.verb not in ("go to", "put down") and len(self.held) >= self.hands:
-            return Outcome.PRECONDITION, "You do not have an empty hand."
-        if skill.verb == "put down" and thing.id in self.held and receptacle is None:
-            return Outcome.PRECONDITION, f"You are at nothing that the {thing.word} could be put down on."
-        if skill.verb == "turn off":
-            return self._check_turn_off(thing)
-        outcome, text = rules.check(skill, scene=self, receptacle=receptacle)
-        if outcome is Outcome.DONE and isinstance(thing, Item) and skill.verb == "pick up" and not unseen:
-            limit = self.document.objects.fresh_for
-            if thing.seen is None:
-                return Outcome.PRECONDITION, f"The {thing.word} has not been detected where it should be."
-            if now - thing.seen > limit:
-                age = f"{now - thing.seen:.0f} s ago, more than {limit:g} s"
-                return Outcome.PRECONDITION, f"The {thing.word} was last detected {age}."
-        return outcome, text
-
-    def _check_turn_off(self, thing: Thing) -> tuple[Outcome, str]:
-        if thing.id not in self.close:
-            return Outcome.PRECONDITION, f"The {thing.word} is not close to you."
-        if "HAS_SWITCH" not in thing.properties:
-            return Outcome.PRECONDITION, f"The {thing.word} does not have a switch"
-        if "ON" not in thing.states:
-            return Outcome.PRECONDITION, f"The {thing.word} is already turned off."
-        return Outcome.DONE, f"You turn off {thing.word}."
-
-    def apply(self, skill: Skill, now: float) -> None:
-        """Change the map as a skill that went well has changed the house."""
-        thing, receptacle = skill.thing, self.target(skill)
+    def apply(self, call: SkillCall, now: float) -> None:
+        """Change the map as a skill that went well has changed the house, by its effect."""
+        of = {effect: self.by_name.get(call.value(effect)) for effect in call.skill.effect}
+        target = self.target(call)
         self._grasped = self._doubt = None
-        if skill.verb == "go to":
-            self._arrive(thing)
+        if "away" in of:
+            self.leave()
+        if (place := of.get("at")) is not None:
+            self._arrive(place)
+        if set(of) <= {"at", "away"}:
             return
         self._changed = now
-        if skill.verb == "pick up" and isinstance(thing, Item):
-            self.take(thing)
-            self._grasped = thing
-            thing.taken_from = thing.pose
-            thing.pose = thing.seen = None
-        elif skill.verb == "put down" and isinstance(thing, Item) and receptacle is not None:
-            self._put(thing, receptacle)
-            thing.since, thing.taken_from = now, None
-        elif skill.verb in ("open", "close"):
-            thing.states = thing.states - {"OPEN", "CLOSED"} | {"OPEN" if skill.verb == "open" else "CLOSED"}
-        elif skill.verb in ("turn on", "turn off"):
-            thing.states = thing.states - {"ON", "OFF"} | {skill.verb.removeprefix("turn ").upper()}
+        if isinstance(held := of.get("held"), Item):
+            self.take(held)
+            self._grasped = held
+            held.taken_from = held.pose
+            held.pose = held.seen = None
+        if isinstance(released := of.get("released"), Item):
+            self._leave(released)
+            if target is not None:
+                self._put(released, target)
+            released.since, released.taken_from = now, None
+        for effect, (state, other) in _STATES.items():
+            if (thing := of.get(effect)) is not None:
+                thing.states = thing.states - {state, other} | {state}
         self.look()
 
     def _arrive(self, thing: Thing) -> None:
@@ -589,20 +558,10 @@ class SemanticMap(Scene):
 
     def around(self) -> Observation:
         """Word what an agent node starts with, and say where everything is that stays where it is."""
-        observation = rules.look_around(self)
-        return self._located(observation, (*self.rooms, *self.receptacles()))
+        observation = looking.look_around(self)
+        return self.located(observation, (*self.rooms, *self.receptacles()))
 
-    def after(self, skill: Skill, outcome: Outcome, text: str) -> Observation:
-        """Word what is observed after a skill, with its first sentence given."""
-        if outcome is not Outcome.DONE:
-            seen = tuple(rules.sightings(self, (), None))
-            return self._located(Observation(text + rules.holding_text(self), outcome, seen))
-        near, receptacle = self.look(), self.target(skill)
-        return self._located(
-            rules.after_skill(skill, outcome, text, scene=self, next_to_agent=near, receptacle=receptacle)
-        )
-
-    def _located(self, observation: Observation, things: Iterable[Thing] = ()) -> Observation:
+    def located(self, observation: Observation, things: Iterable[Thing] = ()) -> Observation:
         """Say of an observation where the robot is, and what is seen, and further things."""
         spots = [] if self.robot is None else [Spot("", self.robot.x, self.robot.y, self.robot.yaw)]
         seen = (self.by_name.get(f"{one.word} {one.instance}") for one in observation.seen if not one.held)

@@ -18,6 +18,9 @@ from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.summarise import summarised
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
+from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.told import told_failed
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import Reply
@@ -107,6 +110,7 @@ class AgentNode(GoalNode):
         self._window = ContextWindow(head=0)
         self._thoughts: set[str] = set()  # since it last did something
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
+        self._offers: Sequence[Offer] = ()  # what else, with values in its places
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
         self._failed_expansions: list[Expand] = []
 
@@ -156,7 +160,7 @@ class AgentNode(GoalNode):
         yield from self._learn_skills()
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
-        skills = yield from self.available_skills()
+        skills, self._offers = apart((yield from self.available_skills()))
         self._skills = (*self.senses.own_actions(), *skills)
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
@@ -215,7 +219,8 @@ class AgentNode(GoalNode):
         free = self.context.household.free_skills
         abilities, questions = self._abilities, self._questions_left()
         flows, more = abilities.control_flows, abilities.more
-        return DecisionGrammar(self._offered(), flows, free=free, questions=questions, more=more)
+        skills, offers = self._offered(), self._offers
+        return DecisionGrammar(skills, flows, free=free, questions=questions, more=more, offers=offers)
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""
@@ -270,8 +275,9 @@ class AgentNode(GoalNode):
         if decision is not None:
             objection = decision.objection(self)
             skill = decision.skill_asked
-            if skill and self.context.options.refuse_unavailable and skill not in self._offered():
-                objection = f"'{skill}' is not among the skills that are available now."
+            listed = self.context.options.refuse_unavailable
+            if skill and listed and Skills(self._offered(), self._offers).exactly(skill) is None:
+                objection = not_available(skill)
         if objection:
             self.refuse(text, objection, decision)
             return ()

@@ -12,6 +12,7 @@ from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
 from reactree_ros.llm.port import MaySay, PromptTooLong, Reply
 from reactree_ros.memory.experience import Experience
@@ -231,7 +232,7 @@ class GoalNode(ProgramNode, abc.ABC):
         """
         return (yield from self.senses.look_around())
 
-    def available_skills(self) -> Generator[Step, Any, Sequence[str]]:
+    def available_skills(self) -> Generator[Step, Any, Sequence[Offered]]:
         """Return the world's skills that may be tried now.
 
         Raises:

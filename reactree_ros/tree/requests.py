@@ -46,7 +46,7 @@ class Requests:
 
     def begin(self, system: str, examples: Sequence[str]) -> None:
         """See :meth:`GoalNode.begin_prompt`."""
-        rules = self._context.household.rules
+        rules = self._context.household.told
         whole = f"{system}\n{rules}" if rules else system
         self._begin(whole if self._context.system_text else "", examples)
 

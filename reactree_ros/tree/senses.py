@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.experience import Experience
 from reactree_ros.tree.context import Call
@@ -79,13 +80,13 @@ class Senses:
             else:
                 return observation
 
-    def skills(self) -> Generator[Step, Any, Sequence[str]]:
+    def skills(self) -> Generator[Step, Any, Sequence[Offered]]:
         """See :meth:`GoalNode.available_skills`."""
         while True:
             yield from self.hold()
             pending = asked(self._node.post.robot.world.available_skills)
             try:
-                skills: Sequence[str] = yield Wait("skills", pending, WorldError, call=Call("skills"))
+                skills: Sequence[Offered] = yield Wait("skills", pending, WorldError, call=Call("skills"))
             except RobotLost as lost:
                 self._node.see((yield from self._after_hold(f"You could not go on: {lost}.")))
             else:

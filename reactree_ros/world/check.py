@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
-from reactree_ros.world.port import Household, Observation, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.team import SharedWorld, Use, team_of
 
 T = TypeVar("T")
@@ -171,14 +171,25 @@ class _Check:
 
     def _skills(self) -> tuple[str, ...]:
         skills = self._asked("available_skills", self._world.available_skills)
-        if isinstance(skills, str) or not isinstance(skills, Sequence) or not all(isinstance(s, str) for s in skills):
-            self._wrong(f"available_skills gives {_shown(skills)}, which is no list of texts")
+        listed = isinstance(skills, Sequence) and not isinstance(skills, str)
+        if not listed or not all(isinstance(one, Offered) for one in skills):
+            self._wrong(f"available_skills gives {_shown(skills)}, which is no list of texts and declared skills")
             raise _CannotGoOn
-        for skill, times in Counter(skills).items():
+        lines = self._lines(skills)
+        for skill, times in Counter(lines).items():
             if times > 1:
                 self._wrong(f"available_skills lists '{skill}' {times} times")
             self._fits(skill)
-        return tuple(skills)
+        return tuple(lines)
+
+    def _lines(self, skills: Sequence[Offered]) -> list[str]:
+        return [line for one in skills for line in ([one] if isinstance(one, str) else self._examples(one))]
+
+    def _examples(self, offer: Offer) -> list[str]:
+        """Return what may be said of a declared skill, or one call of it if there is no end to that."""
+        if offer.skill not in self._world.household.skills:
+            self._wrong(f"available_skills offers '{offer.skill.name}', which the household does not declare")
+        return offer.lines() or [offer.example()]
 
     def _fits(self, skill: str) -> None:
         """Look whether a skill is one of the household's, with a thing that is called as it says."""
@@ -186,7 +197,7 @@ class _Check:
         verb, name = household.split_skill(skill)
         if not verb and skill not in household.actions:
             self._wrong(f"the skill '{skill}' begins with none of the household's actions")
-        elif verb and household.naming and not _pattern(household).fullmatch(name):
+        elif verb and household.naming and verb not in _whole(household) and not _pattern(household).fullmatch(name):
             self._wrong(f"the skill '{skill}' does not name a thing as the household does: '{household.naming}'")
 
     # ------------------------------------------------------------------ what is tried
@@ -316,7 +327,7 @@ class _Check:
         doing: dict[str, Pending[Observation]] = {}
         for name, robot in team.items():
             self._call("heed", partial(robot.heed, _AlwaysFree()))
-            skills = self._asked(f"available_skills of '{name}'", robot.available_skills)
+            skills = self._lines(self._asked(f"available_skills of '{name}'", robot.available_skills))
             for skill in skills:
                 self._uses(skill, self._call(f"use of '{skill}'", partial(robot.use, skill)))
             if skills:
@@ -368,6 +379,11 @@ def _settles(pending: Pending[Any], seconds: float) -> bool:
     settled = threading.Event()
     pending.add_done_callback(lambda _: settled.set())
     return settled.wait(seconds)
+
+
+def _whole(household: Household) -> set[str]:
+    """Return the verbs of declared skills that take more than one name."""
+    return {one.verb for one in household.skills if one.listed != one.verb}
 
 
 def _pattern(household: Household) -> re.Pattern[str]:

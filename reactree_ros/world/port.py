@@ -11,16 +11,22 @@ from typing import TypeVar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.one_skill import more_than_one, plain_skill
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import Pending
 
 __all__ = [
     "GONE",
     "Household",
     "Observation",
+    "Offer",
+    "Offered",
     "Outcome",
     "RobotGone",
     "Score",
     "Seen",
+    "Skill",
+    "SkillCall",
     "World",
     "WorldError",
 ]
@@ -58,8 +64,8 @@ class World(abc.ABC):
     """A place in which skills are carried out.
 
     Every call returns at once, :meth:`at_rest` and cancelling, too; what takes time is in the pending result, which
-    can be polled and cancelled. Skills are texts such as ``pick up juice 1``. One skill is in flight at a time. A new
-    world stands where its task starts. ``with world:`` closes it at the end.
+    can be polled and cancelled. Skills are texts such as ``pick up juice 1``, or are declared. One skill is in flight
+    at a time. A new world stands where its task starts. ``with world:`` closes it at the end.
     :func:`reactree_ros.world.check.check_world` tries whether a world keeps to all of this.
     """
 
@@ -92,21 +98,30 @@ class World(abc.ABC):
         return Pending.failed(WorldError("this world cannot say all there is in it; use a planner that looks around"))
 
     @abc.abstractmethod
-    def available_skills(self) -> Pending[Sequence[str]]:
-        """List the skills that may be tried now; ``recall``, ``done`` and ``failure`` belong to the agent."""
+    def available_skills(self) -> Pending[Sequence[Offered]]:
+        """List the skills that may be tried now, as texts, or declared ones with what may stand in their places.
+
+        ``recall``, ``done`` and ``failure`` belong to the agent.
+        """
 
     @abc.abstractmethod
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill. A refusal is an observation with its outcome, not an error."""
+        """Carry out a skill. A refusal is an observation with its outcome, not an error.
+
+        A declared skill comes as a :class:`SkillCall`, with its values; ``household.call(skill)`` makes one of a text.
+        """
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
         """Say what :meth:`execute` would carry out for a text, in the one way to write it; nothing happens yet.
 
         A skill policy judges that, and nothing else is carried out then: ``click [Buy  Now]`` is ``click[buy now]``. An
         observation instead says why it would not be carried out. By default it is the text itself: a world knows its
-        skills as it lists them, and refuses every other way to write one. Where skills are said freely, it is the text
-        in plain letters, and what may be more than one skill is refused.
+        skills as it lists them, and refuses every other way to write one. A declared skill is a
+        :class:`SkillCall`. If skills are said freely, it is the text in plain letters, and what may be more than one
+        skill is refused.
         """
+        if self.household.skills:
+            return Pending.of(self._declared(skill))
         if not self.household.free_skills:
             return Pending.of(skill)
         plain = plain_skill(skill)
@@ -115,6 +130,14 @@ class World(abc.ABC):
             return Pending.of(plain)
         refused = f"The skill was not carried out: '{plain}' may be more than one skill: {problem}."
         return Pending.of(Observation(refused, Outcome.UNKNOWN_SKILL))
+
+    def _declared(self, skill: str) -> str | Observation:
+        try:
+            return self.household.call(skill)
+        except ParameterError as error:
+            if not self.household.split_skill(skill)[0]:
+                return skill
+            return Observation(f"The skill was not carried out: {error}.", Outcome.UNKNOWN_SKILL)
 
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import Household, Observation, Score, World, WorldError
@@ -38,7 +39,7 @@ class RecordedWorld(World):
         """
         return Pending.of(Observation(self._starts.pop() if len(self._starts) > 1 else self._starts[0]))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """Know of none: a recording does not say what else could have been done."""
         return Pending.of(())
 

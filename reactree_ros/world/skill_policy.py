@@ -6,6 +6,7 @@ It is enforced on the robot's side, whatever the language model says.
 from __future__ import annotations
 
 import enum
+import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
@@ -13,9 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Value
+from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, nearest
@@ -38,12 +41,32 @@ class Verdict(enum.Enum):
     DENY = "deny"
 
 
+class Range(BaseModel):
+    """The numbers that a rule is about.
+
+    Attributes:
+        above: Those above it.
+        below: Those below it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    above: FiniteFloat = -math.inf
+    below: FiniteFloat = math.inf
+
+    def has(self, value: Value) -> bool:
+        """Whether a value is one of them."""
+        return isinstance(value, int | float) and self.above < value < self.below
+
+
 class Rule(BaseModel):
     """One rule.
 
     Attributes:
-        skill: The verb, e.g. ``turn on``.
+        skill: The verb or the name of a skill, e.g. ``turn on``.
         object: Class of what it is done to, in words, e.g. ``stove``; None: every class.
+        when: Of a declared skill, by parameter, the values that it is about: one, a list of them, or numbers ``above``
+            or ``below`` one.
         verdict: What is to be done with such a skill.
     """
 
@@ -51,7 +74,16 @@ class Rule(BaseModel):
 
     skill: str
     object: str | None = None
+    when: dict[str, Range | list[str | float] | str | float] = Field(default_factory=dict)
     verdict: Verdict
+
+    def is_about(self, call: SkillCall) -> bool:
+        """Whether it is about a declared skill with its values; a rule without an object is about any."""
+        if self.skill not in (call.skill.name, call.skill.verb):
+            return False
+        names = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Named)]
+        is_it = self.object is None or any(_is_one(name, self.object) for name in names)
+        return is_it and all(_is_one(call.values[name], wanted) for name, wanted in self.when.items())
 
 
 class _Document(BaseModel):
@@ -79,6 +111,8 @@ class SkillPolicy:
             skill: In the world's own words, e.g. ``pick up juice 1``: see :meth:`World.canonical`.
             verbs: Of all of the world's skills: no rule for ``turn`` is about ``turn on``.
         """
+        if isinstance(skill, SkillCall) and not self._by_words(skill.skill):
+            return self._judge_values(skill)
         known = [*(rule.skill for rule in self.rules), *verbs]
         verb, target = (skill, "") if skill in known else split_skill(skill, known)
         if not verb:
@@ -92,19 +126,42 @@ class SkillPolicy:
         first, named = _things(target, one_name=skill.endswith("]"))
         for rule in self.rules:
             about = first if rule.verdict is Verdict.ALLOW else named
+            if rule.when and rule.verdict is Verdict.ALLOW:
+                continue  # nobody knows the values
             if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
         return Verdict.DENY, f"the skill policy has no rule for {what}"
 
-    def offers(self, skill: str, verbs: Iterable[str] = ()) -> bool:
-        """Whether a skill may be carried out, be it after a person has confirmed it."""
+    def _by_words(self, skill: Skill) -> bool:
+        """Whether a declared skill is judged by its words: a verb with one name, of whose value no rule speaks."""
+        of_values = any(rule.when for rule in self.rules if rule.skill == skill.verb)
+        return skill.listed == skill.verb == skill.name and not of_values
+
+    def _judge_values(self, call: SkillCall) -> tuple[Verdict, str]:
+        """Judge a declared skill by its values: no word of a text that it takes is a skill or a thing."""
+        for rule in self.rules:
+            if rule.is_about(call):
+                why = ", ".join(f"{name}: {call.values[name]}" for name in rule.when)
+                return rule.verdict, f"the skill policy says {rule.verdict.value} for '{call}'{why and f' ({why})'}"
+        return Verdict.DENY, f"the skill policy has no rule for '{call}'"
+
+    def offers(self, skill: Offered, verbs: Iterable[str] = ()) -> bool:
+        """Whether a skill may be carried out, be it after a person has confirmed it; of an offer, with some values."""
+        if not isinstance(skill, str):
+            return self.permits(skill.skill.verb) or self.permits(skill.skill.name)
         return self.judge(skill, verbs)[0] is not Verdict.DENY
 
     def permits(self, verb: str) -> bool:
         """Whether anything may be done with a verb."""
         return any(rule.skill == verb and rule.verdict is not Verdict.DENY for rule in self.rules)
 
-    def check(self, verbs: Sequence[str], words: Sequence[str], free_verbs: Collection[str] = ()) -> None:
+    def check(
+        self,
+        verbs: Sequence[str],
+        words: Sequence[str],
+        free_verbs: Collection[str] = (),
+        skills: Sequence[Skill] = (),
+    ) -> None:
         """Look whether every rule can ever decide in a world, and is kept there.
 
         Args:
@@ -112,6 +169,7 @@ class SkillPolicy:
             words: Of what they are done to; empty where the world cannot say: then no rule's object is looked at.
             free_verbs: Those of which the world cannot say before what a skill will do. ``take lamp`` may take a knife
                 that is called so, too, and ``turn lamp on`` turn it on.
+            skills: Those that are declared.
 
         Raises:
             PolicyError: A rule cannot; the message names it, and what may have been meant.
@@ -130,15 +188,57 @@ class SkillPolicy:
                     f"rules.{free[0][0]}: skills are said freely here, and '{free[0][1].skill}' may do what "
                     f"'{rule.skill}' does; give both one verdict, or leave one out: what no rule names is denied"
                 )
+        verbs = [*dict.fromkeys((*verbs, *(skill.name for skill in skills)))]
         for index, rule in enumerate(self.rules):
             at = f"{self.where}: rules.{index}"
+            self._check_values(rule, [one for one in skills if rule.skill in (one.name, one.verb)], at)
             if rule.skill not in verbs:
                 raise PolicyError(f"{at}.skill: '{rule.skill}' is no skill here; {did_you_mean(rule.skill, verbs)}")
             if words and rule.object is not None and rule.object not in words:
                 raise PolicyError(f"{at}.object: '{rule.object}' is nothing here; {_nearest(rule.object, words)}")
             for before, other in enumerate(self.rules[:index]):
-                if other.skill == rule.skill and other.object in (None, rule.object):
+                if other.skill == rule.skill and other.object in (None, rule.object) and other.when in ({}, rule.when):
                     raise PolicyError(f"{at} never decides, because rules.{before} does before it; put it first")
+
+    def _check_values(self, rule: Rule, skills: Sequence[Skill], at: str) -> None:
+        """Look whether the values that a rule is about are those of parameters.
+
+        Raises:
+            PolicyError: One is not.
+        """
+        for name, wanted in rule.when.items():
+            for skill in skills:
+                if name not in skill.parameters:
+                    known = did_you_mean(name, skill.parameters) if skill.parameters else "it takes nothing"
+                    raise PolicyError(f"{at}.when.{name}: '{name}' is no parameter of '{rule.skill}'; {known}")
+                if problem := _problem(skill.parameters[name], wanted):
+                    raise PolicyError(f"{at}.when.{name}: {problem}")
+            if not skills:
+                raise PolicyError(f"{at}.when.{name}: '{rule.skill}' is no declared skill here, and has no parameters")
+
+
+def _problem(parameter: Parameter, wanted: Range | list[str | float] | str | float) -> str:
+    """Say why no value of a parameter can be what a rule is about; empty if one can."""
+    if isinstance(wanted, Range):
+        return "" if isinstance(parameter, Number) else f"above and below are of numbers, and it is {parameter.words()}"
+    for one in wanted if isinstance(wanted, list) else [wanted]:
+        try:
+            if not isinstance(parameter, Named):
+                parameter.read(one)
+        except ParameterError as error:
+            return str(error)
+    return ""
+
+
+def _is_one(value: Value, wanted: Range | list[str | float] | str | float) -> bool:
+    """Whether a value is what a rule is about: a name also by its class, without its number."""
+    if isinstance(wanted, Range):
+        return wanted.has(value)
+    if isinstance(wanted, list):
+        return any(_is_one(value, one) for one in wanted)
+    if isinstance(value, str):
+        return _folded(str(wanted)) in (_folded(value), _folded(_INSTANCE.sub("", value)))
+    return isinstance(wanted, int | float) and math.isclose(value, wanted)
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:

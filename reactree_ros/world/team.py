@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import World
 
@@ -60,8 +62,14 @@ class SharedWorld(World):
     def use(self, skill: str) -> Use:
         """Say what a skill needs for its robot alone; things are what can be recalled."""
         verb, name = self.household.split_skill(skill)
-        word, moves = name.rpartition(" ")[0], verb == GO_TO
-        things, places = (name,) if word in self.recallable else (), (name,) if word in self.places else ()
+        names: tuple[str, ...] = (name,)
+        moves = verb == GO_TO
+        with suppress(ParameterError):
+            call = self.household.call(skill)
+            names, moves = tuple(map(str, call.values.values())), call.skill.moves
+        word_of = {one: one.rpartition(" ")[0] for one in names}
+        things = tuple(one for one, word in word_of.items() if word in self.recallable)
+        places = tuple(one for one, word in word_of.items() if word in self.places)
         return Use(things, places, moves=moves)
 
     def heed(self, right_of_way: RightOfWay) -> None:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from concurrent.futures import TimeoutError
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Observation, Score, World, WorldError
@@ -40,7 +41,7 @@ class WorkerWorld(World):
         """Look, which takes no time in the world."""
         return self._worker.do(self._look)
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List what can be done now."""
         return self._worker.do(self._skills)
 

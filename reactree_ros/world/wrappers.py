@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from reactree_ros.agent.skill import Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
@@ -59,7 +59,7 @@ class WorldWrapper(SharedWorld):
         """See :meth:`World.survey`."""
         return self.inner.survey()
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`."""
         return self.inner.available_skills()
 
@@ -158,7 +158,7 @@ class SkillTimeLimit(WorldWrapper):
         """See :meth:`World.survey`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("survey", self.inner.survey))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
 
@@ -299,10 +299,9 @@ class PolicyGuard(WorldWrapper):
     @property
     def household(self) -> Household:  # type: ignore[override]
         """The inner world's, without the verbs of which the policy denies everything."""
-        household = self.inner.household
-        return replace(household, actions=tuple(verb for verb in household.actions if self._policy.permits(verb)))
+        return self.inner.household.only(self._policy.permits)
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; those that the policy does not deny."""
         verbs = self.inner.household.actions
         offered = partial(self._policy.offers, verbs=verbs)
@@ -312,7 +311,7 @@ class PolicyGuard(WorldWrapper):
         """See :meth:`World.execute`; what is carried out is the very text that was judged."""
         world = self.inner
         try:  # also where it was done before: a robot may get its map, and with it its words, later
-            self._policy.check(world.household.actions, world.words, world.free_verbs)
+            self._policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         except PolicyError as error:
             return Pending.of(_refused(str(error)))
         return _followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
@@ -321,6 +320,8 @@ class PolicyGuard(WorldWrapper):
         """Carry out what is meant, where the policy allows it or a person does."""
         if isinstance(meant, Observation):
             return Pending.of(meant)
+        if self.inner.household.skills and not isinstance(meant, SkillCall):
+            return Pending.of(_refused(f"the skill policy knows no skill like '{meant}'"))
         verdict, reason = self._policy.judge(meant, self.inner.household.actions)
         if verdict is Verdict.ALLOW:
             return self.inner.execute(meant)

@@ -55,7 +55,7 @@ _text: st.SearchStrategy[Declared] = st.tuples(st.integers(1, 40).map(Text), st.
 PARAMETERS = st.one_of(_named, _choice, _number, _text)
 
 
-def value_of(data: st.DataObject, parameter: Parameter, now: list[str]) -> object:
+def value_of(data: st.DataObject, parameter: Parameter, now: list[str] | None) -> object:
     if isinstance(parameter, Number):
         return data.draw(st.sampled_from(all_of(parameter)))
     if isinstance(parameter, Text):
@@ -195,9 +195,21 @@ WORDINGS: dict[str, dict[str, Parameter]] = {
     "say {text}": {"text": Text(60)},
     "say {text} to {person}": {"text": Text(60), "person": Person()},
     "wipe {place} for {seconds} s": {"place": Place(), "seconds": Number(1, 60, unit="s")},
+    "put {thing} {relation} {place} on the {side}": {
+        "thing": Thing(),
+        "relation": Choice(("on", "in", "next to")),
+        "place": Place(),
+        "side": Choice(("left", "middle", "right")),
+    },
     "dock": {},
 }
-NOW = {"source": ["cup 1", "cup 2"], "target": ["bowl 1", "cup 1"], "person": ["Anna", "Bob"], "place": ["desk 1"]}
+NOW = {
+    "source": ["cup 1", "cup 2"],
+    "target": ["bowl 1", "cup 1"],
+    "person": ["Anna", "Bob"],
+    "thing": ["cup 1"],
+    "place": ["desk 1"],
+}
 
 
 def wording(template: str) -> Wording:
@@ -206,7 +218,7 @@ def wording(template: str) -> Wording:
 
 def values_of(data: st.DataObject, one: Wording) -> dict[str, object]:
     return {
-        name: parameter.read(value_of(data, parameter, NOW.get(name, [])), NOW.get(name, ()))
+        name: parameter.read(value_of(data, parameter, NOW.get(name)), NOW.get(name))
         for name, parameter in one.parameters.items()
     }
 
@@ -330,7 +342,7 @@ def test_options_are_all_that_may_be_said() -> None:
         f"pour from {source} into {target}" for source in NOW["source"] for target in NOW["target"]
     ]
     assert wording("say {text}").options(NOW) is None
-    assert not wording("pour from {source} into {target}").possible({"source": ["cup 1"]})
+    assert not wording("pour from {source} into {target}").possible({"source": ["cup 1"], "target": []})
 
 
 def test_words_are_what_a_text_says() -> None:

@@ -210,20 +210,34 @@ def test_a_skill_that_does_not_stop_is_told_and_nothing_else_is_begun_meanwhile(
     assert after.result.outcome == Result.DONE
 
 
-@pytest.mark.parametrize(("verb", "target"), [("open", "fridge 2"), ("close", "fridge 1"), ("op", ""), ("", "ridge 1")])
-def test_verb_and_target_that_do_not_fit_the_text_are_refused(graph: Graph, verb: str, target: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("open", '{"thing": "fridge 2"}', "name and arguments are 'open fridge 2', and not 'open fridge 1'"),
+        ("close", '{"thing": "fridge 1"}', "name and arguments are 'close fridge 1', and not 'open fridge 1'"),
+        ("opn", '{"thing": "fridge 1"}', "there is no skill named 'opn'; did you mean 'open'?"),
+        ("open", "", "thing: it is not said, but a thing (CAN_OPEN) has to be"),
+        ("open", '{"thing": "fridge 1", "by": 1}', "'by' is no parameter of 'open {thing}'"),
+        ("open", "[", "Expecting value"),
+    ],
+)
+def test_name_and_arguments_that_do_not_fit_the_words_are_refused(
+    graph: Graph, name: str, arguments: str, said: str
+) -> None:
     world = ScriptedWorld()
     graph.bridge(world)
-    goal = graph.skill("open fridge 1", verb=verb, target=target)
+    goal = graph.skill("open fridge 1", name=name, arguments=arguments)
     assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.UNKNOWN_SKILL)
-    assert f"is not its verb '{verb}' with '{target}'" in goal.result.message
+    assert said in goal.result.message
     assert world.executed == []
 
 
-@pytest.mark.parametrize(("verb", "target"), [("open", "fridge 1"), ("open", ""), ("", "fridge 1")])
-def test_verb_and_target_that_fit_the_text_are_carried_out(graph: Graph, verb: str, target: str) -> None:
-    graph.bridge(ScriptedWorld())
-    assert graph.skill("open fridge 1", verb=verb, target=target).result.outcome == Result.DONE
+@pytest.mark.parametrize("words", ["open fridge 1", ""])
+def test_a_declared_skill_is_carried_out_by_name_and_arguments(graph: Graph, words: str) -> None:
+    world = ScriptedWorld()
+    graph.bridge(world)
+    assert graph.skill(words, name="open", arguments='{"thing": "fridge 1"}').result.outcome == Result.DONE
+    assert world.executed == ["open fridge 1"]
 
 
 # ---------------------------------------------------------------------- services

@@ -68,10 +68,10 @@ def test_what_a_rule_denies_or_none_allows_is_refused(graph: Graph, policy: str,
     assert world.executed == []
 
 
-def test_verb_and_target_do_not_lead_past_the_policy(graph: Graph, policy: str) -> None:
+def test_name_and_arguments_do_not_lead_past_the_policy(graph: Graph, policy: str) -> None:
     world = ScriptedWorld()
     graph.bridge(world, policy=policy)
-    goal = graph.skill("turn on tv 1", verb="pick up", target="apple 1")
+    goal = graph.skill("turn on tv 1", name="pick up", arguments='{"thing": "apple 1"}')
     assert goal.result.outcome == Result.UNKNOWN_SKILL
     assert world.executed == []
 

@@ -11,16 +11,19 @@ import pytest
 import yaml
 
 from reactree_ros.agent.observation import Spot
+from reactree_ros.agent.skill import SkillCall
 from reactree_ros.errors import UserError
-from reactree_ros.household.rules import Skill
+from reactree_ros.household.household import SKILLS
 from reactree_ros.robot.config import RobotConfig, SkillEntry, error_code, load_robot
+from reactree_ros.robot.household_skills import HouseholdSkills
 from reactree_ros.robot.map_file import Source, load_map, map_of, notes_of, parse_yaml, read_yaml
 from reactree_ros.robot.poses import Pose
-from reactree_ros.robot.semantic_map import VERBS, Detection, SemanticMap
+from reactree_ros.robot.semantic_map import Detection, SemanticMap
 from reactree_ros.robot.stamps import Stamps
 from reactree_ros.world.port import Outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
+HOUSE = HouseholdSkills(SKILLS)
 ON_TABLE, IN_FRIDGE, ON_FLOOR = (7.6, 3.1, 0.8), (9.6, 1.0, 0.9), (8.5, 2.0, 0.05)
 
 
@@ -36,16 +39,20 @@ def see(map: SemanticMap, stamp: float, *seen: tuple[str, tuple[float, float, fl
 
 def do(map: SemanticMap, skill: str, now: float = 1.0) -> str:
     """Do a skill as where the robot's server reports success; returns the observation's text."""
-    parsed = map.parse(skill, VERBS)
-    assert not isinstance(parsed, str), parsed
-    outcome, words = map.check(parsed, now)
+    call = HOUSE.read(map, skill)
+    assert isinstance(call, SkillCall), call
+    outcome, words = HOUSE.check(map, call, now)
     if outcome is Outcome.DONE:
-        map.apply(parsed, now)
-    return map.after(parsed, outcome, words).text
+        map.apply(call, now)
+    return HOUSE.after(map, call, outcome, words, {}).text
 
 
-def grasp_of(map: SemanticMap, name: str = "apple 1") -> Skill:
-    return Skill("pick up", map.by_name[name])
+def call_of(verb: str, thing: str) -> SkillCall:
+    return next(skill for skill in SKILLS if skill.verb == verb).call({"thing": thing})
+
+
+def grasp_of(name: str = "apple 1") -> SkillCall:
+    return call_of("pick up", name)
 
 
 def names(map: SemanticMap) -> dict[str, str]:
@@ -58,11 +65,11 @@ def names(map: SemanticMap) -> dict[str, str]:
 
 def test_the_examples_are_right() -> None:
     assert len(load_map(CONFIG / "semantic_map.yaml").rooms) == 5
-    assert set(load_robot(CONFIG / "robot.yaml").skills) == set(VERBS)
+    assert load_robot(CONFIG / "robot.yaml").of_household == {skill.name for skill in SKILLS}
     for robot in sorted(CONFIG.glob("robots/*[!p].yaml")):  # the others are their maps
         config = load_robot(robot)
         assert load_map(config.map).objects.classes
-        assert config.start, robot
+        assert config.start or not config.of_household, robot
 
 
 def test_an_entry_of_a_robot_is_named_with_the_line_that_it_is_on() -> None:
@@ -175,8 +182,28 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
         ("map: m.yaml", "skills: field required"),
         ("skills: {go to: {type: a, action: b}}", "the document: name either a map or a map_topic"),
         (
-            "{map: m, skills: {fly to: {type: a, action: b}}}",
-            "skills.fly to.[key]: use one of go to",
+            "{map: m, emergency_stop: null, skills: {fly to: {type: a, action: b}}}",
+            "skills.fly to: a skill of the robot's own needs a wording",
+        ),
+        (
+            "{map: m, emergency_stop: null, skills: {pickup: {type: a, action: b}}}",
+            "skills.pickup: a skill of the robot's own needs a wording",
+        ),
+        (
+            "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: 'fly {x}'}}}",
+            "skills.fly: 'fly {x}' has another place-holder than none",
+        ),
+        (
+            "{map: m, emergency_stop: null, skills: {a: {type: b, action: c, wording: 'a {x}', parameters: {x: nmb}}}}",
+            "skills.a: parameters.x: 'nmb' is no kind of parameter; name one of",
+        ),
+        (
+            "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, effect: {hold: x}}}}",
+            "skills.fly: effect: 'hold' is no effect; did you mean 'held'?",
+        ),
+        (
+            "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, returns: {x: text}}}}",
+            "skills.fly: result has to name a field for each of returns: x",
         ),
         ("{map: m, skills: {open: {type: a}}}", "skills.open: name either an action or a service"),
         ("{map: m, skills: {open: {type: a, action: b, retries: 99}}}", "skills.open.retries: input should be less"),
@@ -359,7 +386,7 @@ def test_what_is_still_detected_where_it_was_was_not_picked_up(map: SemanticMap)
     do(map, "go to kitchen table 1")
     assert do(map, "pick up apple 1", 2.0) == "You pick up apple. You hold apple (1)."
     see(map, 3.0, ("apple", (7.61, 3.1, 0.8)))
-    assert map.settle(grasp_of(map)) == "the apple is still detected at the kitchen table (1)"
+    assert map.settle(grasp_of()) == "the apple is still detected at the kitchen table (1)"
     assert (map.held, names(map)) == ([], {"apple 1": "kitchen table 1"})
     assert do(map, "pick up apple 1", 4.0) == "You pick up apple. You hold apple (1)."
 
@@ -374,7 +401,7 @@ def test_a_detection_that_comes_and_goes_is_one_object_and_tells_of_a_grasp_late
     see(map, 23.0)
     assert map.held
     see(map, 24.0, ("apple", ON_TABLE))
-    assert map.settle(grasp_of(map))
+    assert map.settle(grasp_of())
     assert (map.held, names(map)) == ([], {"apple 1": "kitchen table 1"})
 
 
@@ -406,7 +433,7 @@ def test_what_the_detector_has_a_name_for_is_known_again_wherever_it_is(map: Sem
     assert [map.things[id].own for id in map.held] == ["fuji"]
     assert names(map)["apple 3"] == "kitchen table 1"
     see_own(5.0, ("fuji", IN_FRIDGE))
-    assert map.settle(grasp_of(map, "apple 2")) == "the apple is still detected at the fridge (1)"
+    assert map.settle(grasp_of("apple 2")) == "the apple is still detected at the fridge (1)"
     assert (map.held, names(map)["apple 2"]) == ([], "fridge 1")
 
 
@@ -426,7 +453,7 @@ def test_a_grasp_that_was_settled_is_undone_by_no_detection(
     map.robot_is_at(Pose("map", 7.5, 2.5))
     do(map, "go to kitchen table 1", 1.5)
     do(map, "pick up apple 1", 2.0)
-    assert map.settle(grasp_of(map)) == ""
+    assert map.settle(grasp_of()) == ""
     for second in (0.0, 0.1, 60.0):
         map.take_in([Detection("apple", Pose("map", *at), own)], stamp + second)
         map.look()
@@ -434,7 +461,7 @@ def test_a_grasp_that_was_settled_is_undone_by_no_detection(
         assert [map.things[id].name for id in map.held] == ["apple 1"]
     do(map, "go to coffee table 1", 5000.0)
     assert do(map, "put down apple 1", 5001.0) == "You put down apple on coffee table"
-    assert map.settle(Skill("put down", map.by_name["apple 1"])) == ""
+    assert map.settle(call_of("put down", "apple 1")) == ""
     assert names(map)["apple 1"] == "coffee table 1"
     map.take_in([Detection("apple", Pose("map", 2.3, 3.5, 0.5), own)], 5002.0)
     assert names(map)["apple 1"] == "coffee table 1"
@@ -447,7 +474,7 @@ def test_a_clock_that_is_set_back_leaves_in_the_hand_what_is_in_it_and_lets_thin
     see(map, 1000.0, ("apple", ON_TABLE), ("pudding", (7.4, 3.1, 0.8)))
     do(map, "go to kitchen table 1", 1000.5)
     do(map, "pick up apple 1", 1001.0)
-    map.settle(grasp_of(map))
+    map.settle(grasp_of())
     map.clock_was_set_back(3.0)
     see(map, 3.5, ("pudding", (7.4, 3.1, 0.8)))
     map.forget(4.0)
@@ -489,7 +516,7 @@ def test_what_was_seen_before_the_grasp_never_speaks_against_it(
         )
         if grasped and at >= grasp + 2.0:
             break
-    assert map.settle(grasp_of(map)) == ""
+    assert map.settle(grasp_of()) == ""
     assert map.held
 
 
@@ -519,7 +546,7 @@ def test_what_was_put_down_and_is_detected_elsewhere_is_said(map: SemanticMap) -
     for second, skill in enumerate(("go to kitchen table 1", "pick up apple 1", "go to coffee table 1")):
         do(map, skill, 2.0 + second)
     do(map, "put down apple 1", 5.0)
-    skill = Skill("put down", map.by_name["apple 1"])
+    skill = call_of("put down", "apple 1")
     assert map.settle(skill) == ""
     map.by_name["apple 1"].own, map.by_name["apple 1"].tracked = "gala", True
     map.take_in([Detection("apple", Pose("map", 2.5, 2.0, 0.0), "gala")], 6.0)
@@ -550,7 +577,7 @@ def test_what_is_in_a_closed_receptacle_is_not_seen(map: SemanticMap) -> None:
     see(map, 2.0, ("apple", IN_FRIDGE))
     assert do(map, "go to fridge 1", 3.0).endswith("The fridge (1) is open. You see apple (1), fridge (1)")
     do(map, "close fridge 1", 4.0)
-    assert "pick up apple 1" not in map.skills(VERBS)
+    assert "pick up apple 1" not in HOUSE.offered(map)
     assert do(map, "go to fridge 1", 5.0).endswith("The fridge (1) is closed. You see fridge (1)")
     see(map, 6.0, ("mug", (9.6, 1.0, 1.9)))  # on top of it
     assert do(map, "go to fridge 1", 7.0).endswith("You see fridge (1), mug (1)")
@@ -597,7 +624,7 @@ def test_an_observation_says_where_the_robot_is_and_what_it_sees(map: SemanticMa
     assert (table.x, table.y, table.yaw) == (7.5, 3.0, 0.0)
     assert table.outline == ((7.9, 3.7), (7.1, 3.7), (7.1, 2.3), (7.9, 2.3))
     assert {"fridge 1", "bed 1", "bathroom 1"} <= set(around)
-    near = map.after(Skill("go to", map.by_name["kitchen table 1"]), Outcome.DONE, "You arrive.").spots
+    near = HOUSE.after(map, call_of("go to", "kitchen table 1"), Outcome.DONE, "You arrive.", {}).spots
     assert [spot.name for spot in near] == ["", "kitchen table 1", "apple 1"]
     assert near[2] == Spot("apple 1", 7.6, 3.1)
 
@@ -651,12 +678,13 @@ def test_what_was_detected_too_long_ago_is_not_picked_up(map: SemanticMap) -> No
 def test_only_what_the_robot_can_do_is_a_skill(map: SemanticMap) -> None:
     see(map, 1.0, ("apple", ON_TABLE))
     do(map, "go to table lamp 1")
-    assert "turn off table lamp 1" in map.skills(VERBS)
-    assert all(skill.startswith("go to ") for skill in map.skills(["go to"]))
-    assert map.parse("turn on table lamp 1", ("go to",)) == (
+    assert "turn off table lamp 1" in HOUSE.offered(map)
+    goes = HouseholdSkills(SKILLS[:1])
+    assert all(str(skill).startswith("go to ") for skill in goes.offered(map))
+    assert goes.read(map, "turn on table lamp 1") == (
         "'turn on table lamp 1' is no skill of this robot. A skill starts with one of: go to."
     )
-    assert map.parse("pick up apple 9", VERBS) == "There is no apple 9 in the house."
+    assert HOUSE.read(map, "pick up apple 9") == "There is no apple 9 in the house."
 
 
 def test_the_robot_stands_before_what_lies_on_the_floor(map: SemanticMap) -> None:

@@ -15,7 +15,7 @@ from reactree_ros.agent.reading.labels import Mark, label_of
 from reactree_ros.agent.reading.parts import Part
 from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
-from reactree_ros.agent.reading.skills import Skills, may_be_said
+from reactree_ros.agent.reading.skills import Skills, said_exactly
 from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.agent.words import words
 
@@ -57,7 +57,7 @@ class Act(Line):
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
         """Whether there is any skill."""
-        return bool(grammar.skills)
+        return bool(grammar.skills or grammar.offers)
 
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
@@ -77,15 +77,15 @@ class Act(Line):
     @classmethod
     def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
         """See :meth:`Decision.rounds`."""
-        return (("Act:", None if grammar.free else grammar.skills),)
+        return (("Act:", None if grammar.free or grammar.offers else grammar.skills),)
 
     # ------------------------------------------------------------------ reading
 
     @classmethod
     def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
         """See :meth:`Decision.read_exactly`."""
-        skill = text[len("Act: ") :]
-        return cls(skill) if may_be_said(skill, grammar, cut) else None
+        skill = said_exactly(text[len("Act: ") :], grammar, cut)
+        return None if skill is None else cls(skill)
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:

@@ -13,7 +13,7 @@ from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.reading.parts import parts_of
 from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable
-from reactree_ros.agent.reading.skills import may_be_said
+from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.reading.turn import own_words
 from reactree_ros.agent.turns import Said
 
@@ -84,7 +84,7 @@ def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
         Unreadable: None of them is, or it cannot be told which.
     """
     grammar = DecisionGrammar(options, ())
-    if may_be_said(text, grammar, cut):
+    if said_exactly(text, grammar, cut) is not None:
         return text
     _check_length(text)
     decision = Reader(grammar, cut=cut, chooses=True).read(parts_of(own_words(text, grammar), grammar))[-1].decision

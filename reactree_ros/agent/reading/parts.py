@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import Decision, DecisionKind
+from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.dress import bare, plain, unquoted
 from reactree_ros.agent.reading.labels import Announced, Label, Mark, inline_label, label_of
 from reactree_ros.agent.reading.refusal import Unreadable
@@ -191,9 +192,14 @@ class _Parts:
     def add_value(self, value: Any) -> None:
         last = self.found[-1]
         if last.kind is Mark.ARGUMENT and not last.text:
-            last.lines = [argument_in(value)]
+            act = self.found[-2]
+            if called := named_by(act.first, self._grammar.offers):
+                act.lines, act.whole = [str(call_of(called, value))], True
+                self.found.pop()
+            else:
+                last.lines = [argument_in(value)]
             return
-        said = said_in(value)
+        said = said_in(worded(value, self._grammar.offers))
         lead, quoted = "", self._is_quoted
         if last.kind is not None and not last.text:  # only its label: Act: {…}
             if not all(_may_stand_behind(last, Part(kind)) for kind, _ in said):

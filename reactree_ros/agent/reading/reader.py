@@ -32,7 +32,7 @@ class Reader:
         self.grammar = grammar
         self.cut = cut
         self._chooses = chooses
-        self.skills = Skills(grammar.skills)
+        self.skills = Skills.of(grammar)
 
     @property
     def thinks(self) -> bool:

@@ -24,6 +24,11 @@ class Unreadable(ValueError):
         return () if self.decision is None else (Said(str(self.decision), self.decision),)
 
 
+def not_available(skill: str) -> str:
+    """Say that a skill may not be done now."""
+    return f"'{skill}' is not among the skills that are available now."
+
+
 def shortened(text: str, longest: int = 80) -> str:
     """Return the beginning of a text, on one line, as a refusal quotes it."""
     line = " ".join(text[: 4 * longest].split())

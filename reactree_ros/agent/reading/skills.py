@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
+from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.words import without_articles, words
 
 if TYPE_CHECKING:
@@ -39,24 +42,40 @@ class Skills:
     brackets, ``#``, commas, colons and a final full stop are dress. A word more, less or other is another skill, which
     is never guessed.
 
+    A declared skill is meant if it can be read as one, and as one alone.
+
     Args:
         available: Every skill.
+        offers: Declared skills that may be said, too.
     """
 
-    def __init__(self, available: Sequence[str]) -> None:
-        self._available = available
+    def __init__(self, available: Sequence[str], offers: Sequence[Offer] = ()) -> None:
+        self._available, self._offers = available, offers
+
+    @classmethod
+    def of(cls, grammar: Grammar) -> Skills:
+        """Return those of a grammar."""
+        return cls(grammar.skills, grammar.offers)
 
     def meant(self, said: str) -> str | None:
         """Return the skill that is said; None where there is none, or where two differ by dress alone."""
         said = said.strip()
         if said in self._available:
             return said
+        if called := self._called(said):
+            return called[0] if len(called) == 1 else None
         if len(said) > _LONGEST:
             return None
         for text in (said, without_articles(said)):
-            if found := self._by_words.get(words(text)):
+            found = [skill for skill in self._by_words.get(words(text), ()) if skill in self._available]
+            if found:
                 return found[0] if len(found) == 1 else None
         return None
+
+    def exactly(self, said: str) -> str | None:
+        """Return the skill that is said in just its own words; None if there is none."""
+        called = [] if said in self._available else [call for call in self._called(said) if call == said]
+        return said if said in self._available else called[0] if len(called) == 1 else None
 
     def find(self, said: str) -> str:
         """Return the skill that is said.
@@ -66,11 +85,35 @@ class Skills:
         """
         skill = self.meant(said)
         if skill is None:
+            self._refuse(said)
             near = ", ".join(" ".join(skill.split()) for skill in self.nearest(said))
             names = f" The nearest that are: {near}." if near else ""
             said = shortened(said)
-            raise Unreadable(f"'{said}' is not among the skills that are available now.{names}", act_of(said))
+            raise Unreadable(f"{not_available(said)}{names}", act_of(said))
         return skill
+
+    def _called(self, said: str) -> list[SkillCall]:
+        """Return the declared skills that a text can be read as."""
+        called = []
+        for offer in self._offers:
+            with suppress(ParameterError):
+                called.append(offer.read(said))
+        return called
+
+    def _refuse(self, said: str) -> None:
+        """Say what is wrong with a declared skill that was said, if its first words are one's.
+
+        Raises:
+            Unreadable: They are.
+        """
+        for offer in sorted(self._offers, key=lambda one: len(one.skill.verb), reverse=True):
+            if offer.skill.words.begins(said):
+                try:
+                    offer.read(said)
+                except ParameterError as error:
+                    raise Unreadable(
+                        f"'{shortened(said)}' cannot be done now: {error}.", act_of(shortened(said))
+                    ) from None
 
     def nearest(self, said: str) -> list[str]:
         """Return the available skills that are nearest to what was said, at most five, the nearest first.
@@ -102,19 +145,22 @@ class Skills:
 
     def may_go_on(self, skill: str) -> bool:
         """Whether another skill begins with this one, so that a reply that was cut may have meant that."""
-        return any(other != skill and other.startswith(skill) for other in self._available)
+        longer = any(other != skill and other.startswith(skill) for other in self._available)
+        return longer or isinstance(skill, SkillCall)
 
     @cached_property
     def _by_words(self) -> dict[tuple[str, ...], list[str]]:
         by_words: dict[tuple[str, ...], list[str]] = {}
-        for skill in self._available:
+        for skill in (*self._available, *map(str, self._offers)):
             by_words.setdefault(words(skill), []).append(skill)
         return by_words
 
 
-def may_be_said(skill: str, grammar: Grammar, cut: bool) -> bool:
-    """Whether a skill is one of a grammar's; of a reply that was cut, whether no other one may have been meant."""
-    return skill in grammar.skills and not (cut and Skills(grammar.skills).may_go_on(skill))
+def said_exactly(skill: str, grammar: Grammar, cut: bool) -> str | None:
+    """Return the skill that is said in just the words of a grammar; None if there is none, or it may have been cut."""
+    skills = Skills.of(grammar)
+    meant = skills.exactly(skill)
+    return None if meant is None or (cut and skills.may_go_on(meant)) else meant
 
 
 def act_of(skill: str) -> Decision:

@@ -17,8 +17,8 @@ _FLOW = ("controlflow", "flow")
 _SUBGOALS = ("subgoals", "subtasks")
 _WRAPPERS = ("decision", "nextdecision", "decisions", "response", "answer", "finalanswer", "output", "toolcalls")
 _TYPES = ("type", "kind", "decisiontype", "actiontype")
-_NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
-_ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
+NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
+ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
 _CONTENTS = ("object", "content", "value", "text", "description")
 #: Fields that say nothing of the decision.
 _BESIDE = frozenset({"id", "callid", "confidence", "goal", "task", "observation", "state"})
@@ -129,7 +129,7 @@ class _Fields:
     def _put(self, fields: Mapping[str, Any]) -> None:
         for name, value in fields.items():
             if value is not None and value not in ("", [], {}):
-                key = _key(name)
+                key = key_in_json(name)
                 self._fields[key if key not in self._fields else f"{key} (twice)"] = value
 
     def __contains__(self, key: str) -> bool:
@@ -154,7 +154,7 @@ class _Fields:
 
     def take_all(self, names: Iterable[str]) -> dict[str, Any]:
         """Take the fields of these names that are there."""
-        return {name: self._fields.pop(_key(name)) for name in names if _key(name) in self._fields}
+        return {name: self._fields.pop(key_in_json(name)) for name in names if key_in_json(name) in self._fields}
 
     def take_texts(self, keys: Iterable[str]) -> list[str]:
         """Take all of some fields that hold a text."""
@@ -162,13 +162,16 @@ class _Fields:
 
     def take_kind(self) -> type[Decision] | None:
         """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
-        if _key(str(self._fields.get("type"))) in _STRUCTURE:
+        if key_in_json(str(self._fields.get("type"))) in _STRUCTURE:
             del self._fields["type"]
         alone = len(self._fields) == 1  # what is all that is said of an act is its skill, whatever it is called
-        for key in (*_TYPES, *_NAMES, "decision", *([] if alone else _keys().acts.keys[1::-1])):
-            if isinstance(name := self._fields.get(key), str) and (kind := _keys().named.get(_key(name))) is not None:
+        for key in (*_TYPES, *NAMES, "decision", *([] if alone else _keys().acts.keys[1::-1])):
+            if (
+                isinstance(name := self._fields.get(key), str)
+                and (kind := _keys().named.get(key_in_json(name))) is not None
+            ):
                 del self._fields[key]
-                for held in (*_ARGUMENTS, *_CONTENTS):
+                for held in (*ARGUMENTS, *_CONTENTS):
                     self._unwrap(held)
                 return kind
         return None
@@ -193,11 +196,11 @@ def _decision(fields: _Fields, kind: type[Decision] | None, depth: int) -> list[
         if Mapping in kind.json_types():
             return [(kind, fields.take_all(kind.arguments()))]
         named = (*kind.keys, *kind.arguments()) if kind in keys.single else ()
-        return [(kind, text) for text in fields.take_texts((*named, *_CONTENTS, *_ARGUMENTS))]
+        return [(kind, text) for text in fields.take_texts((*named, *_CONTENTS, *ARGUMENTS))]
     if kind is None and (text := fields.take(*_WRAPPERS, of=str)) is not None:
         return [(Mark.ANSWER, text)]
-    skill = [*_words(fields.take(*keys.acts.keys, *_NAMES, *_TYPES))]
-    skill += _words(fields.take(*_ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1])))
+    skill = [*_words(fields.take(*keys.acts.keys, *NAMES, *_TYPES))]
+    skill += _words(fields.take(*ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1])))
     return [(keys.acts, " ".join(skill))] if skill else []
 
 
@@ -273,7 +276,13 @@ def _holds_an_object(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_holds_an_object, value))
 
 
-def _key(name: str) -> str:
+def act_keys() -> tuple[str, ...]:
+    """Return the fields that hold a skill."""
+    return _keys().acts.keys
+
+
+def key_in_json(name: str) -> str:
+    """Return the name of a field without capitals, blanks and hyphens."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 

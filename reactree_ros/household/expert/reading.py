@@ -12,6 +12,7 @@ from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.told import EXPANSION_FAILED
 from reactree_ros.agent.turns import kind_said
 from reactree_ros.household.household import ONE_HAND
+from reactree_ros.household.rules import FULL
 from reactree_ros.household.scene import HANDS
 
 _TARGET = "Target_domain:\n"
@@ -38,7 +39,6 @@ _SEEN = re.compile(
     r" [^.,\s]+ saw (?P<instance>[A-Za-z ]{1,100} \d+) near (?P<near>[A-Za-z ]{1,100} \d+)"
     r" in (?P<room>[a-z ]{1,100} \d+)\."
 )
-_FULL = "You do not have an empty hand."
 #: A report that a robot tried something without success.
 _FAILED = ("You could not ", "You tried to ")
 #: A report of the subgoals that succeeded in a failed expansion.
@@ -168,7 +168,7 @@ class Situation:
             self._look_up(seen)
             return
         verb, thing = split_skill(skill, _VERBS)
-        if line.startswith(_FULL) and self.held:
+        if line.startswith(FULL) and self.held:
             self.hands = min(self.hands, len(self.held))
         held_before, had_a_chance = self.held, self._has_a_chance(verb, thing)
         self._feel(line)

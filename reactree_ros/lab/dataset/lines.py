@@ -10,6 +10,7 @@ from typing import Any
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.prompt import start_turn
+from reactree_ros.agent.skill import apart
 from reactree_ros.agent.subgoal_grammar import kind_by_subgoals
 from reactree_ros.agent.turns import About, Prompt, Told, Turn, kind_in, kind_said, render, turn_from_dict
 from reactree_ros.lab.planners.hiagent.chunks import retrievals
@@ -181,11 +182,11 @@ class _Reading:
         if said["kind"] not in ("decision", "subgoal") or said.get("free"):
             return {}
         recall = self.moment.run["recallable"] if self.moment.run["working_memory"] else ()
-        world = self.moment.skills.get(self.moment.robot_of(node), ())
+        world, offers = apart(self.moment.skills.get(self.moment.robot_of(node), ()))
         skills = [DONE, FAILURE, *(RECALL + word for word in recall), *world]
         if said["kind"] == "subgoal" and len(skills) != said["skills"]:
             skills += retrievals(self.begun[node])
-        if len(skills) != said["skills"]:
+        if offers or len(skills) != said["skills"]:
             return {}
         more = {name: said[name] for name in ("questions", "more") if said.get(name)}
         return {"skills": skills, "control_flows": said.get("control_flows", []), **more}

@@ -14,6 +14,7 @@ from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.skill import lines_of
 from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
@@ -134,7 +135,7 @@ class PlanNode(GoalNode):
             near: The last observation.
         """
         context = self.context
-        available = yield from self.available_skills()
+        available = lines_of((yield from self.available_skills()))
         skill = skill_for(step, available, near)
         if skill is None:
             reason = f"'{step}' is not executable now."
@@ -147,6 +148,6 @@ class PlanNode(GoalNode):
 
 
 def step_said(step: str, words: str = "") -> Said:
-    """Return a step of a plan as something that is said, in these words or in those of an act."""
+    """Return a step of a plan as a turn, in these words or in those of an act."""
     act = Act(step)
     return Said(words or str(act), act)

@@ -87,7 +87,7 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
         return await _rounds(usage, generation, may_say)
     if method is Method.ONE_SCHEMA:
         held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
-        held_one = _with_room(generation, may_say.skills, held)
+        held_one = _with_room(generation, may_say.longest_skills, held)
         return await _uttered(usage, held_one, partial(says_exactly, grammar=may_say))
     return await _one_request(usage, generation, may_say)
 
@@ -118,7 +118,8 @@ async def _one_request(usage: Usage, generation: Generation, grammar: Grammar) -
         ConstraintKind.JSON_SCHEMA: grammar.json_schema,
     }
     held = Constraint(kind, render[kind]())
-    return await _uttered(usage, _with_room(generation, grammar.skills, held), partial(says_exactly, grammar=grammar))
+    held_one = _with_room(generation, grammar.longest_skills, held)
+    return await _uttered(usage, held_one, partial(says_exactly, grammar=grammar))
 
 
 async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar) -> Utterance:

@@ -12,7 +12,7 @@ import yaml
 from command_line import Cli
 
 from reactree_ros.errors import UserError
-from reactree_ros.household import rules
+from reactree_ros.household import looking, rules
 from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim, write_house
 from reactree_ros.lab.worlds.pyrobosim.scene import Description, HouseScene
 from reactree_ros.lab.worlds.pyrobosim.tasks import PyrobosimTask, Source, load_tasks, said
@@ -204,7 +204,7 @@ def test_what_opens_holds_things_in_it_and_what_does_not_on_it() -> None:
 def test_a_thing_is_known_once_it_was_seen_and_lost_where_it_is_seen_no_more() -> None:
     scene = scene_at("a_top")
     scene.see("a_top", ["cup2", "cup0"])
-    assert rules.merged(scene.near()) == "cup (1, 3), work bench (1)"
+    assert looking.merged(scene.near()) == "cup (1, 3), work bench (1)"
     scene.see("a_top", ["cup0"])
     assert scene.place_of(scene.by_name["cup 3"]) is None
     assert "pick up cup 3" not in rules.available_skills(scene)
@@ -217,7 +217,7 @@ def test_what_is_held_is_felt_and_what_slipped_is_nowhere() -> None:
     scene = scene_at("a_top")
     scene.see("a_top", ["cup0"])
     scene.feel(pose=(0.0, 1.0, 0.0), room="hall", at="a_top", held="cup0", doors={})
-    assert rules.holding_text(scene) == " You hold cup (1)."
+    assert looking.holding_text(scene) == " You hold cup (1)."
     assert [thing.name for thing in scene.near()] == ["work bench 1"]
     scene.feel(pose=(0.0, 1.0, 0.0), room="hall", at="a_top", held="", doors={})
     assert (scene.held, scene.place_of(scene.by_name["cup 1"])) == ([], None)

@@ -14,6 +14,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.summarise import Summarise
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import Turn
@@ -65,6 +66,7 @@ class HiAgentNode(GoalNode):
         self._settings = settings
         self._head: tuple[Turn, ...] = ()
         self._skills: Sequence[str] = ()  # skills of the world that are available now
+        self._offers: Sequence[Offer] = ()  # its declared skills among them
 
     # ------------------------------------------------------------------ the program
 
@@ -144,7 +146,7 @@ class HiAgentNode(GoalNode):
         yield from self._learn_skills()
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
-        self._skills = yield from self.available_skills()
+        self._skills, self._offers = apart((yield from self.available_skills()))
 
     def shorten(self, error: PromptTooLong) -> None:
         """Leave out examples from now on; if there are none, hide retrieved details.
@@ -176,12 +178,13 @@ class HiAgentNode(GoalNode):
             number=begun + 1,
             goes_on=self.memory.current is not None,
             free=self.context.household.free_skills,
+            offers=self._offers,
         )
 
     def _system_text(self) -> str:
         recall = "" if self.context.working_memory is None else f" {RECALL.strip()},"
         household = self.context.household
-        text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.actions))
+        text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.listed))
         return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
 
     def _find_examples(self) -> Generator[Step, Any, list[str]]:

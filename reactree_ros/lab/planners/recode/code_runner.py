@@ -18,6 +18,9 @@ from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.skill import apart
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -95,7 +98,7 @@ def _skills_for_code(household: Household) -> str:
     """Describe a household's skills for code: from its own file, or its verbs and rules; otherwise return nothing."""
     with contextlib.suppress(FileNotFoundError):
         return prompt(household.prompts, _SKILLS)
-    return f"  {', '.join(household.actions)}" if household.rules else ""
+    return f"  {', '.join(household.listed)}" if household.rules else ""
 
 
 def closed(said: str, *, cut: bool) -> str:
@@ -375,8 +378,8 @@ class CodeRunner(GoalNode):
         self.requests.check_budget()
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
-        if listed and skill not in (yield from self.available_skills()):
-            reason = f"'{skill}' is not among the skills that are available now."
+        if listed and Skills(*apart((yield from self.available_skills()))).exactly(skill) is None:
+            reason = not_available(skill)
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
             self.add(Saw(f"run: {skill}\n{reason}"))
             return reason

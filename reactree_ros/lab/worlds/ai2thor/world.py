@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Stopped, Worker
 from reactree_ros.errors import UserError
@@ -144,7 +145,7 @@ class Ai2ThorWorld(World):
         """Look around: the room's fixed receptacles, and held things."""
         return self._submit(lambda agent: agent.observe())
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills for the room's fixed receptacles and for visible things."""
         return self._submit(lambda agent: agent.available_skills())
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from reactree_ros.agent.household import split_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Stopped
-from reactree_ros.household import rules
+from reactree_ros.household import looking, rules
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.tasks import GoalCondition
@@ -146,7 +146,9 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     def in_words(self) -> str:
         """Describe the robot's presence and the held thing."""
-        return teammate_here(self._name, tuple(thing.name for thing in rules.held(self._scene)) if self._scene else ())
+        return teammate_here(
+            self._name, tuple(thing.name for thing in looking.held(self._scene)) if self._scene else ()
+        )
 
     def close(self) -> None:
         """Stop the robot and its companions, and release the world."""
@@ -198,7 +200,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     def _look(self) -> Observation:
         scene = self._felt()
-        return self._located(self._with_others(rules.look_around(scene)), everything=True)
+        return self._located(self._with_others(looking.look_around(scene)), everything=True)
 
     def _with_others(self, observation: Observation) -> Observation:
         """Add the other robots in the room, by their last sensations, to an observation."""
@@ -229,8 +231,8 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
             end = self._carry_out(parsed)
             outcome, sentence = end.outcome, sentence if end is _DONE else _said(parsed, end)
         if outcome is not Outcome.DONE:
-            seen = tuple(rules.sightings(scene, (), None))
-            return self._located(Observation(sentence + rules.holding_text(scene), outcome, seen))
+            seen = tuple(looking.sightings(scene, (), None))
+            return self._located(Observation(sentence + looking.holding_text(scene), outcome, seen))
         if parsed.verb == "go to":
             sentence = rules.arrival_text(parsed.thing) + _joined(parsed.thing)
         observation = rules.after_skill(
@@ -256,7 +258,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
             where = "You hold" if thing.id in scene.held else "You do not know where to find"
             return Outcome.PRECONDITION, f"{where} the {thing.word}."
         if skill.verb not in ("go to", "put down") and scene.held:
-            return Outcome.PRECONDITION, "You do not have an empty hand."
+            return Outcome.PRECONDITION, rules.FULL
         if skill.verb == "put down" and scene.held and (scene.at is None or scene.at.word == HALLWAY):
             return Outcome.PRECONDITION, f"You are at nothing that the {thing.word} could be put down on."
         return rules.check(skill, scene=scene, receptacle=scene.at)
@@ -298,8 +300,8 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         near = scene.near()
         if not near:
             return self._look()
-        seen = tuple(rules.sightings(scene, near, near[0]))
-        return self._located(Observation(f"{rules.see_text(near)}.{rules.holding_text(scene)}", seen=seen))
+        seen = tuple(looking.sightings(scene, near, near[0]))
+        return self._located(Observation(f"{looking.see_text(near)}.{looking.holding_text(scene)}", seen=seen))
 
     def _detect(self) -> str:
         """Look at the robot's place, several times if it fails; return the reason of a failure."""
@@ -357,7 +359,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         drive.end(ended.body.at)
         scene = self._felt(ended.body)
         if ended.status != "SUCCESS" and ended.body.battery <= 0:
-            held = "".join(f", and it holds {thing.name}" for thing in rules.held(scene))
+            held = "".join(f", and it holds {thing.name}" for thing in looking.held(scene))
             self._gone = f"{self._name} is out of action in {scene.agent_room.name}: its battery is empty{held}"
             raise RobotGone(self._gone)
         if drive.blocked and self._wanted():

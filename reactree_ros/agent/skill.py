@@ -1,0 +1,319 @@
+"""Skills: what a world can do, declared once; what may be said of it now; and one that is said, as data.
+
+A :class:`Skill` is the declaration. An :class:`Offer` is a skill with the names that may stand in its places now. A
+:class:`SkillCall` is a skill with a value in every place; it is its own text, so that what knows texts alone takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from reactree_ros.agent.notation import Notation
+from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Value, parameter_of
+from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.wording import Standing, Wording, key_of
+from reactree_ros.plugins.settings import did_you_mean
+
+#: What a skill may change of what is known; each but `away` names the parameter that it is about.
+EFFECTS: Mapping[str, str] = {
+    "at": "the robot is at it",
+    "away": "the robot has left where it was (true)",
+    "held": "the robot holds it",
+    "released": "the robot holds it no more; it is where the robot stands, unless `place` says where",
+    "place": "where what was released is",
+    **{state: f"it is {state}" for state in ("open", "closed", "on", "off")},
+}
+
+
+#: What YAML takes the words for without quotes.
+_SWITCHED = {True: "on", False: "off"}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a skill may take.
+
+    Attributes:
+        time_limit: Longest time for all tries together, in seconds.
+        retries: How often it is tried again after it failed on the way.
+    """
+
+    time_limit: float = 120.0
+    retries: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skill:
+    """One thing that a world can do.
+
+    Attributes:
+        name: What policies, tools and records call it, e.g. ``drive``.
+        wording: How it is said, e.g. ``drive forward by {distance} m``; it begins with a word.
+        parameters: What may stand in each place of the wording.
+        returns: What comes back as data, by name.
+        effect: What it changes of what is known, of :data:`EFFECTS`.
+        outcomes: What the error codes of its server stand for.
+        bounds: What it may take.
+
+    Raises:
+        ValueError: A part does not fit the others; the message says which, in one line.
+    """
+
+    name: str
+    wording: str
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    returns: Mapping[str, Parameter] = field(default_factory=dict)
+    effect: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[int, Outcome] = field(default_factory=dict)
+    bounds: Bounds = Bounds()
+
+    def __post_init__(self) -> None:
+        if not self.verb:
+            raise ValueError(f"wording: '{self.wording}' has to begin with a word")
+        for what, about in self.effect.items():
+            if what not in EFFECTS:
+                raise ValueError(f"effect: '{what}' is no effect; {did_you_mean(what, EFFECTS)}")
+            if what != "away" and about not in self.parameters:
+                raise ValueError(
+                    f"effect.{what}: '{about}' is no parameter; {did_you_mean(str(about), self.parameters)}"
+                )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.wording))
+
+    @cached_property
+    def words(self) -> Wording:
+        """Its wording with its parameters."""
+        return Wording(self.wording, self.parameters)
+
+    @property
+    def verb(self) -> str:
+        """The words before its first parameter."""
+        return self.words.head
+
+    @property
+    def listed(self) -> str:
+        """How a prompt lists it: by its verb if one name is all that follows, else by its whole wording."""
+        if self.wording == self.verb or (len(self.parameters) == 1 and self.wording == f"{self.verb} {self._place}"):
+            return self.verb
+        return self.wording
+
+    @property
+    def _place(self) -> str:
+        return next((f"{{{name}}}" for name, one in self.parameters.items() if isinstance(one, Named)), "")
+
+    @property
+    def places(self) -> str:
+        """What stands in its places, in a sentence, as far as the names of those do not say it; else empty."""
+        said = [f"{name} is {one.words()}" for name, one in self.parameters.items() if not isinstance(one, Named)]
+        return f"In '{self.wording}', {', '.join(said)}." if said else ""
+
+    @property
+    def moves(self) -> bool:
+        """Whether the robot leaves where it stands."""
+        return not {"at", "away"}.isdisjoint(self.effect)
+
+    def call(self, values: Mapping[str, Value]) -> SkillCall:
+        """Return the skill with a value in every place."""
+        return SkillCall(self, values)
+
+    def read(self, said: str | Mapping[str, object], now: Standing | None = None) -> SkillCall:
+        """Read it, from words or from the fields of an object.
+
+        Raises:
+            ParameterError: It is said in other words, or a value may not stand in its place; the message names that.
+        """
+        return SkillCall(self, self.words.read(said, now))
+
+    def told(self, data: Mapping[str, Value]) -> str:
+        """Return what came back as data in words, e.g. ``level: 57 %``."""
+        units = {name: one.unit for name, one in self.returns.items() if isinstance(one, Number) and one.unit}
+        return ", ".join(f"{name}: {value}{f' {units[name]}' if name in units else ''}" for name, value in data.items())
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the declaration as a file has it, without what only its server needs."""
+        of = {"parameters": self.parameters, "returns": self.returns}
+        named = {what: {name: one.as_data() for name, one in each.items()} for what, each in of.items() if each}
+        return {
+            "name": self.name,
+            "wording": self.wording,
+            **named,
+            **({"effect": dict(self.effect)} if self.effect else {}),
+        }
+
+
+def skill_of(declared: Any) -> Skill:
+    """Return the skill that a file, a record or a message declares.
+
+    Raises:
+        ValueError: It is none; the message says why, in one line.
+    """
+    fields = _mapping(declared, "a skill")
+    known = ("name", "wording", "parameters", "returns", "effect")
+    effect = _mapping(fields.get("effect") or {}, "effect")
+    for key in fields:
+        if key not in known:
+            raise ValueError(
+                f"'{shortened_line(str(key), 40)}' says nothing of a skill; {did_you_mean(str(key), known)}"
+            )
+    if not isinstance(fields.get("wording"), str) or not isinstance(fields.get("name"), str):
+        raise ValueError("a skill needs a name and a wording, such as 'drive forward by {distance} m'")
+    return Skill(
+        name=fields["name"],
+        wording=fields["wording"],
+        parameters=_parameters(fields, "parameters"),
+        returns=_parameters(fields, "returns"),
+        effect={_SWITCHED.get(what, str(what)): str(about) for what, about in effect.items()},
+    )
+
+
+def _parameters(fields: Mapping[str, Any], what: str) -> dict[str, Parameter]:
+    read = {}
+    for name, declared in _mapping(fields.get(what) or {}, what).items():
+        try:
+            read[str(name)] = parameter_of(declared)
+        except ValueError as error:
+            raise ValueError(f"{what}.{name}: {error}") from None
+    return read
+
+
+def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} cannot be {shortened_line(repr(value), 60)}; give its parts by name")
+    return value
+
+
+class SkillCall(str):
+    """A skill as data: the declaration with a value in every place. It is the text that says it.
+
+    Attributes:
+        skill: The declaration.
+        values: By parameter.
+    """
+
+    skill: Skill
+    values: Mapping[str, Value]
+
+    def __new__(cls, skill: Skill, values: Mapping[str, Value]) -> SkillCall:
+        """Write the text."""
+        call = super().__new__(cls, skill.words.write(values))
+        call.skill, call.values = skill, dict(values)
+        return call
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what copies and pickles are made of."""
+        return self.skill, self.values
+
+    def value(self, effect: str) -> str:
+        """Return the name that an effect is about; empty if the skill has no such effect."""
+        return str(self.values.get(self.skill.effect.get(effect, ""), ""))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A skill that may be tried now.
+
+    Attributes:
+        skill: The declaration.
+        now: The names that may stand in its places.
+    """
+
+    skill: Skill
+    now: Standing = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.skill.wording
+
+    def pattern(self, notation: Notation) -> str:
+        """Write all that may be said in a notation."""
+        return self.skill.words.pattern(notation, self.now)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of its parameters."""
+        return self.skill.words.schema(self.now)
+
+    def tool(self) -> dict[str, Any]:
+        """Return it as a tool that a model may call."""
+        function = {"name": self.skill.name.replace(" ", "_"), "description": self.skill.wording}
+        return {"type": "function", "function": {**function, "parameters": self.schema()}}
+
+    @property
+    def longest(self) -> int:
+        """How many characters the longest text has that may be said, or a few more."""
+        return self.skill.words.longest(self.now)
+
+    def example(self) -> SkillCall:
+        """Return one call of it."""
+        each = self.skill.parameters.items()
+        return self.skill.call({name: one.example(self.now.get(name)) for name, one in each})
+
+    def lines(self) -> list[str]:
+        """Return every text that may be said; none if there are too many to list."""
+        return self.skill.words.options(self.now) or []
+
+    def read(self, said: str | Mapping[str, object]) -> SkillCall:
+        """Read it; see :meth:`Skill.read`."""
+        return self.skill.read(said, self.now)
+
+    def is_called(self, name: str) -> bool:
+        """Whether a name is the skill's own, or its verb."""
+        return key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for a record or a message."""
+        return {"skill": self.skill.as_data(), "now": {name: list(names) for name, names in self.now.items()}}
+
+
+#: What may be tried: a whole text, or a declared skill with what may stand in its places.
+Offered = str | Offer
+
+
+def offered_of(data: Any) -> Offered:
+    """Return what a record or a message offers.
+
+    Raises:
+        ValueError: It is no offer.
+    """
+    if isinstance(data, str):
+        return data
+    fields = _mapping(data, "an offer")
+    now = _mapping(fields.get("now") or {}, "now")
+    return Offer(skill_of(fields.get("skill")), {str(name): tuple(map(str, names)) for name, names in now.items()})
+
+
+def as_data(offered: Iterable[Offered]) -> list[Any]:
+    """Return what is offered for a record or a message."""
+    return [one if isinstance(one, str) else one.as_data() for one in offered]
+
+
+def apart(offered: Iterable[Offered]) -> tuple[list[str], list[Offer]]:
+    """Return what is offered as texts, and the declared skills."""
+    offered = list(offered)
+    return [one for one in offered if isinstance(one, str)], [one for one in offered if isinstance(one, Offer)]
+
+
+def lines_of(offered: Iterable[Offered]) -> list[str]:
+    """Return every text that may be said, of what can be listed."""
+    return [line for one in offered for line in ([one] if isinstance(one, str) else one.lines())]
+
+
+def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
+    """Read a text as one of some skills, whatever may stand in its places now.
+
+    Raises:
+        ParameterError: It is none of them; the message says what is wrong with the nearest.
+    """
+    reasons = []
+    for skill in sorted(skills, key=lambda one: len(one.wording), reverse=True):
+        try:
+            return skill.read(said)
+        except ParameterError as error:
+            reasons += [str(error)] if skill.words.begins(said) else []
+    verbs = ", ".join(dict.fromkeys(skill.verb for skill in skills))
+    raise ParameterError(
+        reasons[0] if reasons else f"'{shortened_line(said, 80)}' is no skill; one starts with {verbs}"
+    )

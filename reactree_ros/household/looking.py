@@ -1,0 +1,67 @@
+"""What a scene looks like, in words: where somebody is, what is seen there and what is held."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from reactree_ros.household.scene import Scene, Thing
+from reactree_ros.world.port import Observation, Seen
+
+
+def look_around(scene: Scene) -> Observation:
+    """Return the full observation that an agent node starts with."""
+    items = room_items(scene)
+    rooms = tuple(room.name for room in scene.rooms)
+    return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
+
+
+def room_items(scene: Scene) -> list[Thing]:
+    """List the things in the quick look around the agent's room."""
+    return [thing for thing in scene.visible() if thing.room_item]
+
+
+def held(scene: Scene) -> Iterator[Thing]:
+    """Yield the held things."""
+    return (scene.things[id] for id in scene.held)
+
+
+def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
+    """Yield what working memory stores of things seen at a place, and of held things."""
+    room, where = scene.agent_room.name, place.name if place is not None else None
+    for thing in things:
+        yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
+    for thing in held(scene):
+        yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
+
+
+def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
+    """Word the full observation that an agent node starts with."""
+    room = scene.agent_room
+    return (
+        f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
+        f"You are in the middle of a {room.word} ({room.number}). {look_text(room_items)}{holding_text(scene)}"
+    )
+
+
+def look_text(room_items: Iterable[Thing]) -> str:
+    """Word the quick look around a room."""
+    return f"Looking quickly around the room, you see {merged(room_items)}."
+
+
+def see_text(things: Iterable[Thing]) -> str:
+    """Word the things next to the agent; without a period, as recorded."""
+    return f"You see {merged(things)}"
+
+
+def holding_text(scene: Scene) -> str:
+    """Word the held things, with a space before; empty if there are none."""
+    return f" You hold {merged(held(scene))}." if scene.held else ""
+
+
+def merged(things: Iterable[Thing]) -> str:
+    """List things by word with their numbers: ``bowl (1, 2), fridge (1)``."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for thing in things:
+        numbers[thing.word].append(thing.number)
+    return ", ".join(f"{word} ({', '.join(map(str, sorted(set(numbers[word]))))})" for word in sorted(numbers))

@@ -1,0 +1,123 @@
+"""What becomes of a robot's skills on its semantic map, by their declarations alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from reactree_ros.agent.parameters import Named, Parameter, ParameterError, Person, Room, Thing, Value
+from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, read_skill
+from reactree_ros.household import looking
+from reactree_ros.robot.semantic_map import MapThing, SemanticMap
+from reactree_ros.world.port import Observation, Outcome
+
+#: After a skill with one of these effects, the robot looks what is before it.
+_LOOKING = frozenset({"at", "open", "held", "released"})
+
+
+class MapSkills:
+    """Skills that are declared: what is offered, what keeps one from being done, and what is told of it.
+
+    Args:
+        skills: The skills.
+    """
+
+    def __init__(self, skills: Sequence[Skill]) -> None:
+        self.skills = skills
+
+    def offered(self, map: SemanticMap) -> list[Offered]:
+        """Return what may be tried now."""
+        offers = (self._offer(map, skill) for skill in self.skills)
+        return [offer for offer in offers if offer.skill.words.possible(offer.now)]
+
+    def read(self, map: SemanticMap, said: str) -> SkillCall | str:
+        """Read a skill, or say what is wrong with it."""
+        try:
+            is_read = isinstance(said, SkillCall) and said.skill in self.skills
+            call = said if is_read else read_skill(said, self.skills)
+        except ParameterError as error:
+            return f"'{said}' is no skill of this robot: {error}."
+        return call if call == said else f"'{said}' is no skill of this robot: write it as '{call}'."
+
+    def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
+        """Check what a skill needs; returns ``DONE`` or ``PRECONDITION``, and what is said.
+
+        Args:
+            map: What is known.
+            call: What is to be done.
+            now: The time.
+            unseen: Whether what was not detected lately may be taken, as in a dry run.
+        """
+        try:
+            meant = self._offer(map, call.skill).read(call.values)
+            if meant != call:
+                raise ParameterError(f"write it as '{meant}'")
+        except ParameterError as error:
+            return Outcome.PRECONDITION, f"You cannot {call}: {error}."
+        if "held" in call.skill.effect and len(map.held) >= map.hands:
+            return Outcome.PRECONDITION, "You do not have an empty hand."
+        return Outcome.DONE, f"You {call}".rstrip(".") + "."
+
+    def failed(self, map: SemanticMap, call: SkillCall, reason: str) -> str:
+        """Say that a skill failed."""
+        return f"You could not {call}: {reason}."
+
+    def after(
+        self, map: SemanticMap, call: SkillCall, outcome: Outcome, text: str, data: Mapping[str, Value]
+    ) -> Observation:
+        """Word what is observed after a skill, with its first sentence given.
+
+        Args:
+            map: What is known now.
+            call: What was done.
+            outcome: How it ended.
+            text: The first sentence.
+            data: What came back.
+        """
+        near = map.look() if outcome is Outcome.DONE and looks(call.skill) else []
+        told = [
+            text,
+            f"It returned {call.skill.told(data)}." if data else "",
+            looking.see_text(near) + "." if near else "",
+        ]
+        here = map.thing_of(call) if near else None
+        seen = tuple(looking.sightings(map, near, here))
+        words = " ".join(filter(None, told)) + looking.holding_text(map)
+        return map.located(Observation(words, outcome, seen, data=data))
+
+    def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
+        each = skill.parameters.items()
+        return Offer(skill, {name: tuple(_may_stand(map, one)) for name, one in each if isinstance(one, Named)})
+
+
+def looks(skill: Skill) -> bool:
+    """Whether the robot looks what is before it after a skill."""
+    return not _LOOKING.isdisjoint(skill.effect)
+
+
+def repeatable(skill: Skill) -> bool:
+    """Whether a skill may be tried again if nobody knows how far it got: a drive to a place may."""
+    return set(skill.effect) == {"at"}
+
+
+def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
+    """Yield the names that may stand in a place of a skill now."""
+    assert isinstance(parameter, Named)
+    if parameter.names or isinstance(parameter, Person):
+        yield from parameter.names
+        return
+    rooms, receptacles = list(map.rooms), list(map.receptacles())
+    things: Sequence[object] = [*receptacles, *rooms]
+    if isinstance(parameter, Room):
+        things = rooms
+    elif isinstance(parameter, Thing):
+        things = [*map.visible(), *looking.held(map)]
+    for thing in dict.fromkeys(things):
+        if isinstance(thing, MapThing) and _is(map, thing, parameter.which):
+            yield thing.name
+
+
+def _is(map: SemanticMap, thing: MapThing, which: str) -> bool:
+    """Whether a thing is held, is called so, or can be used so."""
+    if which == "held":
+        return thing.id in map.held
+    return not which or f" {thing.word}".endswith(f" {which}") or which in thing.properties
