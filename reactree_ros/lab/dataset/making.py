@@ -50,7 +50,7 @@ Source = Path | int | Exercise
 
 
 @dataclass(frozen=True)
-class Part:
+class DatasetPart:
     """The lines from some sources.
 
     Attributes:
@@ -80,7 +80,7 @@ class Maker:
     recipe: Recipe
     _memory: EpisodicMemory | None = field(default=None, init=False)
 
-    def part(self, sources: list[Source]) -> Part:
+    def part(self, sources: list[Source]) -> DatasetPart:
         """Make the lines of some sources.
 
         Raises:
@@ -95,7 +95,7 @@ class Maker:
                 left_out += run is None
                 lines += map(self._as_json, in_order(run or ()))
                 houses |= {line.run.house for line in run or ()}
-        return Part(lines, runs, left_out, houses)
+        return DatasetPart(lines, runs, left_out, houses)
 
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
         """Yield the lines of each run of a source; None for a run that did not reach its goal."""
