@@ -59,7 +59,7 @@ class AgentNodeSettings(PlannerSettings):
     )
     search_memory: bool = Field(
         default=False,
-        description="tell nodes which places were searched, by whom and in which order, and which not; for NAME_wm",
+        description="tell nodes which places were searched, by whom, in which order, and which were not; for NAME_wm",
     )
 
     @property
