@@ -1,7 +1,7 @@
 """Brings up planner, household bridge and inference node; with an instruction, carries it out and ends with 0 or 1.
 
-The launch ends when one of the nodes does. Everything of a robot is in `namespace`, but for /diagnostics,
-/parameter_events and /rosout, which all nodes of a domain share by convention; what is said there names its node.
+The launch ends when one of the nodes does. All names of a robot are in `namespace`, except /diagnostics,
+/parameter_events and /rosout: all nodes of a domain share these, and messages there name their node.
 """
 
 from launch import LaunchDescription

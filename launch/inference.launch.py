@@ -1,8 +1,7 @@
-"""Brings up the inference node alone, for the machine with the GPU; `llm` is vllm where nothing else is said.
+"""Brings up the inference node alone, for the machine with the GPU; `llm` is vllm by default.
 
-`household.launch.py start_inference:=false` on the robot uses it.
-
-The launch ends when the node does, or when its language model cannot be loaded.
+`household.launch.py start_inference:=false` on the robot uses it. The launch ends when the node does, or when its
+language model cannot be loaded.
 """
 
 from dataclasses import replace

@@ -1,9 +1,9 @@
 """Brings up planner, robot bridge and inference node; with an instruction, carries it out and ends with 0 or 1.
 
-The robot's own nodes (Nav2, its arm, its detector) are started by the robot, or by this launch where its configuration
-names them under `start`, as that of `robot:=pyrobosim` does. With `robots:=NAME=CONFIG,…` there are several, each with
-a bridge in a namespace of its own. The launch ends when one of its nodes does. With `dry_run:=true` every goal is
-logged and none is sent.
+The robot starts its own nodes (Nav2, arm, detector), or this launch starts those that its configuration names under
+`start`, as for `robot:=pyrobosim`. With `robots:=NAME=CONFIG,…` there are several robots, each with a bridge in a
+namespace of its own. The launch ends when one of its nodes does. With `dry_run:=true` every goal is logged and none is
+sent.
 """
 
 from launch import LaunchDescription

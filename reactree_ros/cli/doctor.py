@@ -17,11 +17,11 @@ from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
 from reactree_ros.cli.options import memory_option
 from reactree_ros.cli.trusted import NAME, Standing
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 app = typer.Typer(add_completion=False)
-SIGNS = {Verdict.RIGHT: "ok", Verdict.NOTE: "--", Verdict.WRONG: "!!"}
-_STYLES = {Verdict.RIGHT: "green", Verdict.NOTE: "dim", Verdict.WRONG: "bold red"}
+SIGNS = {Level.RIGHT: "ok", Level.NOTE: "--", Level.WRONG: "!!"}
+_STYLES = {Level.RIGHT: "green", Level.NOTE: "dim", Level.WRONG: "bold red"}
 
 
 @app.command()
@@ -47,49 +47,49 @@ def doctor(
     console, found = Console(soft_wrap=True), {}
     with Console(stderr=True).status("Looking") as status:
         asked = Asked(base_url=base_url, models=models, memory=memory)
-        for title, findings in examine(asked, {"Defaults of options": _defaults}):
-            found[title] = findings
+        for title, diagnoses in examine(asked, {"Defaults of options": _defaults}):
+            found[title] = diagnoses
             status.update(f"Checked {title}")
-    wrong = sum(one.verdict is Verdict.WRONG for findings in found.values() for one in findings)
+    wrong = sum(one.level is Level.WRONG for diagnoses in found.values() for one in diagnoses)
     if as_json:
-        sections = {title: [_told(one) for one in findings] for title, findings in found.items()}
+        sections = {title: [_told(one) for one in diagnoses] for title, diagnoses in found.items()}
         print(json.dumps({"wrong": wrong, "sections": sections}))  # noqa: T201
     else:
-        for title, findings in found.items():
-            _show(console, title, findings)
+        for title, diagnoses in found.items():
+            _show(console, title, diagnoses)
         count = sum(map(len, found.values()))
         console.print(f"{wrong} of {count} wrong" if wrong else "nothing is wrong", highlight=False)
     if wrong:
         raise typer.Exit(NOT_ACHIEVED)
 
 
-def _defaults() -> Iterator[Finding]:
+def _defaults() -> Iterator[Diagnosis]:
     """Yield the files of defaults, and their faults."""
     there = files()
     if not there:
-        yield Finding(NAME, Verdict.NOTE, f"none here, in a folder above, or at {user_file()}")
+        yield Diagnosis(NAME, Level.NOTE, f"none here, in a folder above, or at {user_file()}")
         return
     group = Commands(name="reactree")
     commands = {name: group.get_command(None, name) for name in in_order() if name != "config"}
     for file in there:
         if why := why_not(file):
-            verdict = Verdict.WRONG if standing(file) is Standing.UNKNOWN else Verdict.NOTE
-            yield Finding(file.whose, verdict, why, "" if verdict is Verdict.NOTE else WAYS)
+            level = Level.WRONG if standing(file) is Standing.UNKNOWN else Level.NOTE
+            yield Diagnosis(file.whose, level, why, "" if level is Level.NOTE else WAYS)
             continue
         faults = list(file.faults(commands))
         for said in faults:
-            mend = "correct it; `reactree config show` then shows the value of each option"
-            yield Finding(file.whose, Verdict.WRONG, said, mend)
+            remedy = "correct it; `reactree config show` then shows the value of each option"
+            yield Diagnosis(file.whose, Level.WRONG, said, remedy)
         if not faults:
-            yield Finding(file.whose, Verdict.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")
+            yield Diagnosis(file.whose, Level.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")
 
 
-def _told(one: Finding) -> dict[str, str]:
-    return {"what": one.what, "verdict": one.verdict.value, "said": one.said, "mend": one.mend}
+def _told(one: Diagnosis) -> dict[str, str]:
+    return {"what": one.what, "verdict": one.level.value, "said": one.said, "mend": one.remedy}
 
 
-def _show(console: Console, title: str, findings: list[Finding]) -> None:
+def _show(console: Console, title: str, diagnoses: list[Diagnosis]) -> None:
     console.print(Text(title, "bold"))
-    for one in findings:
-        line = Text.assemble("  ", (SIGNS[one.verdict], _STYLES[one.verdict]), f"  {one.what}: {one.said}")
-        console.print(line.append(f"  ({one.mend})" if one.mend else "", "dim"))
+    for one in diagnoses:
+        line = Text.assemble("  ", (SIGNS[one.level], _STYLES[one.level]), f"  {one.what}: {one.said}")
+        console.print(line.append(f"  ({one.remedy})" if one.remedy else "", "dim"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
-class Kind(str, enum.Enum):
+class ExportKind(str, enum.Enum):
     """Formats of an export."""
 
     EXPERIENCES = "experiences"
@@ -44,7 +44,7 @@ def export(
     runs: Annotated[list[Path], typer.Argument(help="Records of runs, or folders of them.")],
     out: Annotated[Path, typer.Option(help="The new file (.jsonl) or folder.")],
     kind: Annotated[
-        Kind,
+        ExportKind,
         typer.Option(
             "--as",
             help="experiences: for `reactree memory import` (.jsonl, or a folder of texts); text: every agent "
@@ -77,7 +77,7 @@ def export(
     Console().print(f"{count} {what} from {len(records)} runs in {out}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _written(records: Sequence[Record], kind: Kind, out: Path, layout: Layout) -> tuple[int, str]:
+def _written(records: Sequence[Record], kind: ExportKind, out: Path, layout: Layout) -> tuple[int, str]:
     """Write records in another format; return the number and kind of exported items."""
     from reactree_ros.memory.recorded import export_experiences
     from reactree_ros.record import export as made
@@ -87,12 +87,12 @@ def _written(records: Sequence[Record], kind: Kind, out: Path, layout: Layout) -
     if kind.value in EXPORTS:
         write_exports(records, kind.value, out)
         return len(records), "files"
-    if kind is Kind.SFT:
+    if kind is ExportKind.SFT:
         return made.write_training_data(records, out, chat=layout is Layout.CHAT), "decisions"
-    if kind is Kind.PICTURES:
+    if kind is ExportKind.PICTURES:
         folders = [out] if len(records) == 1 else [out / (one.path or out).stem for one in records]
         pictures = zip(records, folders, strict=True)
         return sum(made.write_pictures(record, folder) for record, folder in pictures), "pictures"
-    of = made.experiences_of if kind is Kind.EXPERIENCES else made.texts_of
+    of = made.experiences_of if kind is ExportKind.EXPERIENCES else made.texts_of
     found = [experience for record in records for experience in of(Moment.after(record.events))]
     return export_experiences(found, out), "agent nodes"

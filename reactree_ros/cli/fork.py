@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from reactree_ros.cli.going_on import go_on_from
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.carry_out import carry_out, differs, terminal
 from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, memory_option, takes
+from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Harmless
@@ -40,22 +43,18 @@ def fork(
 
     Exit codes as of `reactree run`.
     """
-    from reactree_ros.episode.going_on import decision_of
+    from reactree_ros.episode.going_on import decision_of, go_on
+    from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.record.reader import read_record
 
     if say and planner:
         raise UserError("--say and --planner exclude each other: another planner makes its own decisions")
     record = read_record(run)
-    until = decision_of(record, at)
-    go_on_from(
-        record,
-        until,
-        llm=llm,
-        world_option=world_option,
-        policy=policy,
-        says=say,
-        planner=planner,
-        memory=memory,
-        save=save,
-        as_json=as_json,
-    )
+    until, anew = decision_of(record, at), bool(planner)
+    spec = RunSpec.of_record(record)
+    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory, planner=planner)
+    if anew:
+        spec = spec.but(person=terminal() is not None)
+    begin = partial(go_on, record, until, differs=differs, **({"anew": True} if anew else {"says": say}))
+    if not carry_out(spec, begin, save=save, as_json=as_json).achieved:
+        raise typer.Exit(NOT_ACHIEVED)

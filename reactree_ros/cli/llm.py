@@ -32,7 +32,7 @@ def check(*, llm: Chosen) -> None:
 
     errors = Console(stderr=True)
     with (
-        open_model(llm) as model,
+        open_model(*llm) as model,
         errors.status("Asking for a decision") as status,
         kept_out_of_the_log(errors.is_terminal),
     ):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from reactree_ros.agent.budget import LIMITS
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.carry_out import carry_out, differs
 from reactree_ros.cli.commands import over_ros
-from reactree_ros.cli.going_on import go_on_from
 from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, memory_option, takes
+from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Reaching
@@ -73,34 +76,26 @@ def resume(
 
     Exit codes as of `reactree run`.
     """
-    from reactree_ros.episode.going_on import more_than, stop_of
+    from reactree_ros.episode.going_on import go_on, resumed, stop_of
     from reactree_ros.record.reader import read_record
     from reactree_ros.world.spec import ROBOT
 
     record = read_record(run)
-    until, limits = stop_of(record), more_than(record, more)
+    until, spec = stop_of(record), resumed(record, more)
     if ros:
         if llm or world_option or policy or save or memory or as_json:
             raise UserError(
                 "--ros: model, world, policy, memory and record are the planner node's own; leave their options out"
             )
         _go_on_over_ros(record, until, more, planner_node, yes=yes)
-    world = record.run.get("world")
-    if isinstance(world, Mapping) and world.get("name") == ROBOT:
+    if spec.world is not None and spec.world.name == ROBOT:
         raise UserError(
             f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"
         )
-    go_on_from(
-        record,
-        until,
-        llm=llm,
-        world_option=world_option,
-        policy=policy,
-        limits=limits,
-        memory=memory,
-        save=save,
-        as_json=as_json,
-    )
+    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory)
+    result = carry_out(spec, partial(go_on, record, until, differs=differs), save=save, as_json=as_json)
+    if not result.achieved:
+        raise typer.Exit(NOT_ACHIEVED)
 
 
 def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], planner: str, *, yes: bool) -> NoReturn:

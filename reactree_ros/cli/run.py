@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +9,8 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.opening import (
-    carried_out,
-    chosen_planner,
-    described,
-    flush_of,
-    guarded,
-    open_memory,
-    open_model,
-    open_record,
-    person_at,
-    shown_events,
-)
+from reactree_ros.cli.carry_out import carry_out, terminal
+from reactree_ros.cli.opening import chosen_planner
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
@@ -71,11 +60,9 @@ def run(
 
     Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
     """
-    from reactree_ros.cli.view import kept_for_the_page, watched
-    from reactree_ros.episode import Episode
-    from reactree_ros.record.writer import Recorder
+    from reactree_ros.episode.assembly import assemble
+    from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.view import check_installed
-    from reactree_ros.view.steering import Steering
     from reactree_ros.world.skill_policy import load_policy
     from reactree_ros.world.spec import Place
 
@@ -84,38 +71,21 @@ def run(
     if view:
         check_installed()
     chosen, rules = chosen_planner(planner, llm), load_policy(policy) if policy else None
-    place = Place.of(world.spec, world.settings)
-    console = Console(stderr=as_json)
-    task, task_id = place.choose(instruction, by_number=world.settings.of_many)
-    with (
-        open_model(llm) as model,
-        open_memory(memory) if memory else nullcontext() as episodic,
-        kept_for_the_page(save) if view else nullcontext(save) as record,
-        open_record(record) as file,
-        place.make(task, scored=task_id is not None) as made,
-        person_at(console, chosen, page=view) as desk,
-        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
-    ):
-        household = guarded(made, rules, desk, options.answer_timeout)
-        steering = Steering(model, desk, paused=paused) if view else None
-        about = described(world, llm, task, scored=task_id is not None, policy=rules)
-        episode = Episode(
-            (instruction or (task.instruction if task else "")).strip(),
-            world=household,
-            model=steering or model,
-            planner=chosen,
-            person=desk,
-            memory=episodic,
-            options=TreeOptions(**dict(options)),
-            record=None if events is None else Recorder(events, flush=flush_of(file), **about),
-            task_id=task_id,
-            task_name=task.task_name if task and task_id is not None else "instruction",
-        )
-        if desk is not None:
-            desk.follow(episode.hear)
-        with watched(episode, record, steering) if steering and record else nullcontext():
-            result = carried_out(episode, as_json=as_json)
-            episode.remember(result)  # last: a memory that cannot be written loses nothing else
+    place, answers = Place.of(*world), view or terminal() is not None
+    spec = RunSpec.in_place(
+        place,
+        instruction,
+        llm=llm,
+        planner=chosen.name,
+        options=TreeOptions(**dict(options)),
+        policy=rules,
+        memory="" if memory is None else memory.absolute(),
+        person=answers,
+    )
+    if not answers and chosen.settings.model_dump().get("questions"):
+        text = "Nobody can be asked: nothing can be typed here; with --view a person answers on the page"
+        Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    result = carry_out(spec, assemble, place=place, save=save, as_json=as_json, view=view, paused=paused, remember=True)
     if memory is None and not as_json:
         hint = f"No episodic memory: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
         Console().print(hint, style="dim", markup=False, highlight=False)

@@ -1,69 +1,96 @@
-"""What of a record's settings is used: what is harmless, and what the user says as well."""
+"""What a record says of a run, as the user says it again: only the user starts, opens, loads or sends something."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
 
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.asking import agreed
-from reactree_ros.cli.defaults import said_by_user
+from reactree_ros.cli.defaults import policy_of_user, said_by_user
+from reactree_ros.cli.options import Chosen
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.settings import Settings, reaching, read_settings
-
-if TYPE_CHECKING:
-    from reactree_ros.record.reader import Record
+from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.world.skill_policy import load_policy
 
 #: How much of a value is shown, in characters.
 _SHOWN = 500
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """Settings that a record holds.
+def said_again(
+    spec: RunSpec,
+    *,
+    world: Mapping[str, Any],
+    llm: Chosen | Mapping[str, Any],
+    policy: Path | None = None,
+    memory: NamedMemory | None = None,
+    planner: str = "",
+) -> RunSpec:
+    """Return the specification of a recorded run as the user wants it now.
 
-    Attributes:
-        kind: Whose they are.
-        values: What the record says.
-        said: What the user says on the command line; it wins.
-        option: How the user says one more, e.g. ``--world-option``.
+    Args:
+        spec: What the record says.
+        world: What the user says of its world; it wins.
+        llm: Another language model, or what the user says of the recorded one.
+        policy: The user's skill policy, which outranks the recorded one; None: the user's file may name one.
+        memory: The episodic memory; the recorded one is not opened unless the user names it.
+        planner: Another planner; empty: the recorded one.
+
+    Raises:
+        UserError: A record's setting would start, open, load or send something, and the user does not say it, too; or
+            the record does not name what is here.
     """
+    name = spec.recorded
+    if spec.world is None:
+        raise UserError(f"{name}: does not say in which world it was, so nothing can be gone on with")
+    if spec.llm is None and not isinstance(llm, Chosen):
+        raise UserError(f"{name}: does not say which language model it was; name one with --llm")
+    _check(spec, {"world": world} if isinstance(llm, Chosen) else {"world": world, "llm": llm})
+    if not planner:
+        spec.chosen_planner()
+    if spec.memory and memory is None:
+        told = f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}"
+        Console(stderr=True).print(in_one_line(told), style="yellow", markup=False, highlight=False, soft_wrap=True)
+    policy = policy or policy_of_user()
+    chosen = Selection.of("llm", *llm) if isinstance(llm, Chosen) else spec.llm and spec.llm.with_settings(llm, name)
+    return spec.but(
+        recorded="",
+        world=spec.world.with_settings(world, name),
+        llm=chosen,
+        memory="" if memory is None else memory.absolute(),
+        **({} if policy is None else {"policy": load_policy(policy)}),
+        **({"planner": planner, "working_memory": None} if planner else {}),
+    )
 
-    kind: type[Settings]
-    values: Mapping[str, Any]
-    said: Mapping[str, Any]
-    option: str
 
-    def unsaid(self) -> dict[str, Any]:
-        """Return what may start, open, load or send something, and which the user does not say, too."""
-        found = reaching(self.kind, self.values)
-        return {name: value for name, value in found.items() if name not in self.said and not said_by_user(name, value)}
-
-    def read(self, where: str) -> Settings:
-        """Return the settings; see :func:`~reactree_ros.plugins.settings.read_settings`."""
-        return read_settings(self.kind, {**self.values, **self.said}, where=where)
-
-
-def check_said(record: Record, parts: Sequence[Recorded]) -> None:
-    """Ask whether a record's settings that may start, open, load or send something are used, where the user says none.
+def _check(spec: RunSpec, said: Mapping[Literal["world", "llm"], Mapping[str, Any]]) -> None:
+    """Ask whether settings that only a record says are used.
 
     Raises:
         UserError: Nobody can be asked, or said no; the message has the words that say it.
     """
-    words = [_words(part.option, *one) for part in parts for one in part.unsaid().items()]
+    words = [
+        _words(f"--{field}-option", name, value)
+        for field, of in said.items()
+        for name, value in spec.unsaid(field).items()
+        if name not in of and not said_by_user(name, value)
+    ]
     if not words:
         return
-    told = f"{record.name}: its settings would start, open, load or send something: {' '.join(words)}"
+    told = f"{spec.recorded}: its settings would start, open, load or send something: {' '.join(words)}"
     yes = agreed(told, "A record may not decide that by itself. Is it what you want?")
     if yes is None:
         raise UserError(
             f"{told} - a record may not decide that by itself; add these words to the command to have it so"
         )
     if not yes:
-        raise UserError(f"{record.name}: nothing was done")
+        raise UserError(f"{spec.recorded}: nothing was done")
 
 
 def _words(option: str, name: str, value: Any) -> str:

@@ -14,12 +14,12 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.doctor import engines, memory, package, ros, servers, surroundings
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 __all__ = ["Asked", "Look", "examine"]
 
-#: Yields the findings of a section.
-Look = Callable[[], Iterable[Finding]]
+#: Yields the diagnoses of a section.
+Look = Callable[[], Iterable[Diagnosis]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Asked:
     memory: NamedMemory | None = None
 
 
-def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Finding]]]:
+def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Diagnosis]]]:
     """Run all checks; yields each section's title and a finding, never with a key.
 
     Args:
@@ -57,17 +57,17 @@ def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator
         **(callers or {}),
     }
     for title, look in sections.items():
-        findings = [
-            replace(one, said=in_one_line(redacted(one.said)), mend=in_one_line(redacted(one.mend)))
+        diagnoses = [
+            replace(one, said=in_one_line(redacted(one.said)), remedy=in_one_line(redacted(one.remedy)))
             for one in _guarded(title, look)
         ]
-        yield title, findings
+        yield title, diagnoses
 
 
-def _guarded(title: str, look: Look) -> Iterator[Finding]:
-    """Yield the findings of a section; if the section fails, the failure is a finding."""
+def _guarded(title: str, look: Look) -> Iterator[Diagnosis]:
+    """Yield the diagnoses of a section; if the section fails, the failure is a finding."""
     try:
         yield from look()
     except Exception as error:
         said = f"the check stopped halfway ({type(error).__name__}: {error})"
-        yield Finding(title, Verdict.WRONG, said, "report this bug: a check must not fail, whatever it finds")
+        yield Diagnosis(title, Level.WRONG, said, "report this bug: a check must not fail, whatever it finds")

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.plugins.installation import install_line
 
 #: Longest time to import torch, in seconds; a cold disk takes many.
@@ -27,38 +27,38 @@ print(json.dumps({
 """
 
 
-def local_engines() -> Iterator[Finding]:
-    """Yield findings about torch, CUDA and vLLM."""
+def local_engines() -> Iterator[Diagnosis]:
+    """Yield diagnoses about torch, CUDA and vLLM."""
     if importlib.util.find_spec("torch") is None:
         said = "not installed; only --llm transformers, vllm, reactree train and episodic memory need it"
-        yield Finding("torch", Verdict.NOTE, said, install_line("reactree_ros[transformers]"))
+        yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_ros[transformers]"))
     else:
         yield from _torch()
     if importlib.util.find_spec("vllm") is None:
         said = "not installed; only --llm vllm needs it"
-        yield Finding("vLLM", Verdict.NOTE, said, install_line("reactree_ros[vllm]"))
+        yield Diagnosis("vLLM", Level.NOTE, said, install_line("reactree_ros[vllm]"))
     else:
         found = [_version(name) for name in metadata.packages_distributions().get("vllm", [])]
-        yield Finding("vLLM", Verdict.RIGHT, ", ".join(dict.fromkeys(found)) or "installed, version unknown")
+        yield Diagnosis("vLLM", Level.RIGHT, ", ".join(dict.fromkeys(found)) or "installed, version unknown")
 
 
 def _version(distribution: str) -> str:
     return f"{distribution} {metadata.version(distribution)}"
 
 
-def _torch() -> Iterator[Finding]:
+def _torch() -> Iterator[Diagnosis]:
     try:
         found = in_a_process(_LOOK, seconds=PATIENCE)
     except ProbeFailed as error:
-        mend = f"{install_line('reactree_ros[transformers]')} --force-reinstall, or another build of it"
-        yield Finding("torch", Verdict.WRONG, f"cannot be imported: {error}", mend)
+        remedy = f"{install_line('reactree_ros[transformers]')} --force-reinstall, or another build of it"
+        yield Diagnosis("torch", Level.WRONG, f"cannot be imported: {error}", remedy)
         return
-    yield Finding("torch", Verdict.RIGHT, found["version"])
+    yield Diagnosis("torch", Level.RIGHT, found["version"])
     if found["gpus"]:
-        yield Finding("CUDA", Verdict.RIGHT, f"{found['cuda']}: {'; '.join(found['gpus'])}")
+        yield Diagnosis("CUDA", Level.RIGHT, f"{found['cuda']}: {'; '.join(found['gpus'])}")
     elif found["cuda"] is None:
-        mend = "install a build for CUDA: https://pytorch.org/get-started/locally" if DRIVER.exists() else ""
-        yield Finding("CUDA", Verdict.NOTE, "this build of torch is for the CPU", mend)
+        remedy = "install a build for CUDA: https://pytorch.org/get-started/locally" if DRIVER.exists() else ""
+        yield Diagnosis("CUDA", Level.NOTE, "this build of torch is for the CPU", remedy)
     else:
-        mend = "check nvidia-smi: this torch may be too new for the driver" if DRIVER.exists() else ""
-        yield Finding("CUDA", Verdict.NOTE, f"torch is built for {found['cuda']} and sees no GPU", mend)
+        remedy = "check nvidia-smi: this torch may be too new for the driver" if DRIVER.exists() else ""
+        yield Diagnosis("CUDA", Level.NOTE, f"torch is built for {found['cuda']} and sees no GPU", remedy)

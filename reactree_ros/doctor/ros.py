@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 #: Folder of installed distributions.
 DISTRIBUTIONS = Path("/opt/ros")
@@ -26,8 +26,8 @@ print(json.dumps([get_rmw_implementation_identifier(), lacking()]))
 """
 
 
-def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Finding]:
-    """Yield findings about ROS 2.
+def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Diagnosis]:
+    """Yield diagnoses about ROS 2.
 
     Args:
         distributions: Folder of installed distributions, each in a subfolder of its name.
@@ -37,16 +37,16 @@ def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Finding]:
     if not name or not prefixes:
         yield from _not_sourced(distributions)
         return
-    yield Finding("distribution", Verdict.RIGHT, f"{name}, sourced")
+    yield Diagnosis("distribution", Level.RIGHT, f"{name}, sourced")
     built_for = _built_for(prefixes, "rclpy")
     rmw = _chosen_rmw(name, prefixes)
     yield rmw
     if built_for is None:
-        yield Finding("rclpy", Verdict.WRONG, f"is not in {_listed(prefixes)}", f"apt install ros-{name}-rclpy")
+        yield Diagnosis("rclpy", Level.WRONG, f"is not in {_listed(prefixes)}", f"apt install ros-{name}-rclpy")
     elif built_for != sys.version_info[:2]:
         yield _of_another_python("rclpy", built_for)
-    elif rmw.verdict is Verdict.WRONG:
-        yield Finding("rclpy", Verdict.NOTE, "found, but not tested: without an RMW it cannot be imported")
+    elif rmw.level is Level.WRONG:
+        yield Diagnosis("rclpy", Level.NOTE, "found, but not tested: without an RMW it cannot be imported")
     else:
         yield _rclpy(name)
     yield _domain()
@@ -54,20 +54,20 @@ def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Finding]:
     yield _py_trees_ros(name, prefixes)
 
 
-def _not_sourced(distributions: Path) -> Iterator[Finding]:
+def _not_sourced(distributions: Path) -> Iterator[Diagnosis]:
     found = sorted(one.parent for one in distributions.glob("*/setup.bash"))
     if not found:
         said = f"none is sourced, and {distributions} has none; only the nodes need it"
-        yield Finding("distribution", Verdict.NOTE, said, "install one: https://docs.ros.org")
+        yield Diagnosis("distribution", Level.NOTE, said, "install one: https://docs.ros.org")
         return
     *_, newest = found
     said = f"{', '.join(one.name for one in found)} in {distributions}, not sourced; only the nodes need it"
-    yield Finding("distribution", Verdict.NOTE, said, f"source {newest / 'setup.bash'}")
+    yield Diagnosis("distribution", Level.NOTE, said, f"source {newest / 'setup.bash'}")
     for one in found:
         built_for = _built_for([one], "rclpy")
         if built_for is not None and built_for != sys.version_info[:2]:
             said = f"of {one.name} is built for Python {_dotted(built_for)}, this is {_dotted(sys.version_info[:2])}"
-            yield Finding("rclpy", Verdict.NOTE, said, _take(built_for))
+            yield Diagnosis("rclpy", Level.NOTE, said, _take(built_for))
 
 
 def _built_for(prefixes: Sequence[Path], package: str) -> tuple[int, int] | None:
@@ -83,73 +83,73 @@ def _built_for(prefixes: Sequence[Path], package: str) -> tuple[int, int] | None
     return None
 
 
-def _of_another_python(what: str, built_for: tuple[int, int]) -> Finding:
+def _of_another_python(what: str, built_for: tuple[int, int]) -> Diagnosis:
     said = f"is built for Python {_dotted(built_for)}, this is {_dotted(sys.version_info[:2])}"
-    return Finding(what, Verdict.WRONG, said, _take(built_for))
+    return Diagnosis(what, Level.WRONG, said, _take(built_for))
 
 
 def _take(version: tuple[int, int]) -> str:
     return f"for the nodes, run and install with python{_dotted(version)}"
 
 
-def _rclpy(name: str) -> Finding:
+def _rclpy(name: str) -> Diagnosis:
     try:
         loaded, slow = in_a_process(_LOOK, seconds=PATIENCE)
     except ProbeFailed as error:
-        mend = f"source {DISTRIBUTIONS / name / 'setup.bash'} in a new shell, before anything else"
-        return Finding("rclpy", Verdict.WRONG, f"cannot be imported: {error}", mend)
+        remedy = f"source {DISTRIBUTIONS / name / 'setup.bash'} in a new shell, before anything else"
+        return Diagnosis("rclpy", Level.WRONG, f"cannot be imported: {error}", remedy)
     said = f"imports in Python {_dotted(sys.version_info[:2])}, over {loaded}"
     if slow:
-        mend = f"update ros-{name}-rclpy: with this one, decisions and idle nodes cost several times as much"
-        return Finding("rclpy", Verdict.NOTE, f"{said}; {slow}", mend)
-    return Finding("rclpy", Verdict.RIGHT, said)
+        remedy = f"update ros-{name}-rclpy: with this one, decisions and idle nodes cost several times as much"
+        return Diagnosis("rclpy", Level.NOTE, f"{said}; {slow}", remedy)
+    return Diagnosis("rclpy", Level.RIGHT, said)
 
 
-def _chosen_rmw(name: str, prefixes: Sequence[Path]) -> Finding:
+def _chosen_rmw(name: str, prefixes: Sequence[Path]) -> Diagnosis:
     index = "share/ament_index/resource_index/rmw_typesupport"
     names = {one.name for prefix in prefixes for one in (prefix / index).glob("rmw_*")}
     there = sorted(names - {"rmw_implementation"})  # rmw_implementation only chooses among the others
     chosen = os.environ.get("RMW_IMPLEMENTATION", "")
     said = f"installed: {', '.join(there) or 'none'}"
     if chosen and chosen not in there:
-        mend = f"apt install ros-{name}-{chosen.replace('_', '-')}, or unset RMW_IMPLEMENTATION"
-        return Finding("RMW", Verdict.WRONG, f"RMW_IMPLEMENTATION is {chosen}; {said}", mend)
+        remedy = f"apt install ros-{name}-{chosen.replace('_', '-')}, or unset RMW_IMPLEMENTATION"
+        return Diagnosis("RMW", Level.WRONG, f"RMW_IMPLEMENTATION is {chosen}; {said}", remedy)
     if not there:
-        return Finding("RMW", Verdict.WRONG, said, f"apt install ros-{name}-rmw-cyclonedds-cpp")
-    return Finding("RMW", Verdict.RIGHT, f"{chosen or 'as by default'}; {said}")
+        return Diagnosis("RMW", Level.WRONG, said, f"apt install ros-{name}-rmw-cyclonedds-cpp")
+    return Diagnosis("RMW", Level.RIGHT, f"{chosen or 'as by default'}; {said}")
 
 
-def _domain() -> Finding:
+def _domain() -> Diagnosis:
     text = os.environ.get("ROS_DOMAIN_ID", "").strip()
     if not text:
-        return Finding("ROS_DOMAIN_ID", Verdict.RIGHT, "not set: 0")
+        return Diagnosis("ROS_DOMAIN_ID", Level.RIGHT, "not set: 0")
     if text.isascii() and text.isdigit() and int(text) <= _LARGEST_DOMAIN:
-        return Finding("ROS_DOMAIN_ID", Verdict.RIGHT, text)
-    return Finding("ROS_DOMAIN_ID", Verdict.WRONG, repr(text), f"set a number from 0 to {_LARGEST_DOMAIN}, or unset it")
+        return Diagnosis("ROS_DOMAIN_ID", Level.RIGHT, text)
+    return Diagnosis("ROS_DOMAIN_ID", Level.WRONG, repr(text), f"set a number from 0 to {_LARGEST_DOMAIN}, or unset it")
 
 
-def _interfaces(prefixes: Sequence[Path]) -> Finding:
+def _interfaces(prefixes: Sequence[Path]) -> Diagnosis:
     what = "reactree_interfaces"
     built_for = _built_for(prefixes, what)
     if built_for is None:
         said = "not built, or its workspace is not sourced; only the nodes need them"
         workspace = Path(__file__).resolve().parents[2] / "ros2_ws"
         if (workspace / "install" / what).is_dir():
-            return Finding(what, Verdict.NOTE, "built, not sourced", f"source {workspace / 'install/setup.bash'}")
-        mend = "cd ros2_ws && colcon build && source install/setup.bash, in a checkout"
-        return Finding(what, Verdict.NOTE, said, mend)
+            return Diagnosis(what, Level.NOTE, "built, not sourced", f"source {workspace / 'install/setup.bash'}")
+        remedy = "cd ros2_ws && colcon build && source install/setup.bash, in a checkout"
+        return Diagnosis(what, Level.NOTE, said, remedy)
     if built_for != sys.version_info[:2]:
         return _of_another_python(what, built_for)
-    return Finding(what, Verdict.RIGHT, "built and sourced")
+    return Diagnosis(what, Level.RIGHT, "built and sourced")
 
 
-def _py_trees_ros(name: str, prefixes: Sequence[Path]) -> Finding:
+def _py_trees_ros(name: str, prefixes: Sequence[Path]) -> Diagnosis:
     folders = [str(folder) for prefix in prefixes for folder in prefix.glob("l*/python3*/*-packages")]
     found = next(iter(metadata.distributions(name="py_trees_ros", path=[*folders, *sys.path])), None)
     if found is None:
-        mend = f"apt install ros-{name}-py-trees-ros"
-        return Finding("py_trees_ros", Verdict.NOTE, "not installed; only the planner node needs it", mend)
-    return Finding("py_trees_ros", Verdict.RIGHT, found.version)
+        remedy = f"apt install ros-{name}-py-trees-ros"
+        return Diagnosis("py_trees_ros", Level.NOTE, "not installed; only the planner node needs it", remedy)
+    return Diagnosis("py_trees_ros", Level.RIGHT, found.version)
 
 
 def _dotted(version: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from reactree_ros.doctor.probe import all_within
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Wait
 from reactree_ros.llm.waiting import SOON, log
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 if TYPE_CHECKING:
     from reactree_ros.llm.openai.connection import Connection
@@ -45,7 +45,7 @@ class Server:
     model: str = ""
 
 
-def servers(base_url: str, models: Path | None) -> Iterator[Finding]:
+def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
     """Yield whether the servers answer, and errors in a file of language models.
 
     Args:
@@ -58,7 +58,7 @@ def servers(base_url: str, models: Path | None) -> Iterator[Finding]:
     elif os.environ.get("OPENAI_BASE_URL"):
         found.append(Server("OPENAI_BASE_URL", os.environ["OPENAI_BASE_URL"]))
     elif models is None:
-        yield Finding("server", Verdict.NOTE, "none is named", "--base-url URL or --models FILE checks one")
+        yield Diagnosis("server", Level.NOTE, "none is named", "--base-url URL or --models FILE checks one")
     if models is not None:
         from reactree_ros.llm.settings import load_models_file
 
@@ -66,7 +66,7 @@ def servers(base_url: str, models: Path | None) -> Iterator[Finding]:
             spec, settings = load_models_file(models)
             chosen = _chosen(spec, settings)
         except UserError as error:
-            yield Finding("--models", Verdict.WRONG, str(error), "correct the file")
+            yield Diagnosis("--models", Level.WRONG, str(error), "correct the file")
             return
         for one, its in chosen:
             yield _installed(str(models), one)
@@ -78,14 +78,14 @@ def servers(base_url: str, models: Path | None) -> Iterator[Finding]:
         try:
             asked.append((server, _connected(server)))
         except UserError as error:
-            yield Finding(server.named_by, Verdict.WRONG, str(error), "correct it")
+            yield Diagnosis(server.named_by, Level.WRONG, str(error), "correct it")
     with _told_soon([server for server, _ in asked]):
         answers = all_within(PATIENCE, [partial(_look, *one) for one in asked])
     for (server, _), answer in zip(asked, answers, strict=True):
-        if isinstance(answer, Finding):
+        if isinstance(answer, Diagnosis):
             yield answer
         elif isinstance(answer, UserError):  # an error of the proxy
-            yield Finding(server.named_by, Verdict.WRONG, str(answer), "correct it")
+            yield Diagnosis(server.named_by, Level.WRONG, str(answer), "correct it")
         elif isinstance(answer, Exception):
             raise answer
         else:
@@ -114,13 +114,13 @@ def _chosen(spec: Any, settings: Any) -> list[tuple[Any, Any]]:
     return [model_from_dict(one, where=f"models.{number}") for number, one in enumerate(settings.models)]
 
 
-def _installed(where: str, spec: Any) -> Finding:
+def _installed(where: str, spec: Any) -> Diagnosis:
     try:
         spec.check_installed()
     except UserError as error:
-        said, _, mend = str(error).partition(": ")
-        return Finding(where, Verdict.WRONG, said, mend)
-    return Finding(where, Verdict.RIGHT, f"'{spec.name}' is installed")
+        said, _, remedy = str(error).partition(": ")
+        return Diagnosis(where, Level.WRONG, said, remedy)
+    return Diagnosis(where, Level.RIGHT, f"'{spec.name}' is installed")
 
 
 def _connected(server: Server) -> Connection:
@@ -140,7 +140,7 @@ def _connected(server: Server) -> Connection:
     return connection
 
 
-def _look(server: Server, connection: Connection) -> Finding:
+def _look(server: Server, connection: Connection) -> Diagnosis:
     """Ask a server for its models.
 
     Raises:
@@ -149,7 +149,7 @@ def _look(server: Server, connection: Connection) -> Finding:
     return asyncio.run(_asked(server, connection))
 
 
-async def _asked(server: Server, connection: Connection) -> Finding:
+async def _asked(server: Server, connection: Connection) -> Diagnosis:
     from reactree_ros.llm.openai.refusal import Refused
     from reactree_ros.llm.port import ServerUnavailable
 
@@ -160,10 +160,10 @@ async def _asked(server: Server, connection: Connection) -> Finding:
             found = _refused(server, connection, refused)
         else:
             found = _answered(server, connection, listed)
-        if server.model and found.verdict is not Verdict.RIGHT:  # a named model need not be listed
+        if server.model and found.level is not Level.RIGHT:  # a named model need not be listed
             found = await _chats(server, connection, found)
     except ServerUnavailable as error:
-        return Finding(server.named_by, Verdict.WRONG, str(error), "start it, or name the right URL")
+        return Diagnosis(server.named_by, Level.WRONG, str(error), "start it, or name the right URL")
     except asyncio.TimeoutError:
         return _silent(server)
     finally:
@@ -171,7 +171,7 @@ async def _asked(server: Server, connection: Connection) -> Finding:
     return found
 
 
-async def _chats(server: Server, connection: Connection, unlisted: Finding) -> Finding:
+async def _chats(server: Server, connection: Connection, unlisted: Diagnosis) -> Diagnosis:
     """Ask the named model for a word; return the earlier finding if it does not accept that."""
     from reactree_ros.llm.openai.refusal import Refused
 
@@ -186,30 +186,30 @@ async def _chats(server: Server, connection: Connection, unlisted: Finding) -> F
             if not refused.is_of_the_request:  # a run leaves out what the server does not accept here
                 continue
         said = f"{connection.called} answers; it accepts requests for the model {server.model}, which it does not list"
-        return Finding(server.named_by, Verdict.RIGHT, said)
+        return Diagnosis(server.named_by, Level.RIGHT, said)
     return unlisted
 
 
-def _refused(server: Server, connection: Connection, refused: Refused) -> Finding:
+def _refused(server: Server, connection: Connection, refused: Refused) -> Diagnosis:
     status, called = refused.status, connection.called
     if status in (401, 403):
         said = f"{called} answers, and {'does not accept the key' if connection.has_key else 'requires a key'}"
-        return Finding(server.named_by, Verdict.WRONG, said, f"set OPENAI_API_KEY or api_key_file; {_NAME_IT}")
+        return Diagnosis(server.named_by, Level.WRONG, said, f"set OPENAI_API_KEY or api_key_file; {_NAME_IT}")
     if not status:  # not JSON
         return _no_list(server, called)
     said = f"{called} answers HTTP {status} when asked for its models"
     if status in (404, 405):  # some servers have no list
-        return Finding(server.named_by, Verdict.NOTE, said, f"{_NAME_IT}; check its path, too: most end in /v1")
-    return Finding(server.named_by, Verdict.WRONG, said, f"read its log; {_NAME_IT}")
+        return Diagnosis(server.named_by, Level.NOTE, said, f"{_NAME_IT}; check its path, too: most end in /v1")
+    return Diagnosis(server.named_by, Level.WRONG, said, f"read its log; {_NAME_IT}")
 
 
-def _no_list(server: Server, called: str) -> Finding:
+def _no_list(server: Server, called: str) -> Diagnosis:
     said = f"{called} answers, but not with a list of models"
-    mend = f"name the URL of an OpenAI-compatible server, e.g. …/v1; {_NAME_IT}"
-    return Finding(server.named_by, Verdict.WRONG, said, mend)
+    remedy = f"name the URL of an OpenAI-compatible server, e.g. …/v1; {_NAME_IT}"
+    return Diagnosis(server.named_by, Level.WRONG, said, remedy)
 
 
-def _answered(server: Server, connection: Connection, listed: Any) -> Finding:
+def _answered(server: Server, connection: Connection, listed: Any) -> Diagnosis:
     try:
         names = [str(one["id"])[:100] for one in listed["data"]]
     except (ValueError, TypeError, KeyError):
@@ -217,10 +217,10 @@ def _answered(server: Server, connection: Connection, listed: Any) -> Finding:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     said = connection.redacted(f"{connection.called} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}")
     if server.model and server.model not in names:
-        return Finding(server.named_by, Verdict.WRONG, f"{said}; {server.model} is not among them", "name one of them")
-    return Finding(server.named_by, Verdict.RIGHT, said)
+        return Diagnosis(server.named_by, Level.WRONG, f"{said}; {server.model} is not among them", "name one of them")
+    return Diagnosis(server.named_by, Level.RIGHT, said)
 
 
-def _silent(server: Server) -> Finding:
+def _silent(server: Server) -> Diagnosis:
     said = f"{server.base_url}: no answer within {PATIENCE:g} s"
-    return Finding(server.named_by, Verdict.WRONG, said, "check that it is running, and that this machine can reach it")
+    return Diagnosis(server.named_by, Level.WRONG, said, "check that it is running, and that this machine can reach it")

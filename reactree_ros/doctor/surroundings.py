@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 #: Columns below which tables and trees are folded.
 WIDE_ENOUGH = 80
@@ -20,8 +20,8 @@ WIDE_ENOUGH = 80
 ROOM = 1 << 30
 
 
-def surroundings() -> Iterator[Finding]:
-    """Yield findings about terminal and disk."""
+def surroundings() -> Iterator[Diagnosis]:
+    """Yield diagnoses about terminal and disk."""
     console = Console()
     colours = console.color_system or "none"
     if colours != "none" and console.no_color:
@@ -29,12 +29,12 @@ def surroundings() -> Iterator[Finding]:
     what = "a terminal" if console.is_terminal else "no terminal"
     said = f"{what}, {console.width} columns, colours: {colours}, TERM: {os.environ.get('TERM') or 'not set'}"
     too_narrow = console.is_terminal and console.width < WIDE_ENOUGH
-    mend = f"make it {WIDE_ENOUGH} columns wide, so that tables are not folded" if too_narrow else ""
-    yield Finding("terminal", Verdict.NOTE if too_narrow else Verdict.RIGHT, said, mend)
+    remedy = f"make it {WIDE_ENOUGH} columns wide, so that tables are not folded" if too_narrow else ""
+    yield Diagnosis("terminal", Level.NOTE if too_narrow else Level.RIGHT, said, remedy)
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     unicode = encoding.startswith("utf")
-    mend = "" if unicode else "set PYTHONUTF8=1, or a locale such as C.UTF-8"
-    yield Finding("encoding", Verdict.RIGHT if unicode else Verdict.WRONG, sys.stdout.encoding or "none", mend)
+    remedy = "" if unicode else "set PYTHONUTF8=1, or a locale such as C.UTF-8"
+    yield Diagnosis("encoding", Level.RIGHT if unicode else Level.WRONG, sys.stdout.encoding or "none", remedy)
     for folder, (what, variable) in _caches().items():
         yield _room(folder, what, variable)
 
@@ -58,12 +58,12 @@ def _there(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _room(folder: Path, what: str, variable: str) -> Finding:
+def _room(folder: Path, what: str, variable: str) -> Diagnosis:
     there = next(one for one in (folder, *folder.parents) if one.exists())
     name, free = f"room for {what}", shutil.disk_usage(there).free
     said = f"{folder}: {free / (1 << 30):.1f} GiB free"
     if not os.access(there, os.W_OK | os.X_OK):
-        return Finding(name, Verdict.WRONG, f"{said}, but {there} is not writable", f"set {variable} to another folder")
+        return Diagnosis(name, Level.WRONG, f"{said}, but {there} is not writable", f"set {variable} to another folder")
     if free < ROOM:
-        return Finding(name, Verdict.WRONG, said, f"free some space, or set {variable} to a folder on another disk")
-    return Finding(name, Verdict.RIGHT, said)
+        return Diagnosis(name, Level.WRONG, said, f"free some space, or set {variable} to a folder on another disk")
+    return Diagnosis(name, Level.RIGHT, said)

@@ -6,32 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
-from pydantic import ValidationError
-
-from reactree_ros.agent.budget import LIMITS, Limit
+from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, examples_from
+from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.player import (
     Departure,
     Script,
     ScriptedModel,
     ScriptedWorld,
+    along_script,
     follow_script,
     followed,
-    make_episode,
-    read_options,
 )
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.port import EpisodicMemory
-from reactree_ros.person.port import Person, is_stop
-from reactree_ros.planners.spec import planner
+from reactree_ros.person.port import is_stop
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.moment import Moment
-from reactree_ros.record.reader import Record, RecordError
+from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
-from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
@@ -90,22 +88,21 @@ def _is_limit(event: Event) -> bool:
 
 
 def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits of a run that goes on: those that are given, else the record's, doubled where it reached one.
+    """Return the limits that a resumed run has of its own: those that are given, else twice those that it reached.
 
     Raises:
         UserError: A given one is reached already.
     """
-    options = options_of(record)
-    limits = {name: getattr(options, name) for name in LIMITS}
-    limits |= {f"max_{name}": limit for name, limit in record.run["limits"].items()}
+    options = RunSpec.of_record(record).options
+    limits = dict(options) | {f"max_{name}": limit for name, limit in record.run["limits"].items()}
     reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
-    for name in (name for name in (reached.options if reached else ()) if limits.get(name)):
+    doubled = {name: 2 * limits[name] for name in (reached.options if reached else ()) if limits.get(name)}
+    for name in doubled:
         if 0 < given.get(name, 0) <= limits[name]:
             raise UserError(
                 f"--{name.replace('_', '-')} {given[name]}: the run had as many; allow more than {limits[name]}"
             )
-        limits[name] *= 2
-    return limits | {name: value for name, value in given.items() if value}
+    return doubled | {name: value for name, value in given.items() if value}
 
 
 def decision_of(record: Record, number: int) -> int:
@@ -133,16 +130,19 @@ def decisions_before(record: Record, until: int) -> int:
     return int(counts[-1]) if counts else 0
 
 
-def options_of(record: Record) -> TreeOptions:
-    """Return the options of a run.
+def resumed(record: Record, given: Mapping[str, Any]) -> RunSpec:
+    """Return the specification of a run that is resumed.
+
+    Args:
+        record: Its record.
+        given: The limits that it is to have; see :func:`more_than`.
 
     Raises:
-        RecordError: They make no sense, or are not there.
+        UserError: A limit is reached already, or what the run is cannot be used.
     """
-    try:
-        return read_options(record.run["options"])
-    except (KeyError, ValidationError) as error:
-        raise RecordError(f"{record.name}: its options cannot be used: {' '.join(str(error).split())}") from error
+    spec = RunSpec.of_record(record)
+    limited = {**dict(spec.options), **more_than(record, given)}
+    return spec.but(options=read_settings(TreeOptions, limited, where=record.name))
 
 
 def last_skill_of(record: Record, until: int) -> str:
@@ -172,16 +172,14 @@ class WayBack:
     Args:
         record: The record.
         until: How many of its events it follows.
+        spec: What the run is from there on; None: as it is recorded.
         world: Where; standing where the task starts, or with ``later`` as it is.
         model: Decides from there on.
-        write: Takes the events of the new record.
-        flush: Makes them safe; see :class:`Recorder`.
-        about: What the new record says of world and language model; see :class:`Recorder`.
-        limits: Options ``max_decisions`` and ``max_steps`` of the run.
         memory: Where examples come from, from there on.
+        write: Takes the events of the new record; None: there is none.
         says: What is said first, in place of the model's next reply; empty: nothing.
         later: Whether nothing is carried out again.
-        given: What else the episode is given, such as the tree in which it grows.
+        given: What else :func:`~reactree_ros.record.player.along_script` is given.
 
     Attributes:
         episode: The run.
@@ -194,33 +192,35 @@ class WayBack:
         self,
         record: Record,
         until: int,
+        spec: RunSpec | None = None,
         *,
         world: World,
         model: LanguageModel,
-        write: Callable[[Event], None],
-        flush: Callable[[], None] = lambda: None,
-        about: Mapping[str, Any],
-        limits: Mapping[str, int] | None = None,
         memory: EpisodicMemory | None = None,
+        write: Callable[[Event], None] | None = None,
         says: str = "",
         later: bool = False,
         **given: Any,
     ) -> None:
+        spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
         self._record, self._events = record, followed(record)[:until]
         self._script = Script(
-            self._events, also=write, carries_out=not later, goes_live=True, looks_anew=not says, later=later
+            self._events,
+            also=write or _nowhere,
+            carries_out=not later,
+            goes_live=True,
+            looks_anew=not says,
+            later=later,
         )
-        timeout = options_of(record).skill_timeout
+        beside = SkillTimeLimit(world, spec.options.skill_timeout)
         try:
-            self.episode = make_episode(
-                record,
+            self.episode = along_script(
+                spec,
                 self._script,
-                Recorder(self._script.write, flush=flush, **about, parent=parent_of(record, until)),
-                world=ScriptedWorld(self._script, record, _no_score, SkillTimeLimit(world, timeout)),
+                world=ScriptedWorld(self._script, record, _no_score, beside),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
-                examples=examples_from(memory, model, options_of(record)),
                 memory=memory,
-                limits=limits,
+                examples=examples_from(memory, model, spec.options),
                 **given,
             )
         except Departure:
@@ -286,22 +286,30 @@ def _before_stop(events: Sequence[Event], at: int) -> int:
 def go_on(
     record: Record,
     until: int,
+    spec: RunSpec | None = None,
     *,
     differs: Callable[[str, str, str], None] = lambda what, recorded, now: None,
+    anew: bool = False,
     **given: Any,
 ) -> Episode:
-    """Bring a run to where its record was, and return it, to be gone on with live.
+    """Bring a run to where its record was, and return it, to be continued live.
 
     Args:
         record: The record.
         until: How many of its events it follows.
+        spec: What the run is from there on; None: as it is recorded.
         differs: Told of each skill that came to something else: what it is, what is recorded, what came now.
-        given: See :class:`WayBack`.
+        anew: Only the world is brought there, and the planner begins anew in it.
+        given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.episode.assembly.assemble`.
 
     Raises:
         UserError: The run cannot be brought there.
     """
-    way = WayBack(record, until, **given)
+    if anew:
+        spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
+        carry_out_again(record, until, given["world"], differs, spec.options.skill_timeout)
+        return assemble(spec, **given)
+    way = WayBack(record, until, spec, **given)
     try:
         while not way.step():
             way.wait()
@@ -309,6 +317,10 @@ def go_on(
         for what, recorded, now in way.differences:
             differs(what, recorded, now)
     return way.episode
+
+
+def _nowhere(event: Event) -> None:
+    """Take an event of a run that is not recorded."""
 
 
 def _place_of(seen: Seen) -> str:
@@ -345,52 +357,3 @@ def carry_out_again(
                 raise UserError(f"'{asked}' could not be carried out again: {error or 'no answer in time'}") from error
             if now != event["text"]:
                 differs(asked, event["text"], now)
-
-
-def begin_otherwise(
-    record: Record,
-    until: int,
-    name: str,
-    *,
-    world: World,
-    model: LanguageModel,
-    write: Callable[[Event], None],
-    flush: Callable[[], None] = lambda: None,
-    about: Mapping[str, Any],
-    memory: EpisodicMemory | None = None,
-    person: Person | None = None,
-    differs: Callable[[str, str, str], None] = lambda what, recorded, now: None,
-) -> Episode:
-    """Bring the world to where a record's was, and return an episode in which another planner begins there.
-
-    Args:
-        record: The record.
-        until: How many of its events.
-        name: Of the planner.
-        world: Where, standing where the task starts.
-        model: Decides.
-        write: Takes the events of the new record.
-        flush: Makes them safe; see :class:`Recorder`.
-        about: What the new record says of world and language model.
-        memory: Where examples come from.
-        person: Whom goal nodes may ask.
-        differs: Told of each skill that came to something else.
-
-    Raises:
-        UserError: There is no such planner, or the world failed.
-    """
-    run, chosen = record.run, planner(name)
-    options = options_of(record)
-    carry_out_again(record, until, world, differs, options.skill_timeout)
-    return Episode(
-        run["instruction"],
-        world=world,
-        model=model,
-        planner=chosen,
-        person=person,
-        memory=memory,
-        options=options,
-        record=Recorder(write, flush=flush, **about, parent=parent_of(record, until)),
-        task_id=run["task_id"],
-        task_name=run["task_name"],
-    )

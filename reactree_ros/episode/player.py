@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -19,16 +18,16 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from py_trees.common import Status
-from pydantic import ValidationError
 
 from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
-from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.record.schema import (
     Event,
@@ -39,9 +38,8 @@ from reactree_ros.record.schema import (
     reply_from_dict,
     skills_after,
 )
-from reactree_ros.record.writer import Recorder, encoded
+from reactree_ros.record.writer import encoded
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.team import SharedWorld, Use, team_of
 
@@ -57,7 +55,7 @@ _LONG = 1e7
 #: Ticks in which nothing happens, although the tree waits for an answer, before it is taken for stuck.
 _IDLE_TICKS = 5
 #: What two runs that went the same way need not have in common.
-_OWN = {"run": ("id", "started", "versions", "world", "llm", "parent")}
+_OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent")}
 
 #: What is waited for: what, and of a reply its request's id, of examples the subgoal, of the world which of its robots.
 Key = tuple[str, str]
@@ -491,7 +489,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
     model = ScriptedModel(script)
     with suppress(Departure):
         world = ScriptedWorld(script, record, recorded_score(events))
-        episode = make_episode(record, script, Recorder(script.write), world=world, model=model, builder=builder)
+        episode = along_script(RunSpec.of_record(record), script, world=world, model=model, builder=builder)
         if followed_to_the_end(episode, script):
             if episode.root.status == Status.INVALID:
                 episode.conclude()
@@ -507,85 +505,45 @@ def followed(record: Record) -> list[Event]:
     return [event for event in record.events if event["e"] != "differs"]
 
 
-def make_episode(
-    record: Record,
+def along_script(
+    spec: RunSpec,
     script: Script,
-    recorder: Recorder,
     *,
-    world: ScriptedWorld,
     model: ScriptedModel,
-    builder: Builder | None = None,
-    examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+    world: ScriptedWorld,
     person: Person | None = None,
-    limits: Mapping[str, int] | None = None,
+    examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
     **given: Any,
 ) -> Episode:
-    """Make the episode of a record anew, to be driven along a script.
+    """Make the episode of a recorded run anew, to be driven along a script.
 
     Args:
-        record: The record.
+        spec: What the run is.
         script: What it follows.
-        recorder: Writes it down.
-        world: Where.
         model: Decides.
-        builder: The planner; None: the one that the record names.
-        examples: Finds examples after the record's end.
-        person: Answers after it.
-        limits: Options ``max_decisions`` and ``max_steps`` instead of the recorded ones.
-        given: What else the episode is given, such as the tree in which it grows.
+        world: Where.
+        person: Answers after the script's end.
+        examples: Finds examples after it.
+        given: What else :func:`~reactree_ros.episode.assembly.assemble` is given.
 
     Raises:
-        UserError: What the run is cannot be used, or its planner is not here.
+        UserError: The planner is not here, or cannot be used in this world.
     """
-    run = record.run
-    try:
-        options = read_options(run["options"], limits)
-        asks_memory = any(event["e"] == "retrieved" or event.get("of") == "examples" for event in script.events)
-        episode = Episode(
-            run["instruction"],
-            world=world,
-            model=model,
-            planner=builder or _planner_of(record),
-            options=options,
-            working_memory=run["working_memory"],
-            record=recorder,
-            task_id=run["task_id"],
-            task_name=run["task_name"],
-            examples=script.examples(examples) if asks_memory or examples else None,
-            person=ScriptedPerson(script, person) if run.get("person") else None,
-            clock=script.clock,
-            **given,
-        )
-    except (KeyError, TypeError, ValidationError) as error:
-        raise RecordError(f"{record.name}: what the run is cannot be used: {' '.join(str(error).split())}") from error
+    asks_memory = any(event["e"] == "retrieved" or event.get("of") == "examples" for event in script.events)
+    episode = assemble(
+        spec,
+        world=world,
+        model=model,
+        person=ScriptedPerson(script, person),
+        write=script.write,
+        examples=script.examples(examples) if asks_memory or examples else None,
+        clock=script.clock,
+        **given,
+    )
     episode.context.enter(world)  # what takes how long is as it is recorded
     episode.elapsed = script.elapsed
     script.begin(episode.context)
     return episode
-
-
-def read_options(recorded: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> TreeOptions:
-    """Return the options of a recorded run, with other limits; what was recorded before there were some is without."""
-    return TreeOptions.model_validate({"stuck_after": 0, **recorded, **(limits or {})})
-
-
-def _planner_of(record: Record) -> Builder:
-    """Return the planner that a record names.
-
-    Raises:
-        UserError: There is none of that name, or one of its settings would start, open, load or send something.
-    """
-    name = record.run["planner"]["name"]
-    if not isinstance(name, str):
-        raise RecordError(f"{record.name}: the planner is {str(name)[:60]!r}, and that is no name")
-    chosen = planner(name)
-    if found := chosen.reaching():
-        raise UserError(
-            f"{record.name}: its planner's settings {', '.join(found)} would start, open, load or send something, and "
-            "a record may not decide that by itself; `reactree fork RUN --at DECISION --planner "
-            f"{shlex.quote(name)}` begins anew with them"
-        )
-    return chosen
 
 
 def followed_to_the_end(episode: Episode, script: Script) -> bool:

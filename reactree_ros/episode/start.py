@@ -7,14 +7,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
-from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.settings import make_model, model_to_dict
+from reactree_ros.episode import EpisodeResult
+from reactree_ros.episode.assembly import assemble, make_world
+from reactree_ros.episode.run_spec import RunSpec
+from reactree_ros.llm.settings import make_model
 from reactree_ros.llm.spec import MODELS
-from reactree_ros.planners.spec import planner as planner_named
 from reactree_ros.plugins.settings import read_settings
-from reactree_ros.record.writer import Recorder, RecordFile
+from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.spec import WORLDS, Place, WorldSettings, in_house
+from reactree_ros.world.spec import WORLDS, Place, WorldSettings
 
 
 def run(
@@ -53,27 +54,14 @@ def run(
     )
     settings = read_settings(model_spec.settings, dict(llm_settings or {}), where="llm_settings")
     chosen = read_settings(TreeOptions, options, where="options")
-    task, task_id = place.choose(instruction, by_number=place.settings.of_many)
-    about = {
-        "world": {"name": world, "settings": place.settings.model_dump(mode="json", exclude_defaults=True)}
-        | {"scored": task_id is not None, **in_house(task)},
-        "llm": model_to_dict(model_spec, settings),
-    }
+    spec = RunSpec.in_place(place, instruction, llm=(model_spec, settings), planner=planner, options=chosen)
     with ExitStack() as stack:
         model = make_model(model_spec, settings)
         stack.callback(model.close)
         model.ready().result()
-        made = stack.enter_context(place.make(task, scored=task_id is not None))
-        file = None if save is None else RecordFile(save)
-        if file is not None:
-            stack.callback(file.close)
-        return Episode(
-            instruction or (task.instruction if task else ""),
-            world=made,
-            model=model,
-            planner=planner_named(planner),
-            options=chosen,
-            record=None if file is None else Recorder(file.write, flush=file.flush, **about),
-            task_id=task_id,
-            task_name=task.task_name if task and task_id is not None else "instruction",
-        ).run()
+        made = stack.enter_context(make_world(spec, place))
+        if save is None:
+            return assemble(spec, world=made, model=model).run()
+        file = RecordFile(save)
+        stack.callback(file.close)
+        return assemble(spec, world=made, model=model, write=file.write, flush=file.flush).run()

@@ -19,7 +19,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Kind(enum.Enum):
+class Topic(enum.Enum):
     """Kinds of phrases."""
 
     THING = "thing"
@@ -38,7 +38,7 @@ class Entry:
         plural: Whether the phrase was in the plural; the meaning is in the singular.
     """
 
-    kind: Kind
+    kind: Topic
     words: tuple[str, ...]
     plural: bool = False
 
@@ -199,7 +199,7 @@ _COMMON = word_set(
 _SLIP_LENGTH = 4  # shorter words are not corrected
 
 
-def _phrases(table: dict[str, str], kind: Kind) -> Iterator[tuple[str, Entry]]:
+def _phrases(table: dict[str, str], kind: Topic) -> Iterator[tuple[str, Entry]]:
     for word, others in table.items():
         for phrase in (word.lower(), *filter(None, others.split(", "))):
             yield phrase, Entry(kind, (word,))
@@ -208,18 +208,18 @@ def _phrases(table: dict[str, str], kind: Kind) -> Iterator[tuple[str, Entry]]:
 def _all_phrases() -> Iterator[tuple[str, Entry]]:
     for entry in CLASSES.values():
         if entry.category != "Characters":
-            yield entry.word.lower(), Entry(Kind.ROOM if entry.category == "Rooms" else Kind.THING, (entry.word,))
-    yield from _phrases(_THINGS, Kind.THING)
-    yield from _phrases(_PLACES, Kind.PLACE)
-    yield from _phrases(_ROOMS, Kind.ROOM)
+            yield entry.word.lower(), Entry(Topic.ROOM if entry.category == "Rooms" else Topic.THING, (entry.word,))
+    yield from _phrases(_THINGS, Topic.THING)
+    yield from _phrases(_PLACES, Topic.PLACE)
+    yield from _phrases(_ROOMS, Topic.ROOM)
     for words, others in _GROUPS.items():
         for phrase in others.split(", "):
-            yield phrase, Entry(Kind.GROUP, words)
-    yield TABLE, Entry(Kind.PLACE, (TABLE,))
-    yield WASHER, Entry(Kind.PLACE, (WASHER,))
-    yield "glass of wine", Entry(Kind.THING, (GLASS_OF_WINE,))
-    yield "glass wine", Entry(Kind.THING, (GLASS_OF_WINE,))
-    yield "glasses", Entry(Kind.THING, (GLASSES,))
+            yield phrase, Entry(Topic.GROUP, words)
+    yield TABLE, Entry(Topic.PLACE, (TABLE,))
+    yield WASHER, Entry(Topic.PLACE, (WASHER,))
+    yield "glass of wine", Entry(Topic.THING, (GLASS_OF_WINE,))
+    yield "glass wine", Entry(Topic.THING, (GLASS_OF_WINE,))
+    yield "glasses", Entry(Topic.THING, (GLASSES,))
 
 
 _ENTRIES = {phrase.replace(" ", ""): entry for phrase, entry in _all_phrases()}

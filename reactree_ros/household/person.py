@@ -17,8 +17,8 @@ from pydantic import Field
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household.lexicon import TABLE, Kind, correct, look_up, named
-from reactree_ros.household.question import Asked, Form, Part, read_question
+from reactree_ros.household.lexicon import TABLE, Topic, correct, look_up, named
+from reactree_ros.household.question import Asked, Form, GoalPart, read_question
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.household.wording import PLACES, THINGS, plural
@@ -36,7 +36,7 @@ _ALL = ("No, that is all.", "No.", "No, nothing else.", "That is everything, tha
 _POLITE = (", please", ", please", ", thank you", ", if you would")
 #: Phrases around an answer, for :meth:`str.format`; people mostly answer briefly.
 _SAID = {
-    Part.THINGS: (
+    GoalPart.THINGS: (
         "{}",
         "{}",
         "{}",
@@ -46,9 +46,9 @@ _SAID = {
         "{} would be nice",
         "it is {} I want",
     ),
-    Part.COUNT: ("{}", "{}", "{}", "just {}", "{} will do", "make it {}"),
-    Part.PLACE: ("{}", "{}", "{}", "{} is fine", "I want it {}", "that belongs {}", "they go {}"),
-    Part.STATE: ("turn on {}", "{} should be on", "switch {} on"),
+    GoalPart.COUNT: ("{}", "{}", "{}", "just {}", "{} will do", "make it {}"),
+    GoalPart.PLACE: ("{}", "{}", "{}", "{} is fine", "I want it {}", "that belongs {}", "they go {}"),
+    GoalPart.STATE: ("turn on {}", "{} should be on", "switch {} on"),
 }
 
 
@@ -66,12 +66,12 @@ class SimulatedPersonSettings(Settings):
 class Fact:
     """A part of one goal condition that a person may tell."""
 
-    part: Part
+    part: GoalPart
     condition: GoalCondition
 
 
 @dataclass(frozen=True)
-class Told:
+class Answered:
     """The contents of one answer.
 
     Attributes:
@@ -107,7 +107,7 @@ class SimulatedPerson(Person):
         self._goal = tuple(goal)
         self._settings = settings or SimulatedPersonSettings()
         self._of = of
-        self.told: list[Told] = []
+        self.told: list[Answered] = []
 
     def ask(self, question: Question) -> Pending[Answer]:
         """See :meth:`Person.ask`."""
@@ -115,16 +115,16 @@ class SimulatedPerson(Person):
         rng = random.Random(f"person {settings.seed} {self._of} {number}")
         chance = rng.random()
         if number > settings.patience or chance < settings.silent:
-            self.told.append(Told(question.text))
+            self.told.append(Answered(question.text))
             late = number <= settings.patience
             why = (
                 f"no answer within {question.seconds:g} s" if late else "the person does not want to be asked any more"
             )
             return Pending.failed(NobodyAnswers(why))
         if question.skill:  # permission for a skill is no part of the goal
-            words, told = rng.choice(_BEYOND), Told(question.text)
+            words, told = rng.choice(_BEYOND), Answered(question.text)
         elif rng.random() < settings.unclear:
-            words, told = rng.choice(_UNCLEAR), Told(question.text)
+            words, told = rng.choice(_UNCLEAR), Answered(question.text)
         else:
             words, told = _Answerer(self._goal, rng, settings.half).answer(question)
         self.told.append(told)
@@ -186,46 +186,46 @@ class _Answerer:
     half: float
     _question: str = field(default="", init=False)
 
-    def answer(self, question: Question) -> tuple[str, Told]:
+    def answer(self, question: Question) -> tuple[str, Answered]:
         """Return the answer and its contents."""
         asked = read_question(question.text)
         self._question = question.text
-        answers: dict[Form, Callable[[Asked], tuple[str, Told]]] = {
+        answers: dict[Form, Callable[[Asked], tuple[str, Answered]]] = {
             Form.OPEN: self._open,
             Form.CLOSED: self._closed,
             Form.MORE: self._more,
         }
         if asked.form in answers:
             return answers[asked.form](asked)
-        return self.rng.choice(_BEYOND if asked.form is Form.BEYOND else _UNCLEAR), Told(self._question)
+        return self.rng.choice(_BEYOND if asked.form is Form.BEYOND else _UNCLEAR), Answered(self._question)
 
     # ------------------------------------------------------------------ kinds of questions
 
-    def _open(self, asked: Asked) -> tuple[str, Told]:
+    def _open(self, asked: Asked) -> tuple[str, Answered]:
         facts: list[Fact] = []
         for part in asked.parts:
             facts += [Fact(part, one) for one in self._meant(asked, part)]
         if not facts:
-            return self.rng.choice(_NOTHING), Told(self._question, denied=bool(asked.things or asked.places))
-        if asked.parts == (Part.THINGS,) and self._names_just(asked, facts):
-            return self.rng.choice(_ANY), Told(self._question)
+            return self.rng.choice(_NOTHING), Answered(self._question, denied=bool(asked.things or asked.places))
+        if asked.parts == (GoalPart.THINGS,) and self._names_just(asked, facts):
+            return self.rng.choice(_ANY), Answered(self._question)
         if self._is_in_doubt(asked, facts):
-            return self.rng.choice(("How many of what?", "Of what?")), Told(self._question)
+            return self.rng.choice(("How many of what?", "Of what?")), Answered(self._question)
         return self._say(self._halved(facts))
 
-    def _closed(self, asked: Asked) -> tuple[str, Told]:
-        if asked.parts == (Part.STATE,):
-            facts = [Fact(Part.STATE, one) for one in self._meant(asked, Part.STATE)]
+    def _closed(self, asked: Asked) -> tuple[str, Answered]:
+        if asked.parts == (GoalPart.STATE,):
+            facts = [Fact(GoalPart.STATE, one) for one in self._meant(asked, GoalPart.STATE)]
             return self._yes(facts) if facts else self._no()
-        places = [Fact(Part.PLACE, one) for one in self._meant(asked, Part.PLACE)]
-        things = [Fact(Part.THINGS, one) for one in self._meant(asked, Part.THINGS)]
+        places = [Fact(GoalPart.PLACE, one) for one in self._meant(asked, GoalPart.PLACE)]
+        things = [Fact(GoalPart.THINGS, one) for one in self._meant(asked, GoalPart.THINGS)]
         if len(asked.places) > 1:  # which of several
             chosen = [one for one in places if _covers(asked.places, CLASSES[one.condition.target].word)]
             return self._say(chosen) if chosen else self._no()
         if len(asked.things) > 1 and " or " in self._question.casefold():
             return self._say(things) if things else self._no()
         if len(set(asked.numbers)) > 1:
-            counts = [Fact(Part.COUNT, one) for one in self._meant(asked, Part.COUNT)]
+            counts = [Fact(GoalPart.COUNT, one) for one in self._meant(asked, GoalPart.COUNT)]
             return self._say(counts[:1]) if counts else self._no()
         wanted = {item for words in asked.things for item in words}
         covered = all(any(CLASSES[one.condition.item].word in words for one in things) for words in asked.things)
@@ -234,23 +234,23 @@ class _Answerer:
         at = [one for one in things if not asked.places or _covers(asked.places, CLASSES[one.condition.target].word)]
         if asked.numbers and any(one.condition.count != asked.numbers[0] for one in at):
             return self._no()
-        facts = [one for one in at if wanted] + [Fact(Part.PLACE, one.condition) for one in at if asked.places]
+        facts = [one for one in at if wanted] + [Fact(GoalPart.PLACE, one.condition) for one in at if asked.places]
         return self._yes(facts) if facts else self._no()
 
-    def _more(self, asked: Asked) -> tuple[str, Told]:
+    def _more(self, asked: Asked) -> tuple[str, Answered]:
         places = [one for one in self._moved if _covers(asked.places, CLASSES[one.target].word)]
         named_things = {word for words in asked.things for word in words}
         left = [one for one in places or self._moved if CLASSES[one.item].word not in named_things]
         if not left:
-            return self.rng.choice(_ALL), Told(self._question)
-        words, told = self._say(self._halved([Fact(Part.THINGS, one) for one in left]))
+            return self.rng.choice(_ALL), Answered(self._question)
+        words, told = self._say(self._halved([Fact(GoalPart.THINGS, one) for one in left]))
         return f"{self.rng.choice(('Yes: ', 'Yes. ', '', 'Oh yes: '))}{words}", told
 
-    def _yes(self, facts: Sequence[Fact]) -> tuple[str, Told]:
-        return self.rng.choice(("Yes.", "Yes, please.", "Right.", "Exactly.")), Told(self._question, tuple(facts))
+    def _yes(self, facts: Sequence[Fact]) -> tuple[str, Answered]:
+        return self.rng.choice(("Yes.", "Yes, please.", "Right.", "Exactly.")), Answered(self._question, tuple(facts))
 
-    def _no(self) -> tuple[str, Told]:
-        return self.rng.choice(("No.", "No, thank you.", "Not that.")), Told(self._question, denied=True)
+    def _no(self) -> tuple[str, Answered]:
+        return self.rng.choice(("No.", "No, thank you.", "Not that.")), Answered(self._question, denied=True)
 
     # ------------------------------------------------------------------ what is meant
 
@@ -258,17 +258,17 @@ class _Answerer:
     def _moved(self) -> list[GoalCondition]:
         return [one for one in self.goal if one.item]
 
-    def _meant(self, asked: Asked, part: Part) -> list[GoalCondition]:
+    def _meant(self, asked: Asked, part: GoalPart) -> list[GoalCondition]:
         """Return the conditions that a part of a question is about."""
-        if part is Part.STATE:
+        if part is GoalPart.STATE:
             switches = [one for one in self.goal if not one.item]
             return [one for one in switches if not asked.places or _covers(asked.places, CLASSES[one.target].word)]
         meant = self._moved
-        if asked.places and part is not Part.PLACE:
+        if asked.places and part is not GoalPart.PLACE:
             meant = [one for one in meant if _covers(asked.places, CLASSES[one.target].word)]
         if asked.things:
             things = [one for one in meant if _covers(asked.things, CLASSES[one.item].word)]
-            if things or not (asked.any_kind or part is Part.THINGS):
+            if things or not (asked.any_kind or part is GoalPart.THINGS):
                 return things
         return meant
 
@@ -279,8 +279,8 @@ class _Answerer:
 
     def _is_in_doubt(self, asked: Asked, facts: Sequence[Fact]) -> bool:
         """Return whether "how many" has several answers that nothing else distinguishes."""
-        counts = {fact.condition.count for fact in facts if fact.part is Part.COUNT}
-        return asked.parts == (Part.COUNT,) and len(counts) > 1
+        counts = {fact.condition.count for fact in facts if fact.part is GoalPart.COUNT}
+        return asked.parts == (GoalPart.COUNT,) and len(counts) > 1
 
     def _halved(self, facts: list[Fact]) -> list[Fact]:
         if len(facts) > 1 and self.rng.random() < self.half:
@@ -289,8 +289,8 @@ class _Answerer:
 
     # ------------------------------------------------------------------ words
 
-    def _say(self, facts: Sequence[Fact]) -> tuple[str, Told]:
-        told = Told(self._question, tuple(facts))
+    def _say(self, facts: Sequence[Fact]) -> tuple[str, Answered]:
+        told = Answered(self._question, tuple(facts))
         parts = tuple(dict.fromkeys(fact.part for fact in facts))
         if len(parts) > 1:
             said = self._sentence(facts, parts)
@@ -302,31 +302,31 @@ class _Answerer:
             said = f"{said[:1].upper()}{said[1:]}."
         return said, told
 
-    def _words_for(self, facts: Sequence[Fact], part: Part) -> str:
+    def _words_for(self, facts: Sequence[Fact], part: GoalPart) -> str:
         conditions = [fact.condition for fact in facts]
-        if part is Part.COUNT:
+        if part is GoalPart.COUNT:
             return self._number(conditions[0].count, each=len(conditions) > 1)
-        if part is Part.THINGS:
+        if part is GoalPart.THINGS:
             return _joined([self._thing(one) for one in conditions])
-        if part is Part.PLACE:
+        if part is GoalPart.PLACE:
             return _joined([self._where(one) for one in {one.target: one for one in conditions}.values()])
         return _joined([f"the {CLASSES[one.target].word}" for one in conditions])
 
-    def _sentence(self, facts: Sequence[Fact], parts: Sequence[Part]) -> str:
+    def _sentence(self, facts: Sequence[Fact], parts: Sequence[GoalPart]) -> str:
         """Say several parts at once: ``two apples on the coffee table``."""
-        by_condition: dict[GoalCondition, list[Part]] = {}
+        by_condition: dict[GoalCondition, list[GoalPart]] = {}
         for fact in facts:
             by_condition.setdefault(fact.condition, []).append(fact.part)
         said = []
         for one, asked in by_condition.items():
             words = []
-            if Part.COUNT in asked:
+            if GoalPart.COUNT in asked:
                 words.append(_NUMBERS[one.count] if one.count < len(_NUMBERS) else str(one.count))
-            if Part.THINGS in asked:
-                words.append(self._thing(one, bare=Part.COUNT in asked))
-            if Part.PLACE in asked:
+            if GoalPart.THINGS in asked:
+                words.append(self._thing(one, bare=GoalPart.COUNT in asked))
+            if GoalPart.PLACE in asked:
                 words.append(self._where(one))
-            if Part.STATE in asked:
+            if GoalPart.STATE in asked:
                 words.append(f"turn on the {CLASSES[one.target].word}")
             said.append(" ".join(words))
         return _joined([*dict.fromkeys(said)])
@@ -382,12 +382,12 @@ def _is_named(fact: Fact, instruction: str) -> bool:
     """Return whether an instruction names a part of the goal unambiguously."""
     one = fact.condition
     clear = {words[0] for words in named(instruction) if len(words) == 1}
-    if fact.part is Part.THINGS:
+    if fact.part is GoalPart.THINGS:
         return CLASSES[one.item].word in clear
-    if fact.part is Part.PLACE:
+    if fact.part is GoalPart.PLACE:
         return CLASSES[one.target].word in clear
     words = re.findall("[a-z]+|[0-9]+", instruction.casefold())
-    if fact.part is Part.STATE:
+    if fact.part is GoalPart.STATE:
         return CLASSES[one.target].word in clear and bool({"turn", "switch", "start", "run", "press"} & set(words))
     if one.count > 1:
         said = {str(one.count), *_NUMBERS[one.count : one.count + 1], *(("couple", "pair") if one.count == 2 else ())}
@@ -398,4 +398,4 @@ def _is_named(fact: Fact, instruction: str) -> bool:
 def _is_singular(word: str, words: list[str]) -> bool:
     """Return whether a thing is named in the singular, which tells the count."""
     found = (look_up(words, at) for at in range(len(words)))
-    return any(one[0].words == (word,) and one[0].kind is Kind.THING and not one[0].plural for one in found if one)
+    return any(one[0].words == (word,) and one[0].kind is Topic.THING and not one[0].plural for one in found if one)

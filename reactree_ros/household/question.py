@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.household.errands import KINDS
-from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Kind, correct, look_up, word_set
+from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Topic, correct, look_up, word_set
 from reactree_ros.household.vocabulary import CLASSES, class_of_word
 
 #: Most characters of a question that are read; real questions are shorter.
@@ -55,7 +55,7 @@ _TO_DO = re.compile(r"\b(?:i|we|me to) do\b(?! with)|\b(?:step|next|first|begin)
 _SKIPPED = re.compile("[’'`]")
 
 
-class Part(enum.Enum):
+class GoalPart(enum.Enum):
     """A part of a household goal."""
 
     THINGS = "things"
@@ -93,7 +93,7 @@ class Asked:
     """
 
     form: Form
-    parts: tuple[Part, ...] = ()
+    parts: tuple[GoalPart, ...] = ()
     things: tuple[tuple[str, ...], ...] = ()
     places: tuple[tuple[str, ...], ...] = ()
     numbers: tuple[int, ...] = ()
@@ -134,7 +134,7 @@ class _Mention:
 
     @property
     def is_place(self) -> bool:
-        return self.entry.kind in (Kind.PLACE, Kind.ROOM) or not any(map(_can_be_held, self.words))
+        return self.entry.kind in (Topic.PLACE, Topic.ROOM) or not any(map(_can_be_held, self.words))
 
 
 def read_question(text: str) -> Asked:
@@ -172,7 +172,7 @@ def _mentions(words: list[str]) -> Iterator[_Mention]:
         meant = entry.words
         if length == 1:
             meant = (*dict.fromkeys((*meant, *_of_noun(_BY_HEAD, words[at]))),)
-        if entry.kind is Kind.GROUP:
+        if entry.kind is Topic.GROUP:
             meant = (*dict.fromkeys((*meant, *_of_noun(_WIDER, words[at]))),)
         yield _Mention(at, at + length, entry, meant)
         at += length
@@ -186,13 +186,13 @@ def _of_noun(table: Mapping[str, tuple[str, ...]], noun: str) -> tuple[str, ...]
 def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_Mention]) -> Asked:
     """Read one sentence."""
     text = " ".join(words)
-    own = [one for one in (mentions or before) if one.entry.kind is not Kind.ROOM]
+    own = [one for one in (mentions or before) if one.entry.kind is not Topic.ROOM]
     asked = Asked(
         Form.UNCLEAR,
         things=tuple(one.words for one in own if not one.is_place),
         places=tuple(one.words for one in own if one.is_place),
         numbers=tuple(int(word) if word.isdecimal() else _NUMBERS[word] for word in words if _is_number(word)),
-        any_kind=any(one.entry.kind is Kind.GROUP for one in own),
+        any_kind=any(one.entry.kind is Topic.GROUP for one in own),
     )
     if _ELSE.search(text) and not _TO_DO.search(text):
         return replace(asked, form=Form.MORE)
@@ -206,7 +206,7 @@ def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_
     if words[0] in ("may", "can", "could", "am", "have", "has") or _TO_DO.search(text) or _is_about_the_house(words):
         return Asked(Form.BEYOND)
     if own:
-        return replace(asked, form=Form.CLOSED, parts=(Part.STATE,) if _is_about_switches(words) else ())
+        return replace(asked, form=Form.CLOSED, parts=(GoalPart.STATE,) if _is_about_switches(words) else ())
     return Asked(Form.BEYOND if words[0] in _ASKING else Form.UNCLEAR)
 
 
@@ -227,14 +227,14 @@ def _is_about_switches(words: Sequence[str]) -> bool:
 
 def _parts(
     words: Sequence[str], mentions: Sequence[_Mention], named: Sequence[_Mention]
-) -> tuple[tuple[Part, ...], bool]:
+) -> tuple[tuple[GoalPart, ...], bool]:
     """Return the parts that a word such as "which" asks for, and whether another such word asks for more."""
-    found: list[Part] = []
+    found: list[GoalPart] = []
     beyond = False
     for at, word in enumerate(words):
-        part: Part | None = None
+        part: GoalPart | None = None
         if word == "how" and words[at + 1 : at + 2] in (["many"], ["much"]):
-            part = Part.COUNT
+            part = GoalPart.COUNT
         elif word == "where":
             part = _where(words[at + 1 :])
         elif word in ("which", "what", "whats"):
@@ -252,38 +252,38 @@ def _parts(
     return tuple(found), beyond and not found
 
 
-def _where(after: Sequence[str]) -> Part | None:
+def _where(after: Sequence[str]) -> GoalPart | None:
     """Return the part that "where" asks for: where a thing should go; None if it asks where the thing is."""
     if _SEARCHING.intersection(after):
         return None
     first = next(iter(after), "?")
     if first in _ENDS or _GOING.intersection(after):
-        return Part.PLACE
+        return GoalPart.PLACE
     return None
 
 
-def _which(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Sequence[_Mention]) -> Part | None:
+def _which(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Sequence[_Mention]) -> GoalPart | None:
     after = words[at + 1 :]
     if _is_about_switches(words):
-        return Part.STATE
-    if after[:1] in (["is"], ["are"]) and (part := _head(words, at + 2, (), named)) in (Part.COUNT, Part.PLACE):
+        return GoalPart.STATE
+    if after[:1] in (["is"], ["are"]) and (part := _head(words, at + 2, (), named)) in (GoalPart.COUNT, GoalPart.PLACE):
         return part  # "what is the destination?"
     if _BEING.intersection(after) and after[1:3] != ["is", "it"] and _WISHING.isdisjoint(after):
         return None  # "which table is it on?"
     part = _head(words, at + 1, mentions, named)
     if part is None and words[at - 1 : at] and words[at - 1] in _TO:
-        return Part.PLACE
+        return GoalPart.PLACE
     if part is not None:
         return part
     text = " ".join(after)
     if text.find("do with") >= 0 and named:
-        return Part.PLACE
+        return GoalPart.PLACE
     if _TO_DO.search(text):
         return None
-    return Part.THINGS if _WANTING.intersection(after) or after[:1] == ["?"] else None
+    return GoalPart.THINGS if _WANTING.intersection(after) or after[:1] == ["?"] else None
 
 
-def _head(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Sequence[_Mention]) -> Part | None:
+def _head(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Sequence[_Mention]) -> GoalPart | None:
     """Return what the next noun asks for: "which table", "which of the snacks", "the number of apples"."""
     while at < len(words) and words[at] in _BETWEEN and not (words[at] == "food" and words[at + 1 : at + 2] == ["?"]):
         at += 1
@@ -291,18 +291,18 @@ def _head(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Se
         return None
     word = words[at]
     if word in _HEADS_OF_COUNTS:
-        return Part.COUNT
+        return GoalPart.COUNT
     if word in ("state", "setting"):
-        return Part.STATE
+        return GoalPart.STATE
     if word in ("one", "ones", "them", "two"):
         before = [one for one in named if one.end <= at] or [one for one in named if one not in mentions]
-        return Part.PLACE if before and before[-1].is_place else Part.THINGS
+        return GoalPart.PLACE if before and before[-1].is_place else GoalPart.THINGS
     mention = next((one for one in mentions if one.start == at), None)
     if mention is not None:
-        return Part.PLACE if mention.is_place else Part.THINGS
+        return GoalPart.PLACE if mention.is_place else GoalPart.THINGS
     if word in _HEADS_OF_PLACES:
-        return Part.PLACE
-    return Part.THINGS if word in _HEADS_OF_THINGS or word in _BY_HEAD else None
+        return GoalPart.PLACE
+    return GoalPart.THINGS if word in _HEADS_OF_THINGS or word in _BY_HEAD else None
 
 
 def _can_be_held(word: str) -> bool:

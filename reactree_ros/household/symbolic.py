@@ -22,7 +22,7 @@ from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, load_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
-from reactree_ros.world.company import is_here
+from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 from reactree_ros.world.team import SharedWorld
@@ -121,7 +121,7 @@ class SymbolicWorld(SharedWorld):
     def _with_others(self, observation: Observation) -> Observation:
         """Add the other agents in the room to an observation."""
         told = [
-            is_here(name, tuple(thing.name for thing in looking.held(other.scene)))
+            teammate_here(name, tuple(thing.name for thing in looking.held(other.scene)))
             for name, other in self._team.items()
             if other is not self and other.scene.agent_room is self.scene.agent_room
         ]

@@ -9,17 +9,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
-from reactree_ros.planners.spec import Planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.verdict import BROKEN, EpisodeEnd
-from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 
@@ -52,27 +50,24 @@ class Bootstrap:
     """Fills an episodic memory, task by task; each result is on disk, so that you can resume at any time.
 
     Args:
-        memory: The memory to fill; it also provides examples, so that later tasks profit from earlier ones.
+        memory: Filled; examples come from it, so that later tasks profit from earlier ones.
+        spec: What every run is, but for its task.
         model: Decides.
-        planner: The planner.
         make_world: Makes the world of a task.
-        options: Options of the method.
     """
 
     def __init__(
         self,
         memory: EpisodicMemory,
+        spec: RunSpec,
         *,
         model: LanguageModel,
-        planner: Planner,
         make_world: Callable[[Task], World],
-        options: TreeOptions | None = None,
     ) -> None:
         self._memory = memory
+        self._spec = spec
         self._model = model
-        self._planner = planner
         self._make_world = make_world
-        self._options = options
         self._record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
 
     def begin_with(self, other: EpisodicMemory) -> int:
@@ -89,7 +84,7 @@ class Bootstrap:
             UserError: The record next to the memory cannot be read, or the language model is gone in two tasks in a
                 row.
         """
-        done = {one.task_id: one for one in self._recorded() if one.planner == self._planner.name}
+        done = {one.task_id: one for one in self._recorded() if one.planner == self._spec.planner}
         yield from (done[task_id] for task_id in tasks if task_id in done)
         gone = False
         for task_id, task in tasks.items():
@@ -104,23 +99,13 @@ class Bootstrap:
             yield attempt
 
     def _attempt(self, task_id: int, task: Task) -> tuple[Attempt, str]:
-        """Carry out a task; return its result, and its problem in words."""
-        moment = Moment()
+        """Carry a task out; return what came of it, and what went wrong in words."""
+        moment, spec = Moment(), self._spec.of_task(task, task_id)
         with self._make_world(task) as world:
-            episode = Episode(
-                task.instruction,
-                world=world,
-                model=self._model,
-                planner=self._planner,
-                memory=self._memory,
-                options=self._options,
-                task_id=task_id,
-                task_name=task.task_name,
-                record=Recorder(moment.apply),
-            )
+            episode = assemble(spec, world=world, model=self._model, memory=self._memory, write=moment.apply)
             result = episode.run()
         added = self._memory.keep(experiences_of(moment)) if result.achieved and not result.broken else 0
-        attempt = Attempt(task_id, self._planner.name, result.achieved, added, result.end)
+        attempt = Attempt(task_id, self._spec.planner, result.achieved, added, result.end)
         if result.broken:
             return attempt, result.message
         with self._record.open("ab") as file:

@@ -6,10 +6,13 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import ROOMS, Task
@@ -17,8 +20,6 @@ from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.lab.recordings import RecordedNode, RecordedRun, ReplayError
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.recording import RecordingModel
-from reactree_ros.planners.spec import planner
-from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.port import World
@@ -33,28 +34,35 @@ class WorldKind(str, enum.Enum):
 
 
 def episode_of(
-    recorded: RecordedRun, variant: str, *, world: World | None = None, record: Recorder | None = None
+    recorded: RecordedRun,
+    variant: str,
+    *,
+    world: World | None = None,
+    **recording: Any,
 ) -> Episode:
     """Make the episode of a recorded run, which repeats the recorded decisions.
 
     Args:
         recorded: The run.
-        variant: Name of the variant, e.g. ``reactree_wm``.
-        world: The world; None for the recorded world, where even the answers to recalls come from the recording.
-        record: Takes the events.
+        variant: Name of what was recorded, e.g. ``reactree_wm``.
+        world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
+        recording: What takes its record; see :func:`~reactree_ros.episode.assembly.assemble`.
     """
     transcripts = [node.transcript for node in recorded.nodes]
     decisions, steps = recorded.limits
-    return Episode(
-        recorded.instruction,
-        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
-        world=world or RecordedWorld(transcripts, recorded.household),
-        planner=planner(f"{variant}:fixed_example=false"),
+    spec = RunSpec(
+        instruction=recorded.instruction,
+        planner=f"{variant}:fixed_example=false",
         options=AS_RECORDED.model_copy(update={"max_decisions": decisions, "max_steps": steps}),
         working_memory=None if world is not None else False,
         task_id=None if isinstance(recorded.run, str) else recorded.run,
         task_name=recorded.run if isinstance(recorded.run, str) else "instruction",
-        record=record,
+    )
+    return assemble(
+        spec,
+        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
+        world=world or RecordedWorld(transcripts, recorded.household),
+        **recording,
     )
 
 

@@ -15,7 +15,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.findings import Finding
+from reactree_ros.plugins.diagnosis import Diagnosis
 
 _SUBGOALS = ("find and pick up the apple", "find and pick up the juice", "open the fridge", "wipe the kitchen table")
 
@@ -138,7 +138,7 @@ class _Check:
                 self._expect(_same(ranked, self.stored), "who has it open does not find what another one added")
             findings = list(self._named.spec.diagnose(self._named.settings))
             self._expect(bool(findings), "diagnose says nothing")
-            self._expect(all(isinstance(each, Finding) for each in findings), "diagnose yields what is no Finding")
+            self._expect(all(isinstance(each, Diagnosis) for each in findings), "diagnose yields what is no Diagnosis")
 
     def lasts(self) -> None:
         """What was added is there when it is opened again."""

@@ -12,7 +12,7 @@ from typing import Any
 from reactree_ros.errors import UserError
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.findings import Finding
+from reactree_ros.plugins.diagnosis import Diagnosis
 from reactree_ros.plugins.settings import Settings, read_settings
 
 
@@ -30,7 +30,7 @@ class MemorySpec(Spec):
     make: Callable[[Any], EpisodicMemory]
     exists: Callable[[Any], bool]
     prepare: Callable[[Any], object] = lambda settings: None
-    diagnose: Callable[[Any], Iterator[Finding]]
+    diagnose: Callable[[Any], Iterator[Diagnosis]]
 
 
 MEMORIES: Registry[MemorySpec] = Registry("memory", "reactree_ros.memories", MemorySpec, first=("sqlite",))

@@ -1,4 +1,4 @@
-"""An action's server that takes in a goal quickly."""
+"""An action server that accepts goals faster than rclpy's."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import rclpy.action
 
 
 class ActionServer(rclpy.action.ActionServer):
-    """rclpy's, with goal ids that are formatted quickly.
+    """rclpy's action server, with goal ids that are fast to format.
 
-    rclpy formats the id of each goal four times, and each request to cancel or for a result, for log lines that nobody
-    writes. The array that an id is takes a good part of the time between goal and skill for it.
+    rclpy formats an id several times for each goal, cancel and result, for log lines that are switched off. Formatting
+    the array of an id took a good part of the time between goal and skill.
     """
 
     def take_data(self) -> Any:
-        """Take what has come."""
+        """Take incoming requests."""
         taken = super().take_data()
         for kind in {"goal", "cancel", "result"} & set(taken):
             request = taken[kind][1]

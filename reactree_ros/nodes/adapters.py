@@ -1,4 +1,4 @@
-"""The two ports over ROS: a skill is an action goal, a decision a service call. Both poll, neither blocks."""
+"""The two ports over ROS: a skill is an action goal, a decision a service call; neither blocks."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from reactree_ros.nodes.waiting import Wake
 from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
 
-#: How long the result of a skill may overtake an earlier status of the bridge, in seconds; they come by two ways.
+#: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.
 OVERTAKEN = 1.0
-#: Time before a decision is asked again, in seconds.
+#: Time before a lost decision is requested again, in seconds.
 AGAIN = 0.2
 
 
@@ -63,29 +63,25 @@ def _nanoseconds(stamp: Time) -> int:
 
 
 class RosWorld(SharedWorld):
-    """A world behind a bridge node; what its household is, it says once :meth:`learn` has settled.
+    """A world behind a bridge node; its household is known after :meth:`learn`.
 
-    A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
+    Any thread may cancel a skill and call :meth:`at_rest`; everything else belongs to the node's executor.
 
     Args:
-        node: Whose clients are used.
         bridge: Name of the bridge node, relative to the node's namespace.
-        calls: Looks after what is waited for.
-        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
     """
 
-    #: The robots that share its world and are told of one another there; empty: it is the only one.
+    #: The robots that share this world and learn of one another there; empty: there is one.
     robots: Sequence[str] = ()
 
     def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
         self._full_name = str(node.resolve_topic_name(bridge))
-        self.household = Household(name=bridge)  # until it is learnt
-        self._life: int | None = None  # of the bridge that the task has begun with
+        self._life: int | None = None  # of the bridge at the start of the task
         self._skill: Pending[Observation] | None = None
-        self.about: dict[str, Any] = {}  # which world it is and its settings, as far as the bridge knows
-        self._now: tuple[Offered, ...] = ()  # the skills that may be tried, as long as nothing has happened since
-        self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
+        self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
+        self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
+        self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
         self._skills = SkillGoals(node, bridge)
@@ -97,12 +93,16 @@ class RosWorld(SharedWorld):
         self._clients = (self._reset, self._observe, self._available, self._evaluate, self._describe)
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
-        self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # the latest that said so: its stamp, wall time
+        self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # of the latest such result: stamp, wall time
         self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
-        self.changed: Callable[[], None] = lambda: None  # called when it is not as before whether anything may move
+        self._changed: Callable[[], None] = lambda: None
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call a function whenever :meth:`halted` has changed."""
+        self._changed = changed
 
     def halted(self) -> str:
-        """Say why nothing may move, as the bridge told it last."""
+        """Say why nothing may move, by the bridge's last word."""
         return self._halted
 
     def _note_status(self, msg: BridgeStatus) -> None:
@@ -114,13 +114,13 @@ class RosWorld(SharedWorld):
     def _note_halted(self, halted: str) -> None:
         changed, self._halted = halted != self._halted, halted
         if changed:
-            self.changed()
+            self._changed()
 
     def learn(self) -> Pending[Household]:
-        """Ask what the household is, and wait until the bridge has said whether anything may move.
+        """Ask for the household, and wait for the bridge's first status.
 
-        To be asked anew for each task, because another world may be there since. From then on the bridge has to stay:
-        one that was restarted knows nothing any more of what was done, held or seen, and what it says would mislead.
+        To be called for each task, because the bridge may have another world. From then on a restart of the bridge is
+        an error: it has forgotten what was done, held and seen, and its words would mislead.
         """
         asked = self._asked(self._describe, DescribeHousehold.Request(), self._take_household, anew=True)
         learnt: Pending[Household] = Pending(on_cancel=asked.cancel)
@@ -145,7 +145,7 @@ class RosWorld(SharedWorld):
         return self.household
 
     def _check_life(self) -> None:
-        """Make sure that the bridge is the one that the task has begun with.
+        """Make sure that the bridge is the one of the task's start.
 
         Raises:
             WorldError: It was restarted.
@@ -157,33 +157,33 @@ class RosWorld(SharedWorld):
             raise WorldError(f"{self._bridge} was restarted; what it knew of the task is lost")
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Bring the world back to where its task starts."""
+        """Reset the world to the start of its task."""
         return mapped(self.reset_to(-1, seed), lambda msg: observation_from_msg(msg.observation))
 
     def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
-        """Bring the world to the start of one of its tasks; -1: the task it has."""
+        """Reset the world to the start of one of its tasks; -1: the current one."""
         self._now = ()
         request = ResetWorld.Request(task_id=task_id, seed=-1 if seed is None else seed)
         return self._asked(self._reset, request, lambda msg: msg, anew=True)
 
     def observe(self) -> Pending[Observation]:
-        """Look around; what may be tried is asked anew, too: somebody else may have been at work."""
+        """Look around; skills are listed anew, too: somebody else may have been at work."""
         self._now = ()
         return self._asked(self._observe, Observe.Request(), lambda msg: observation_from_msg(msg.observation))
 
     def survey(self) -> Pending[Observation]:
-        """Ask for all there is, seen or not."""
+        """Ask for everything in the world, seen or not."""
         request = Observe.Request(everything=True)
         return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """Ask which skills may be tried; or know it from the last skill."""
+        """Ask for the skills on offer, unless the last skill told them."""
         if self._now:
             return Pending.of(self._now)
         return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
 
     def _take_skills(self, msg: Any) -> Sequence[Offered]:
-        """Take in what may be tried now, of any message that says so."""
+        """Keep the skills on offer of any message that tells them."""
         try:
             self._now = (*msg.skills, *offers_from(msg.offers))
         except ValueError as error:
@@ -195,12 +195,12 @@ class RosWorld(SharedWorld):
         return self.score_of("")
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
-        """Ask how far an instruction's goal is reached; None where it is not one of the world's task."""
+        """Ask how far an instruction's goal is reached; None if the world has no such goal."""
         request = EvaluateGoal.Request(instruction=instruction)
         return self._asked(self._evaluate, request, lambda msg: Score(msg.gsr, msg.ssr) if msg.has_goal else None)
 
     def _asked(self, client: Client, request: Any, read: Callable[[Any], Any], *, anew: bool = False) -> Pending[Any]:
-        """Call a service of the bridge; an error code of it, or another life of it if not anew, is an error here."""
+        """Call a service of the bridge; an error code is an error, and so is a restart if not ``anew``."""
 
         def take(msg: Any) -> Any:
             if not anew:
@@ -214,7 +214,7 @@ class RosWorld(SharedWorld):
         return self._calls.call(client, request, take=take, gone=WorldError, of=self._full_name)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
+        """Send a skill as a goal; an early cancel is carried out when the goal is accepted."""
         with suppress(ParameterError):
             skill = self.household.call(skill)
         goal = SkillGoal(skill)
@@ -223,7 +223,7 @@ class RosWorld(SharedWorld):
         def stop() -> None:
             if not waiting.sent_to:
                 goal.over.succeed(None)
-            else:  # watched on: where the bridge goes away, nobody says any more that it has ended
+            else:  # watched on: a bridge that goes away never reports the end
                 self._calls.wait(replace(waiting, stop=lambda: None, pending=goal.over))
             self._skills.cancel(goal)
 
@@ -240,29 +240,19 @@ class RosWorld(SharedWorld):
                 return
             self._skills.send(goal, self._heartbeat.goal(self._skills.name, goal.over.done))
 
-        def servers() -> int:
-            return self._calls.count(f"{self._skills.name}/_action/send_goal") if self._skills.server_is_ready() else 0
-
         pending: Pending[Observation] = Pending(on_cancel=cancel)
         goal.end.add_done_callback(lambda told: settle_as(told, pending, partial(self._observation, skill)))
-        pending.add_done_callback(lambda _: goal.give_up())  # also where somebody else lets it fail
+        pending.add_done_callback(lambda _: goal.give_up())  # also if somebody else fails it
+        name, ready = self._skills.name, self._skills.server_is_ready
         waiting = Waiting(
-            self._skills.name,
-            servers,
-            send,
-            stop,
-            pending,
-            steady.now(),
-            gone=WorldError,
-            node=self._full_name,
-            ready=self._skills.takes_goals,
+            name, f"{name}/_action/send_goal", ready, send, stop, pending, gone=WorldError, node=self._full_name
         )
         self._calls.wait(waiting)
         self._skill = pending
         return pending
 
     def _observation(self, skill: str, told: Any) -> Observation:
-        """Take in what a skill has come to: a message with the fields of the action's result."""
+        """Return the observation of a message with the fields of the action's result."""
         if told.outcome not in OUTCOMES:
             raise WorldError(f"'{skill}' ended with the unknown outcome {told.outcome}")
         outcome = OUTCOMES[told.outcome]
@@ -284,9 +274,9 @@ class RosWorld(SharedWorld):
             self._cancelled.popleft()()
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the bridge has ended the skill that was cancelled last; fails where it goes away before.
+        """Settle when the bridge has ended the last cancelled skill; fails if the bridge goes away before.
 
-        The bridge carries out one skill at a time: with the last one the others have ended.
+        The bridge carries out one skill at a time, so the others have ended, too.
         """
         resting: Pending[None] = Pending()
         self._last.add_done_callback(lambda ended: settle_as(ended, resting))
@@ -302,27 +292,27 @@ class RosWorld(SharedWorld):
             self._node.destroy_client(client)
 
     def leave(self) -> None:
-        """Let the clients end with the process, where the bridge has gone.
+        """Let the clients end with the process, because the bridge has gone.
 
-        The middleware would wait a second for each whose last request nobody acknowledges any more.
+        The middleware would wait a second for each client whose last request nobody acknowledges.
         """
         for client in (*self._clients, *self._skills.clients):
             setattr(client, "destroy", lambda: None)  # noqa: B010
 
 
 class _Lost(ServerUnavailable):
-    """The inference node has died or was restarted, or has stopped what it was asked for because it ends."""
+    """The inference node has died, was restarted, or aborts requests because it ends."""
 
 
 class _NotActive(ServerUnavailable):
-    """The inference node is there and does not answer requests, or not yet."""
+    """The inference node lives and does not answer requests, or not yet."""
 
 
 class Introduction(NamedTuple):
-    """What an inference node says of its language model.
+    """An inference node's description of its language model.
 
     Attributes:
-        settings: Which it is and with which settings; empty: the node does not know.
+        settings: Its name and settings; empty: unknown.
         trained_for: The planners, with their options, that it was trained for; none: it is for any.
     """
 
@@ -333,13 +323,11 @@ class Introduction(NamedTuple):
 class RosLanguageModel(LanguageModel):
     """A language model behind an inference node.
 
-    A decision that the inference node has lost, because it died, was restarted or deactivated, is asked of it again, as
-    soon as it answers: nothing has come of it. Where it stays away for longer than the calls' patience, it is gone.
+    A decision that the inference node lost, because it died, was restarted or deactivated, is requested again when the
+    node answers: the lost one had no effect. A node that stays away for longer than the calls' patience is gone.
 
     Args:
-        node: Whose clients are used.
         inference: Name of the inference node, relative to the node's namespace.
-        calls: Looks after what is waited for.
     """
 
     def __init__(self, node: Node, inference: str, calls: Calls) -> None:
@@ -351,7 +339,7 @@ class RosLanguageModel(LanguageModel):
         self._prefix = f"{node.get_fully_qualified_name()} {time.time_ns()}"
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Ask the inference node; cancelling stops the generation there."""
+        """Request a decision; cancelling it stops the generation."""
         reply: Pending[Reply] = Pending()
         times = itertools.count(1)
         inactive_since: list[float] = []
@@ -372,7 +360,7 @@ class RosLanguageModel(LanguageModel):
                     self._calls.later(AGAIN, ask)
             elif isinstance(error, _Lost):
                 inactive_since.clear()
-                self._node.get_logger().warning(f"a decision is asked again: {error}")
+                self._node.get_logger().warning(f"a decision is requested again: {error}")
                 self._calls.later(AGAIN, ask)
             else:
                 settle_as(asked, reply)
@@ -381,12 +369,12 @@ class RosLanguageModel(LanguageModel):
         return reply
 
     def introduction(self) -> Pending[Introduction]:
-        """Ask what the language model is."""
+        """Ask for the language model's description."""
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
         return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
 
     def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
-        """Ask the inference node for the n-th time."""
+        """Request a decision for the n-th time."""
         msg = request_to_msg(request)
         msg.id = f"{self._prefix} {request.id}" + (f" ({time})" if time > 1 else "")  # unique among planners and lives
         msg.planner = request.planner or self._prefix
@@ -412,7 +400,7 @@ class RosLanguageModel(LanguageModel):
             except ValueError as error:
                 raise LanguageModelError(f"{self._inference}: said: {error}") from error
         kinds = {Generate.Response.NOT_ACTIVE: _NotActive, Generate.Response.ABORTED: _Lost}
-        if msg.error_code in kinds:  # a decision that was aborted from here is not waited for
+        if msg.error_code in kinds:  # nobody waits for a decision that was aborted from here
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")
         raise error_from_msg(msg)
 

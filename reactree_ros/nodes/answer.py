@@ -1,4 +1,4 @@
-"""Lets the person at this terminal answer what planners and bridges ask, and say something in the middle of a run."""
+"""Lets the person at this terminal answer planners and bridges, and talk to a run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from queue import SimpleQueue
 from typing import Any
 
 from rclpy.client import Client
-from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
-from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.srv import Hear
 
 from reactree_ros.agent.text import in_one_line
@@ -22,60 +19,55 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.answering import Answering
-from reactree_ros.nodes.askers import askers, askers_for, listeners
+from reactree_ros.nodes.askers import askers, askers_for, check_node_name, listeners
 from reactree_ros.nodes.calls import settled
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
-from reactree_ros.nodes.waiting import Wake
+from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import is_stop
 from reactree_ros.person.terminal import at_the_terminal
 
-#: How often is looked for who would ask, in seconds.
+#: Time between two searches for askers, in seconds.
 LOOK_PERIOD = 0.5
-#: Longest wait for planners to take words in, in seconds.
+#: Longest wait for planners to take words, in seconds.
 PATIENCE = 5.0
-#: Time in which the last answers leave, in seconds.
+#: Time for the last answers to leave, in seconds.
 LAST_ANSWERS = 0.1
 ANSWERED, NOBODY = 0, 1
 
 
 class AnswerNode(Node):
-    """Takes the questions of every planner and every bridge that would ask a person, and tells planners words.
+    """Takes questions of planners and bridges, and passes a person's words to planners.
 
     Actions:
         ``ASKER/ask_person`` (AskPerson) of every node that has a client for it.
 
     Uses:
-        ``PLANNER/hear`` (Hear) of every planner: ``stop`` goes to all of them, anything else to the one that there is.
+        ``PLANNER/hear`` (Hear) of every planner: ``stop`` goes to all of them, other words to the only one.
 
     Args:
-        desk: Where the questions lie.
-        planner: Name of the one planner that is meant, with its bridges, relative to this node's namespace; empty: all.
-        say: Told of whom questions are taken.
+        planner: Name of one planner, relative to this node's namespace: it and its bridges are served; empty: all are.
+        say: Called with whose questions are taken.
         kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
-        UserError: That is no node's name.
+        UserError: ROS allows no such name.
     """
 
     def __init__(self, desk: Desk, planner: str = "", *, say: Callable[[str], None], **kwargs: Any) -> None:
-        try:
-            validate_topic_name(planner or "any")
-        except InvalidTopicNameException as error:
-            raise UserError(f"{planner!r} is no node's name, which is like /robot1/reactree_planner") from error
+        check_node_name(planner or "any")
         super().__init__("answer", start_parameter_services=False, **kwargs)
         self._planner = self.resolve_topic_name(planner) if planner else ""
         self._say = say
         self._answering = Answering(self, desk)
         self._hearers: dict[str, Client] = {}
-        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._wake = Wake(self, self._do_what_is_wanted)
+        self._handover = Handover(self)
         desk.follow(self._tell)
         steady.every(self, LOOK_PERIOD, self._look)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked."""
+        """Whether no question is open."""
         return self._answering.idle
 
     def destroy_node(self) -> None:
@@ -84,7 +76,7 @@ class AnswerNode(Node):
         super().destroy_node()
 
     def _look(self) -> None:
-        """Look for who would ask, and who takes words in."""
+        """Search for askers, and for planners that take words."""
         before, found = self._answering.askers, askers_for(self, self._planner) if self._planner else askers(self)
         self._answering.offer(found)
         for asker in sorted(self._answering.askers - before):
@@ -98,22 +90,17 @@ class AnswerNode(Node):
     # ------------------------------------------------------------------ words, from the terminal's thread
 
     def _tell(self, words: str) -> None:
-        """Tell planners something, and wait until it is known whether they take it in.
+        """Pass words to planners, and wait until one has taken them.
 
         Raises:
-            UserError: None does; the message says why.
+            UserError: None has; the message says why.
         """
         told: Pending[None] = Pending()
-        self._wanted.put(partial(self._send, words, told))
-        self._wake.trigger()
+        self._handover.put(partial(self._send, words, told))
         try:
             told.result(timeout=PATIENCE)
         except TimeoutError:
             raise UserError(f"no planner has answered within {PATIENCE:g} s") from None
-
-    def _do_what_is_wanted(self) -> None:
-        while not self._wanted.empty():
-            self._wanted.get()()
 
     def _send(self, words: str, told: Pending[None]) -> None:
         there = {name: client for name, client in self._hearers.items() if client.service_is_ready()}
@@ -130,7 +117,7 @@ class AnswerNode(Node):
                 )
 
     def _heard(self, name: str, left: set[str], refusals: list[str], told: Pending[None], future: Future) -> None:
-        """Take in whether a planner has taken words in; who of several has no run does not matter."""
+        """Receive whether a planner has taken words; one of several is enough."""
         left.discard(name)
         answer = settled(future)
         if answer.exception() is None and answer.take().success:
@@ -142,10 +129,10 @@ class AnswerNode(Node):
 
 
 def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = None) -> int:
-    """Let a person answer until somebody asks the process to end, or nobody is at the terminal any more.
+    """Let a person answer until a signal, or until the terminal is closed.
 
     Args:
-        planner: Name of the one planner that is meant, with its bridges; empty: all.
+        planner: Name of one planner: it and its bridges are served; empty: all are.
         terminal: File descriptor of what the person types.
         args: ROS arguments; by default the process's.
 
@@ -153,20 +140,20 @@ def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = 
         The exit code.
 
     Raises:
-        UserError: That is no planner's name.
+        UserError: ROS allows no such name.
     """
     desk = Desk()
     with interruptible(args) as asked:
         node = AnswerNode(desk, planner, say=_say)
         with Spinner(node, asked) as spinner, at_the_terminal(desk, terminal, _say):
-            _say("What is asked is shown here, and what is typed answers it, or goes to the run; Ctrl-C ends it")
+            _say("Questions appear here; what you type answers them, or goes to the run; Ctrl-C ends it")
             closed = spinner.spin_until(lambda: not desk.staffed)
             asked.clear()  # a second Ctrl-C ends the wait for the last answers
             desk.leave()
             spinner.spin_until(lambda: node.idle, seconds=LAST_WORDS)
             spinner.spin_until(lambda: False, seconds=LAST_ANSWERS)
     if closed:
-        print("error: nobody is at the terminal; run it where somebody can type", file=sys.stderr)  # noqa: T201
+        print("error: the terminal is closed; run this in one where somebody can type", file=sys.stderr)  # noqa: T201
     return NOBODY if closed else ANSWERED
 
 
@@ -177,7 +164,7 @@ def _say(text: str) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--planner-node", default="", help="the one planner that is meant, with its bridges")
+    parser.add_argument("--planner-node", default="", help="serve only this planner and its bridges")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     try:
         sys.exit(serve(options.planner_node))

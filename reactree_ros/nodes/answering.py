@@ -1,4 +1,4 @@
-"""The servers of ``ask_person``: what other nodes ask lies on a desk until a person answers it."""
+"""The servers of ``ask_person``: other nodes' questions wait on a desk until a person answers."""
 
 from __future__ import annotations
 
@@ -19,40 +19,35 @@ from reactree_ros.nodes.waiting import Waker
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, Question
 
-#: How often questions are given up whose time is over, in seconds.
+#: How often expired questions are given up, in seconds.
 PERIOD = 0.1
 #: Longest time that a question may have, in seconds.
 LONGEST = 86400.0
 
 
 class Answering:
-    """Offers actions ``ASKER/ask_person`` (AskPerson), and keeps what is asked until a person has answered.
-
-    Args:
-        node: Whose servers they are.
-        desk: Where the questions lie.
-    """
+    """Offers actions ``ASKER/ask_person`` (AskPerson), and keeps questions until a person answers."""
 
     def __init__(self, node: Node, desk: Desk) -> None:
         self._node, self._desk = node, desk
         self._waker = Waker(node)
         self._group = ReentrantCallbackGroup()
         self._servers: dict[str, ActionServer] = {}
-        self._open: dict[bytes, tuple[str, Pending[Answer] | None]] = {}  # by goal, with who asks
+        self._open: dict[bytes, tuple[str, Pending[Answer] | None]] = {}  # by goal, with the asker
         steady.every(node, PERIOD, lambda: desk.next)
 
     @property
     def askers(self) -> frozenset[str]:
-        """The nodes whose questions are taken, by their full names."""
+        """Full names of the nodes whose questions are taken."""
         return frozenset(self._servers)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked."""
+        """Whether no question is open."""
         return not self._open
 
     def offer(self, askers: Iterable[str]) -> None:
-        """Take the questions of these nodes from now on, and of no others; what others have asked is kept."""
+        """Take the questions of these nodes only from now on; open questions of others are kept."""
         wanted = set(askers)
         for asker in wanted - set(self._servers):
             self._servers[asker] = ActionServer(
@@ -70,7 +65,7 @@ class Answering:
             self._servers.pop(asker).destroy()
 
     def close(self) -> None:
-        """Take the servers out of the node, whatever is open."""
+        """Take the servers out of the node, even with open questions."""
         for server in self._servers.values():
             server.destroy()
         self._servers.clear()
@@ -80,7 +75,7 @@ class Answering:
         return GoalResponse.ACCEPT if there else GoalResponse.REJECT
 
     def _accepted(self, asker: str, goal_handle: Any) -> None:
-        self._open[bytes(goal_handle.goal_id.uuid)] = asker, None  # the server stays, also before it is executed
+        self._open[bytes(goal_handle.goal_id.uuid)] = asker, None  # keeps the server, also before execution
         goal_handle.execute()
 
     def _cancel(self, goal_handle: Any) -> CancelResponse:

@@ -1,12 +1,15 @@
-"""Who would ask a person: the nodes that have a client for it, whether anybody answers or not."""
+"""Finds the nodes that would ask a person: those with a client of ``ask_person``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from rclpy._rclpy_pybind11 import NodeNameNonExistentError
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
+from rclpy.validate_topic_name import validate_topic_name
 
+from reactree_ros.errors import UserError
 from reactree_ros.nodes.ros_person import ACTION
 
 _ASKS = f"/{ACTION}/_action/send_goal"
@@ -14,14 +17,24 @@ _USES = "/execute_skill/_action/send_goal"
 _HEARS = "/hear"
 
 
+def check_node_name(name: str) -> str:
+    """Return a node's name.
+
+    Raises:
+        UserError: ROS allows no such name.
+    """
+    try:
+        validate_topic_name(name)
+    except InvalidTopicNameException as error:
+        raise UserError(f"{name!r} is no node's name, which is like /robot1/reactree_planner") from error
+    return name
+
+
 def askers(node: Node) -> frozenset[str]:
-    """Return the full names of all who would ask a person.
+    """Return the full names of all nodes that would ask a person.
 
-    Of two nodes of one name ROS knows the clients of one; where a node was killed and started again, of the killed one
-    for a while. So the clients are counted where this ROS can do that, which it can since Jazzy.
-
-    Args:
-        node: Which looks.
+    Of two nodes with one name, ROS lists the clients of one only, for a while those of a killed one. So clients are
+    counted if this ROS can count them, as it can since Jazzy.
     """
     if not hasattr(node, "count_clients"):
         names = node.get_node_names_and_namespaces()
@@ -31,10 +44,10 @@ def askers(node: Node) -> frozenset[str]:
 
 
 def askers_for(node: Node, planner: str) -> frozenset[str]:
-    """Return the full names of a planner and of the bridges that it uses, as far as they would ask a person.
+    """Return the full names of a planner and its bridges, of those that would ask a person.
 
     Args:
-        node: Which looks.
+        node: The node whose graph is searched.
         planner: The planner's full name.
     """
     namespace, _, name = planner.rpartition("/")
@@ -43,14 +56,14 @@ def askers_for(node: Node, planner: str) -> frozenset[str]:
 
 
 def listeners(node: Node) -> frozenset[str]:
-    """Return the full names of the nodes that take words in in the middle of a run, or that somebody takes for such."""
+    """Return the full names of the nodes with a service ``hear``, for a person's words during a run."""
     kind = "reactree_interfaces/srv/Hear"
     services = node.get_service_names_and_types()
     return frozenset(name.removesuffix(_HEARS) for name, kinds in services if kind in kinds and name.endswith(_HEARS))
 
 
 def _of(node: Node, name: str, namespace: str, ending: str) -> Iterator[str]:
-    """Yield what stands before an ending in the names of a node's clients."""
+    """Yield the names of a node's clients that have an ending, without it."""
     try:
         clients = node.get_client_names_and_types_by_node(name, namespace)
     except NodeNameNonExistentError:  # it has gone meanwhile

@@ -19,21 +19,19 @@ class BridgeNode(Bridge):
     """Hosts a household; its endpoints are those of :class:`reactree_ros.nodes.bridge.Bridge`.
 
     Parameters:
-        those of :class:`HouseholdBridgeSettings`, of the world that ``world`` names, and of every bridge; read when
-        the node is configured.
+        those of :class:`HouseholdBridgeSettings`, of the world that ``world`` names, and of every bridge; read at
+        configuration.
+
+    Args:
+        name: Its name.
+        world: A world to host instead of the parameters' one.
+        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
+
+    Raises:
+        UserError: There is no such world, or it has no such setting.
     """
 
     def __init__(self, name: str = "household_bridge", *, world: World | None = None, **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            world: A world to host instead of the one that the parameters name.
-            kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
-
-        Raises:
-            UserError: There is no world of that name, or a parameter is none of its settings.
-        """
         super().__init__(name, **kwargs)
         declare(self, HouseholdBridgeSettings)
         declare_chosen(self, WORLDS, settings_of(self, HouseholdBridgeSettings).world)
@@ -56,7 +54,7 @@ class BridgeNode(Bridge):
         return place.make(self._task[1])
 
     def about(self) -> Mapping[str, Any]:
-        """Say which world it is; nothing where it was given as it is."""
+        """Return name and settings of the world; empty for a given world."""
         if self._place is None:
             return {}
         settings = self._place.settings.model_dump(mode="json", exclude_defaults=True)

@@ -1,11 +1,11 @@
-"""Configures and activates lifecycle nodes, one after the other, and ends with 0, or with 1 where one of them fails.
+"""Configures and activates lifecycle nodes, one after the other; ends with 0, or with 1 if one fails.
 
-What a node is already is left as it is, so that a lifecycle manager may be at work beside it. Where two nodes live
-under one name, neither is touched: one of them is somebody else's. At the end each node is asked whether everything
-that it needs is there, such as the servers of a robot; that is waited for.
+A node is left in a state that it has already, so a lifecycle manager may work at the same time. If two nodes have one
+name, both are left alone: one of them is somebody else's. At the end each node must have everything that it needs, such
+as a robot's servers; `bring_up` waits for that.
 
-The launch could do this itself, but `launch_ros` goes by transition events, of which the first can be lost
-(ros2/rcl#1166: it then waits for ever), and leaves a traceback where it is stopped while a node starts.
+`launch_ros` waits for transition events, whose first one can be lost (ros2/rcl#1166: it then waits forever), and leaves
+a traceback if it is stopped while a node starts. So the launch does not do this itself.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Lives
 from reactree_ros.nodes.spinning import Spinner, interruptible
 
-#: How long it is listened for nodes that live already, in seconds.
+#: Time to hear nodes that live already, in seconds.
 LISTENING = 1.0
-#: Longest wait for what a node says at once, and for a node that says nothing to be forgotten, in seconds.
+#: Longest wait for a prompt answer, and for a silent node to be forgotten, in seconds.
 DISCOVERY = 15.0
-#: Longest wait for a node to carry a transition out, in seconds.
+#: Longest wait for a transition, in seconds.
 CARRYING_OUT = 120.0
-#: Time between two looks at a state or a model that is loading, in seconds.
+#: Time between two checks of a state, or of a model that loads, in seconds.
 LOOK_PERIOD = 0.5
-#: How often a transition is tried: a model may become ready right after it was tried.
+#: Tries of a transition: a model may become ready right after one.
 TRIES = 3
-#: How often a state is looked at before it is given up that it becomes active.
+#: Checks of a state before the node is given up.
 LOOKS = 100
 ACTIVE, FAILED, INTERRUPTED = 0, 1, 130
-#: What is done in which state.
+#: The transition of each state, and what it makes of the node.
 STEPS = {
     State.PRIMARY_STATE_UNCONFIGURED: (Transition.TRANSITION_CONFIGURE, "configured"),
     State.PRIMARY_STATE_INACTIVE: (Transition.TRANSITION_ACTIVATE, "activated"),
@@ -54,13 +54,13 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("nodes", nargs="*", help="names of the nodes, relative to this one's namespace")
-    parser.add_argument("--also", nargs="*", default=[], help="names of nodes that only have to be there")
-    parser.add_argument("--absent", nargs="*", default=[], help="names of nodes that must not be there")
+    parser.add_argument("--also", nargs="*", default=[], help="names of nodes that must live, but have no lifecycle")
+    parser.add_argument("--absent", nargs="*", default=[], help="names of nodes that must not live")
     parser.add_argument(
         "--timeout",
         type=float,
         default=60.0,
-        help="longest wait for a node, or for what it needs, to be there, in seconds",
+        help="longest wait for a node, or for what it needs, in seconds",
     )
     parser.add_argument(
         "--load-timeout", type=float, default=1800.0, help="longest wait for a language model, in seconds"
@@ -87,14 +87,13 @@ def main() -> None:
 
 
 class BringUp:
-    """Brings nodes up; every method returns what stands in the way, or an empty text.
+    """Brings nodes up; every public method returns an obstacle, or an empty text.
 
     Args:
-        node: Whose clients are used.
         spinner: Spins it.
-        timeout: Longest wait for a node, or for what it needs, to be there, in seconds.
+        timeout: Longest wait for a node, or for what it needs, in seconds.
         load_timeout: Longest wait for a language model, in seconds.
-        namespaces: Where else nodes live than in the node's own namespace, relative to that.
+        namespaces: Further namespaces of nodes, relative to the node's own.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class BringUp:
         self._clients: dict[str, Any] = {}
 
     def absent(self, name: str) -> str:
-        """See that a node is not there; one that was killed is forgotten by and by."""
+        """Check that a node does not live; a killed one is forgotten after a while."""
         full = self._full(name)
 
         def settled() -> bool:
@@ -123,7 +122,7 @@ class BringUp:
         return ""
 
     def there(self, name: str) -> str:
-        """Wait until a node lives, which must be the only one of its name."""
+        """Wait until a node lives; it must be the only one of its name."""
         if not self._spinner.spin_until(lambda: bool(self._living(name)), seconds=self._timeout):
             return f"there is no node '{name}' within {self._timeout:g} s"
         self._spinner.spin_until(lambda: steady.now() - self._began > LISTENING)
@@ -133,7 +132,7 @@ class BringUp:
         return ""
 
     def active(self, name: str) -> str:
-        """Bring a node from the state that it is in to the active one."""
+        """Bring a node from its state to the active one."""
         failures = Counter[int]()
         for _ in range(LOOKS):
             if problem := self.there(name):
@@ -190,7 +189,7 @@ class BringUp:
     # ------------------------------------------------------------------ what is asked of a node
 
     def _ask(self, kind: Any, service: str, request: Any, seconds: float) -> Any:
-        """Call a service; returns the answer, or None where there is none in time."""
+        """Call a service; returns the answer, or None if there is none in time."""
         if service not in self._clients:
             self._clients[service] = self._node.create_client(kind, service)
         client = self._clients[service]
@@ -204,7 +203,7 @@ class BringUp:
         return None
 
     def _state(self, name: str, seconds: float = DISCOVERY) -> int | None:
-        """Return a node's state; asked again where an answer was lost, as the first one can be."""
+        """Return a node's state; asks again if an answer was lost, as the first one can be."""
         end = steady.now() + seconds
         while (left := end - steady.now()) > 0 and not self._spinner.asked:
             answer = self._ask(GetState, f"{name}/get_state", GetState.Request(), min(left, DISCOVERY / 5))
@@ -213,13 +212,13 @@ class BringUp:
         return None
 
     def _changed(self, name: str, transition: int, before: int) -> bool:
-        """Have a transition carried out; returns whether the node has left the state that it was in, by whomever."""
+        """Request a transition; returns whether the node has left its state, by whatever request."""
         request = ChangeState.Request(transition=Transition(id=transition))
         answer = self._ask(ChangeState, f"{name}/change_state", request, CARRYING_OUT)
         return bool(answer is not None and answer.success) or self._state(name) not in (before, None)
 
     def _obstacle(self, name: str) -> str:
-        """Wait for a node's language model; says what stands in the way of activation; empty: nothing does."""
+        """Wait for a node's language model; returns why the node cannot be activated; empty: it can."""
         end = steady.now() + self._load_timeout
         while steady.now() < end:
             answer = self._ask(ModelReady, f"{name}/ready", ModelReady.Request(), DISCOVERY / 3)

@@ -1,10 +1,11 @@
-"""Service calls that never wait: each is a pending result, bounded, cancellable, and fails when its server has gone."""
+"""Service calls that never block: each is a pending result that fails in time if its server has gone."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rclpy.client import Client
@@ -16,79 +17,78 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Lives
 from reactree_ros.nodes.settings import SILENCE
 
-#: Stands for the number of servers after there was none: whoever is there next may be another one.
+#: Stands for the number of servers after there was none: the next one may be another one.
 AWAY = sys.maxsize
 RESTARTED = "was restarted; what it was asked for is lost"
-#: For how long a number of servers is taken for what it is, where the next request reaches one, in seconds.
+#: How long a count of servers is used again, if the next request reaches one, in seconds.
 FRESH = 0.15
-#: For how long the middleware may list a server whose process was killed, in seconds.
+#: Longest time for the middleware to list a killed server, in seconds.
 LISTED_FOR = 25.0
-#: For how long a service may seem to be away while one of its servers is taken off the list, in seconds.
+#: How long a service may seem to be away while one of several servers leaves the list, in seconds.
 TAKES_OFF = 1.0
-#: For how long a node whose server was taken off may go on speaking, in seconds.
+#: How long a node may send heartbeats after its server left the list, in seconds.
 SPEAKS_ON = 5.0
 
 
 class ServerGone(Exception):
-    """A server is not there, or went away while it was waited for."""
+    """A server is not there, or went away during a call."""
 
 
 class ServerLost(ServerGone):
-    """A server has died or was restarted, and with it what it was asked for; it may be asked again."""
+    """A server has died or was restarted, and has lost the call; it may be called again."""
 
 
 @dataclass
 class Waiting:
-    """One thing that is waited for.
+    """One call.
 
     Attributes:
         what: Name of the server, for errors.
-        servers: How many servers of that name there are; a killed one may be counted for a while yet.
+        service: Name of a service that the server has, by which servers are counted.
+        ready: Whether a request that is sent now reaches the server.
         send: Sends the request; called once, as soon as the server is there.
-        stop: Stops what was sent.
-        pending: What comes of it.
-        since: When it began, in seconds (:func:`steady.now`), or when the server was last seen.
-        sent_to: How many servers there were when it was sent, or more since; 0: it was not sent.
-        gone: Makes the error with which it fails where the server is not there or goes away.
-        lost: The same where the server has died or was restarted; None: as `gone`.
-        doubted: Called where the server may have been restarted, instead of failing; asks the server about it.
-        node: Full name of the node that answers, where that has a heartbeat; its silence is heard long before the
-            middleware notices anything.
-        life: The life of that node that it was sent to; None: not known.
-        ready: Whether what is sent now reaches a server; quicker than to count them.
+        stop: Stops the request.
+        pending: The result.
+        since: When the call began, or when the server was last seen, in seconds (:func:`steady.now`).
+        sent_to: Number of servers when the request was sent, or more since; 0: it was not sent.
+        gone: Makes the error if the server is not there or goes away.
+        lost: The same if the server has died or was restarted; None: as `gone`.
+        doubted: Called instead of failing if the server may have been restarted; asks it about the request.
+        node: Full name of the answering node, if it has a heartbeat: its silence tells of a death long before the
+            middleware does.
+        life: The life of that node that got the request; None: unknown.
     """
 
     what: str
-    servers: Callable[[], int]
+    service: str
+    ready: Callable[[], bool]
     send: Callable[[], None]
     stop: Callable[[], None]
     pending: Pending[Any]
-    since: float
+    since: float = field(default_factory=steady.now)
     sent_to: int = 0
     gone: Callable[[str], Exception] = ServerGone
     lost: Callable[[str], Exception] | None = None
     doubted: Callable[[], None] | None = None
     node: str = ""
     life: int | None = None
-    ready: Callable[[], bool] = lambda: False
 
 
 @dataclass
 class _Listed:
     """The servers of one service of a node with a heartbeat, as the middleware lists them.
 
-    The middleware lists a killed one for a while yet, and what is sent to that alone is lost. So those are counted
-    whose node has fallen silent, until their number is gone from the list, or the same life speaks again: a network
-    that was gone kills nobody.
+    The middleware lists a killed server for a while yet, and a request that only it gets is lost. So servers of silent
+    nodes count as dead, until that many have left the list, or the same life speaks again after a network failure.
 
     Attributes:
         node: Full name of the node.
-        servers: Counts them; 0 also for a moment while one of several is taken off.
-        count: How many there were when that was known last.
+        servers: Counts them; 0 also for a moment while one of several leaves.
+        count: The last known number.
         away_since: Since when there seem to be none; None: there are.
         life: The node's life at the last look.
-        taken_off: When those went from the list whose node has not fallen silent since.
-        dead: When the others fell silent, and which life.
+        taken_off: When servers left the list whose node has not fallen silent since.
+        dead: When the others fell silent, and their lives.
         looked: When the last look was.
     """
 
@@ -102,16 +102,16 @@ class _Listed:
     looked: float = float("-inf")
 
     def known(self, life: int | None) -> bool:
-        """Whether there was a server a moment ago, of a node in the life that speaks now."""
+        """Whether there was a server a moment ago, and the node has the same life."""
         return self.living > 0 and life == self.life and steady.now() - self.looked < FRESH
 
     def look(self, life: int | None) -> None:
-        """Take in how many there are now, and which life of their node speaks."""
+        """Update the number of servers and the node's life."""
         now, count = steady.now(), self.servers()
         back = count > 0 and self.away_since is not None
         self.away_since = None if count else now if self.away_since is None else self.away_since
         if self.away_since is None or now - self.away_since > TAKES_OFF:
-            # As many as before they seemed to be away: one has gone, and another one has come.
+            # As many as before none seemed to be left: one has gone, and another one has come.
             self._take_off(1 if back and count == self.count else self.count - count)
             self.count = count
         self.taken_off = [since for since in self.taken_off if now - since < SPEAKS_ON]
@@ -132,18 +132,17 @@ class _Listed:
 
     @property
     def living(self) -> int:
-        """How many of them are there and not known to be dead."""
+        """Number of listed servers that are not known to be dead."""
         return 0 if self.away_since is not None else max(0, self.count - len(self.dead))
 
 
 class Calls:
-    """Sends requests as soon as their servers are there and fails those whose server dies or stays away.
+    """Sends requests as soon as their servers are there, and fails those whose server dies or stays away.
 
     Args:
-        node: Whose clients are used.
-        patience: How long a server may be away before what waits on it fails, in seconds. The middleware needs some
-            time of its own to notice that a killed process is gone (10 s with Cyclone DDS as it comes).
-        lives: Hears the heartbeats of the nodes that have one; None: the middleware's word is taken for all.
+        patience: How long a server may be away before its calls fail, in seconds. The middleware needs time of its own
+            to notice a killed process (10 s with Cyclone DDS by default).
+        lives: Hears heartbeats; None: only the middleware tells who lives.
     """
 
     def __init__(self, node: Node, *, patience: float, lives: Lives | None = None) -> None:
@@ -164,10 +163,10 @@ class Calls:
         lost: Callable[[str], Exception] | None = None,
         of: str = "",
     ) -> Pending[Any]:
-        """Call a service; what comes of it is what the response is taken for.
+        """Call a service; the result is what ``take`` makes of the response.
 
-        Cancelling it forgets the request and calls ``on_cancel``.
-        For ``gone``, ``lost`` and the node that it is a service ``of`` see :class:`Waiting`.
+        Cancelling the result drops the request and calls ``on_cancel``. ``of`` is the node of the service; for it,
+        ``gone`` and ``lost`` see :class:`Waiting`.
         """
         sent: list[Future] = []
 
@@ -181,46 +180,33 @@ class Calls:
         def send() -> None:
             sent.append(ask(client, request, lambda done: settle(pending, done, take)))
 
-        def servers() -> int:
-            return self.count(client.srv_name) if client.service_is_ready() else 0
-
-        self.wait(
-            Waiting(
-                client.srv_name,
-                servers,
-                send,
-                stop,
-                pending,
-                steady.now(),
-                gone=gone,
-                lost=lost,
-                node=of,
-                ready=client.service_is_ready,
-            )
-        )
+        name, ready = client.srv_name, client.service_is_ready
+        self.wait(Waiting(name, name, ready, send, stop, pending, gone=gone, lost=lost, node=of))
         return pending
 
     def life(self, node: str) -> int | None:
-        """Return which life of a node with a heartbeat speaks; None where it is silent, or was not heard yet."""
+        """Return the life of a node with a heartbeat; None if it is silent, or was not heard yet."""
         return None if self._lives is None else self._lives.life(node)
 
     def later(self, seconds: float, call: Callable[[], object]) -> None:
         """Call a function after so many seconds."""
         self._later.append((steady.now() + seconds, call))
 
-    def count(self, service: str) -> int:
-        """Count the servers of a service that is known to be there."""
+    def count(self, service: str, ready: Callable[[], bool] = lambda: True) -> int:
+        """Count the servers of a service; a killed one may be counted for a while yet."""
+        if not ready():
+            return 0
         if not hasattr(self._node, "count_services"):  # before Jazzy
             return 1
         return max(1, int(self._node.count_services(self._node.resolve_service_name(service))))
 
     def wait(self, waiting: Waiting) -> None:
-        """Send now or as soon as the server is there, and watch it until the pending result is settled."""
+        """Send a request as soon as the server is there, and watch it until its result is settled."""
         self._waiting.append(waiting)
         self._look(waiting)
 
     def watch(self) -> None:
-        """Look after everything that is waited for; to be called regularly."""
+        """Watch all calls; to be called regularly."""
         if self._lives is not None:
             self._lives.ended()
             for listed in self._listed.values():
@@ -263,17 +249,18 @@ class Calls:
             waiting.sent_to = AWAY
 
     def _servers(self, waiting: Waiting) -> int:
-        """Count the servers; before something is sent, only those that are not known to be dead."""
+        """Count the servers; before sending, only those that are not known to be dead."""
+        count = partial(self.count, waiting.service, waiting.ready)
         if self._lives is None or not waiting.node or waiting.sent_to:
-            return waiting.servers()
-        listed = self._listed.setdefault(waiting.what, _Listed(waiting.node, waiting.servers))
+            return count()
+        listed = self._listed.setdefault(waiting.what, _Listed(waiting.node, count))
         life = self._lives.life(waiting.node)
         if not (listed.known(life) and waiting.ready()):
             listed.look(life)
         return listed.living
 
     def _life(self, waiting: Waiting) -> int | None:
-        """Return the life of the node that would answer now; None where it is silent, or has no heartbeat."""
+        """Return the life of the node that would answer now; None if it is silent, or has no heartbeat."""
         return self.life(waiting.node) if waiting.node else None
 
     def _lives_on(self, waiting: Waiting) -> bool:
@@ -289,9 +276,9 @@ class Calls:
 
 
 def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:
-    """Send a request; what is called with the answered future is called as soon as the answer is taken in.
+    """Send a request; ``answered`` is called with the future at once when the answer comes.
 
-    An executor would make a task of each such call, and come to it by its queue.
+    An executor would queue a task for it.
     """
     future = client.call_async(request)
     future._set_executor = lambda executor: None
@@ -307,7 +294,7 @@ def settled(future: Future) -> Pending[Any]:
 
 
 def settle(pending: Pending[Any], future: Future, take: Callable[[Any], Any] = lambda result: result) -> None:
-    """Hand on what a finished rclpy future's result is taken for, or its error."""
+    """Settle a pending result with what ``take`` makes of a finished rclpy future's result, or with its error."""
     if future.cancelled():
         pending.cancel()
     elif (error := future.exception()) is not None:

@@ -1,4 +1,4 @@
-"""What every node says of itself on ``/diagnostics``, once a second: what a person would ask for first."""
+"""Diagnostics of a node: its state on ``/diagnostics``, once a second."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticS
 
 @dataclass(frozen=True)
 class Report:
-    """How a node is.
+    """The state of a node.
 
     Attributes:
-        level: ``OK``, ``WARN``, ``ERROR``, or ``STALE`` where it is not active.
-        message: In a few words.
-        values: More of it, by name.
+        level: ``OK``, ``WARN``, ``ERROR``, or ``STALE`` if it is not active.
+        message: The state in a few words.
+        values: Details by name.
     """
 
     level: bytes
@@ -34,9 +34,8 @@ class Diagnostics:
     """Publishes ``/diagnostics`` (DiagnosticArray, once a second by wall time).
 
     Args:
-        node: Whose they are.
-        about: What is reported, in one word; the status is named by node and this.
-        report: Says how the node is.
+        about: The subject of the report in one word; the status is named after node and subject.
+        report: Returns the current state.
     """
 
     def __init__(self, node: Node, about: str, report: Callable[[], Report]) -> None:

@@ -1,4 +1,4 @@
-"""The emergency stop of a robot: heard from whoever publishes it, and engaged as long as nobody knows otherwise."""
+"""The emergency stop of a robot: engaged until its topic says otherwise."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import WithInfo
-from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
-from reactree_ros.nodes.offered import topic_unlike
+from reactree_ros.nodes.goal_templates import constant, reader
+from reactree_ros.nodes.robot_topics import ConfiguredTopic
 from reactree_ros.robot.config import StopEntry
 
 try:
@@ -19,7 +19,7 @@ try:
 except ImportError:  # before Iron
     from rclpy.qos_event import SubscriptionEventCallbacks
 
-#: What a publisher may offer: each of these hears some of them, and all together hear every one.
+#: Together, subscriptions of these qualities hear every publisher.
 OFFERS = (
     QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
     QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
@@ -27,54 +27,47 @@ OFFERS = (
 )
 
 
-class EmergencyStop:
+class EmergencyStop(ConfiguredTopic):
     """Says whether the robot may move.
 
-    It may where the stop's topic was heard, said that the stop is not engaged, and is still alive: it has a publisher,
-    or, where ``silent_for`` is set, was heard within that time (wall time, whatever clock the node has). ``fail_open``
-    takes that back: the robot may move until the stop is heard to be engaged.
+    It may if the last message released the stop and the topic is alive: it has a publisher or, with ``silent_for``, was
+    heard within that time (wall time, whatever clock the node has). With ``fail_open`` the robot may move until a
+    message engages the stop.
 
-    A message can come twice, and late, because several subscriptions hear the topic. So a release that was sent before
-    the latest engagement counts for nothing; by the clocks of those who send them.
+    Several subscriptions hear the topic, so a message can come twice and late. A release that was sent before the
+    latest engagement, by the senders' clocks, is ignored.
 
     Args:
-        node: Whose subscriptions are used.
-        entry: What the configuration says; None: there is none, and the robot may always move.
-        where: What errors and warnings begin with.
+        entry: The configuration's entry; None: there is no stop, and the robot may always move.
+        where: Start of errors and warnings.
 
     Raises:
         UserError: The topic's type does not fit.
     """
 
+    hearing = None
+
     def __init__(self, node: Node, entry: StopEntry | None, *, where: str) -> None:
-        self._node, self._entry = node, entry
-        self._subscriptions: list[Any] = []
+        super().__init__(node, entry, at := f"{where}: emergency_stop")
         self._engaged: bool | None = None  # None: not heard yet
         self._engaged_at = -1  # when the latest engagement was sent, in nanoseconds
         self._heard_at = steady.now()
         if entry is None:
             node.get_logger().warning(f"{where}: emergency_stop is null: nothing but a cancel stops the robot")
             return
-        at = f"{where}: emergency_stop"
-        check_name(entry.topic, at)
-        self._kind = resolve("message", entry.type, at)
         self._field, slot = reader(self._kind, entry.field, at)
         self._value = constant(slot, entry.engaged, f"{at}.engaged")
         if entry.fail_open:
             node.get_logger().warning(
                 f"{at}: fail_open is true: the robot moves as long as {entry.topic} is not heard to be engaged, also "
-                "where nobody publishes it"
+                "if nobody publishes it"
             )
 
     def listen(self) -> None:
-        """Begin to hear the topic; until now nothing was made that would have to be closed."""
-        if self._entry is None:
-            return
-        quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # what one does not hear, another does
-        hear, topic = WithInfo(self._hear), self._entry.topic
-        self._subscriptions = [
-            self._node.create_subscription(self._kind, topic, hear, offer, event_callbacks=quiet) for offer in OFFERS
-        ]
+        """Begin to hear the topic."""
+        quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # another one hears what this one cannot
+        for offer in OFFERS if self._entry is not None else ():
+            self.subscribe(WithInfo(self._hear), offer, event_callbacks=quiet)
 
     def _hear(self, msg: Any, info: Mapping[str, int]) -> None:
         engaged, sent_at = self._field(msg) == self._value, info["source_timestamp"]
@@ -88,7 +81,7 @@ class EmergencyStop:
         self._engaged = engaged
 
     def engaged(self) -> str:
-        """Say why nothing may move; empty where it may."""
+        """Say why nothing may move; empty if the robot may."""
         entry = self._entry
         if entry is None:
             return ""
@@ -97,23 +90,14 @@ class EmergencyStop:
         if entry.fail_open:
             return ""
         if self._engaged is None:
-            unlike = self.unlike()
-            return f"the emergency stop's topic {unlike or f'{entry.topic} has not been heard yet'}"
+            mismatch = self.mismatch()
+            return f"the emergency stop's topic {mismatch or f'{entry.topic} has not been heard yet'}"
         if entry.silent_for and steady.now() - self._heard_at > entry.silent_for:
             return f"the emergency stop's topic {entry.topic} has been silent for {entry.silent_for:g} s"
         if not entry.silent_for and not self._node.count_publishers(entry.topic):
             return f"nobody publishes the emergency stop's topic {entry.topic} any more"
         return ""
 
-    def unlike(self) -> str:
-        """Say that its topic is published, and not as the configuration says; empty where that is not so."""
-        return "" if self._entry is None else topic_unlike(self._node, self._entry.topic, self._entry.type)
-
     def in_words(self) -> str:
-        """Say how it is, for people."""
+        """Say whether it is engaged, for people."""
         return "there is none" if self._entry is None else self.engaged() or "released"
-
-    def close(self) -> None:
-        """Take the subscriptions out of the node."""
-        for subscription in self._subscriptions:
-            self._node.destroy_subscription(subscription)

@@ -1,4 +1,4 @@
-"""Sends one instruction to the planner, prints the decisions as they come and the result, and ends with 0 or 1."""
+"""Sends one instruction to the planner, prints its decisions and its result, and ends with 0 or 1."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class TaskClient(Node):
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
-        goal: The goal.
         kwargs: Passed on to the ROS node.
     """
 
@@ -44,7 +43,7 @@ class TaskClient(Node):
         return self._client.server_is_ready()
 
     def ended(self) -> bool:
-        """Whether the goal has ended; then `code` says how."""
+        """Whether the goal has ended; `code` then says how."""
         return self.code != NOT_ENDED
 
     def send(self) -> None:
@@ -52,7 +51,7 @@ class TaskClient(Node):
         self._client.send_goal_async(self._goal, feedback_callback=self._show).add_done_callback(self._answered)
 
     def cancel(self) -> None:
-        """Cancel the goal, also one that is not accepted yet."""
+        """Cancel the goal, also before it is accepted."""
         self._stop = True
         if self._handle is not None:
             self._handle.cancel_goal_async()
@@ -104,12 +103,12 @@ def _say(text: object) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("instruction", help="what to do; empty: the instruction of the task")
-    parser.add_argument("--task-id", type=int, default=-1, help="task of the bridge's world to reset it to")
+    parser.add_argument("instruction", help="what to do; empty: the task's instruction")
+    parser.add_argument("--task-id", type=int, default=-1, help="reset the bridge's world to this task first")
     parser.add_argument("--planner-node", default="reactree_planner", help="name of the planner node")
-    parser.add_argument("--planner", default="", help="planner by name")
+    parser.add_argument("--planner", default="", help="name of a planner, e.g. reactree")
     parser.add_argument("--seed", type=int, default=0, help="seed of the language model")
-    parser.add_argument("--timeout", type=float, default=30.0, help="longest wait for the planner, in seconds")
+    parser.add_argument("--timeout", type=float, default=30.0, help="longest wait for the planner node, in seconds")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     goal = ExecuteTask.Goal(
         instruction=options.instruction, task_id=options.task_id, planner=options.planner, seed=options.seed
@@ -118,12 +117,12 @@ def main() -> None:
 
 
 def resuming(record: Path, limits: Mapping[str, int]) -> ExecuteTask.Goal:
-    """Return the goal to go on with the run of a record, with limits of its own."""
+    """Return the goal that resumes the run of a record, with limits of its own."""
     return ExecuteTask.Goal(resume=str(record), **limits)
 
 
 def carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float, *, args: Sequence[str] | None = None) -> int:
-    """Send a goal, print what happens and what came of it.
+    """Send a goal; print its decisions and its result.
 
     Args:
         planner: Name of the planner node.

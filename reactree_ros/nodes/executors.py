@@ -1,7 +1,7 @@
-"""The executor that every node of this package is spun by.
+"""The executor of every node of this package.
 
-rclpy's EventsExecutor hands callbacks over where the others build a wait set for each: a call takes a third of the
-time. It takes no guard conditions, which is why nothing here makes any (:class:`reactree_ros.nodes.waiting.Wake`).
+rclpy's EventsExecutor queues events, and other executors build a wait set for each: a call takes a third of the time.
+It supports no guard conditions, so this package uses none (:class:`reactree_ros.nodes.waiting.Wake`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 
-#: From which release on rclpy's EventsExecutor serves callbacks of services that are coroutines, by major version.
+#: First release whose EventsExecutor serves coroutine callbacks of services, by major version of rclpy.
 _SINCE = {7: (7, 1, 11), 8: (9, 1, 2), 9: (9, 1, 2)}
 
 
 def make_executor(context: Context | None = None) -> Any:
-    """Return an executor that serves all callbacks in one thread: rclpy's fastest that serves every one of ours.
+    """Return rclpy's fastest single-threaded executor that serves all callbacks of this package.
 
     Args:
-        context: Of the nodes; None: the default one.
+        context: The nodes' context; None: the default one.
     """
     if lacking():
         return SingleThreadedExecutor(context=context)
@@ -35,10 +35,10 @@ def make_executor(context: Context | None = None) -> Any:
 
 
 class _Nobody:
-    """Is spun beside the nodes and has nothing to do.
+    """An empty second node for the executor.
 
-    Where a task raises while exactly one node is spun, rclpy's EventsExecutor (7.1.11, 9.1.5) looks that one up by an
-    index in a set, which ends the process on the spot: nothing that moves would be stopped.
+    If a task raises while exactly one node is spun, rclpy's EventsExecutor (7.1.11, 9.1.5) indexes a set and the
+    process ends at once: nothing that moves would be stopped.
     """
 
     subscriptions = timers = clients = services = waitables = guards = ()
@@ -46,24 +46,24 @@ class _Nobody:
 
 
 class WithInfo:
-    """A subscription's callback with message and info, for every executor: the EventsExecutor gives it one tuple.
+    """A subscription's callback with message and info, for every executor: the EventsExecutor passes one tuple.
 
     Args:
-        call: What is called with both.
+        call: The callback.
     """
 
-    __signature__ = inspect.signature(lambda msg, info: None)  # by which rclpy knows that it wants the info
+    __signature__ = inspect.signature(lambda msg, info: None)  # tells rclpy that the callback wants the info
 
     def __init__(self, call: Callable[[Any, Any], None]) -> None:
         self._call = call
 
     def __call__(self, *heard: Any) -> None:
-        """Take a message in."""
+        """Receive a message."""
         self._call(*(heard[0] if len(heard) == 1 else heard))
 
 
 def lacking() -> str:
-    """Say what this rclpy lacks for the EventsExecutor; empty where it is used."""
+    """Say why the EventsExecutor of this rclpy cannot be used; empty if it can."""
     try:
         from rclpy.experimental import events_executor  # noqa: F401
     except ImportError:

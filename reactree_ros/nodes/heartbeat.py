@@ -1,4 +1,4 @@
-"""What every node says several times a second: that it lives, and what is to be canceled where it falls silent."""
+"""Heartbeats: each node says several times a second that it lives, and which goals to cancel if it falls silent."""
 
 from __future__ import annotations
 
@@ -18,20 +18,16 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import SILENCE
 
-#: Relative to the node's namespace, so that all nodes of a robot are heard on one topic.
+#: Relative to the namespace, so that all nodes of a robot share one topic.
 TOPIC = "heartbeat"
 #: Seconds between two beats.
 PERIOD = 0.2
-#: The depth is that of all who speak together: with a smaller one, who speaks right before another would go unheard.
+#: Deep enough for all nodes that beat at the same moment; otherwise the last would hide the others.
 HEARING = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class Heartbeat:
-    """Publishes ``heartbeat`` (Heartbeat; reliable, transient local, depth 1) regularly, and before each goal.
-
-    Args:
-        node: Whose heartbeat it is.
-    """
+    """Publishes ``heartbeat`` (Heartbeat; reliable, transient local, depth 1) regularly, and before each goal."""
 
     def __init__(self, node: Node) -> None:
         self._under_way: list[tuple[GoalUnderWay, Callable[[], bool]]] = []
@@ -43,15 +39,15 @@ class Heartbeat:
             life=uuid.uuid4().int >> 64,
         )
         self._publisher = node.create_publisher(HeartbeatMsg, TOPIC, LATCHED)
-        self.beat()  # who comes late hears it, also where the node dies before the next one
+        self.beat()  # latched: heard also if the node dies before the next one
         steady.every(node, PERIOD, self.beat)
 
     def goal(self, action: str, over: Callable[[], bool]) -> UUID:
-        """Return the id of a goal that is about to be sent, after whoever listens was told of it.
+        """Announce a goal that is about to be sent; returns its id.
 
         Args:
             action: Name of the action.
-            over: Whether the goal has ended, or was never begun.
+            over: Whether the goal has ended, or never began.
         """
         id = UUID(uuid=list(uuid.uuid4().bytes))
         service = self._node.resolve_service_name(f"{action}/_action/cancel_goal")
@@ -61,12 +57,12 @@ class Heartbeat:
 
     @property
     def goals(self) -> list[GoalUnderWay]:
-        """What is under way."""
+        """The goals under way."""
         self._under_way = [(goal, over) for goal, over in self._under_way if not over()]
         return [goal for goal, _ in self._under_way]
 
     def beat(self) -> None:
-        """Say it."""
+        """Publish a heartbeat now."""
         self._said.goals = self.goals
         self._publisher.publish(self._said)
 
@@ -78,19 +74,18 @@ class _Life:
 
 
 class Lives:
-    """Who lives, by their heartbeats; subscribes to ``heartbeat``.
+    """Knows which nodes live; subscribes to ``heartbeat``.
 
     Args:
-        node: Whose subscription is used.
-        silence: For how long one who lives may say nothing, in seconds.
-        namespaces: Where else somebody is listened to, relative to the node's own.
+        silence: Longest time between two heartbeats of a living node, in seconds.
+        namespaces: Further namespaces to hear, relative to the node's own.
     """
 
     def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
         self._silence = silence
         self._lives: dict[int, _Life] = {}
-        self._heard = set[str]()  # names of all who were heard
-        self._died = set[str]()  # of those who have fallen silent
+        self._heard = set[str]()  # names of all nodes that were heard
+        self._died = set[str]()  # names of those that fell silent
         self._looked = steady.now()
         for topic in (TOPIC, *(f"{namespace}/{TOPIC}" for namespace in namespaces)):
             node.create_subscription(HeartbeatMsg, topic, self._hear, HEARING)
@@ -100,9 +95,9 @@ class Lives:
         self._heard.add(said.node)
 
     def ended(self) -> list[HeartbeatMsg]:
-        """Return the last words of those who have fallen silent since this was asked last; to be asked regularly."""
+        """Return the last heartbeats of nodes that fell silent since the last call; to be called regularly."""
         slept, self._looked = steady.now() - self._looked > self._silence / 2, steady.now()
-        if slept:  # what was said meanwhile is heard only now
+        if slept:  # heartbeats of the meantime are heard only now
             for life in self._lives.values():
                 life.heard = self._looked
         ended = [life.said for life in self._lives.values() if self._looked - life.heard > self._silence]
@@ -112,18 +107,18 @@ class Lives:
         return ended
 
     def living(self, node: str = "") -> list[HeartbeatMsg]:
-        """Return what those said last who live: all, or those of one full name."""
+        """Return the last heartbeats of living nodes: of all, or of one full name."""
         return [life.said for life in self._lives.values() if node in ("", life.said.node)]
 
     def life(self, node: str) -> int | None:
-        """Return the life of one full name that was heard last; None where nobody of that name lives."""
+        """Return the life of a full name that was heard last; None if no such node lives."""
         lives = [life for life in self._lives.values() if life.said.node == node]
         return int(max(lives, key=lambda life: life.heard).said.life) if lives else None
 
     def has_died(self, node: str) -> bool:
-        """Whether one of a full name has fallen silent at any time, or none lives."""
+        """Whether a node of a full name ever fell silent, or none lives."""
         return node in self._died or not self.living(node)
 
     def was_heard(self, node: str) -> bool:
-        """Whether one of a full name was heard at any time, so that its silence says something."""
+        """Whether a node of a full name was ever heard, so that its silence means something."""
         return node in self._heard

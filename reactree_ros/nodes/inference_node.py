@@ -18,7 +18,7 @@ from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.lifecycle import ManagedNode, told
+from reactree_ros.nodes.lifecycle import ManagedNode, logged
 from reactree_ros.nodes.messages import as_json, failed, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
@@ -26,7 +26,7 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.plugins.settings import Settings
 
-#: For how long the word that aborts a request may be there before the request, in seconds.
+#: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0
 
 
@@ -34,50 +34,48 @@ class InferenceNode(ManagedNode):
     """Hosts a language model.
 
     Services:
-        ``~/generate`` (Generate): several requests at once, up to ``max_concurrent``; further ones are answered fairly
+        ``~/generate`` (Generate): up to ``max_concurrent`` requests at once; further ones wait and are answered fairly
             between planners.
         ``~/abort`` (AbortGeneration): stops one, waiting or running.
-        ``~/ready`` (ModelReady): whether the model can answer; loading one may take minutes. The node can be activated
-            when it can.
+        ``~/ready`` (ModelReady): whether the model can answer; loading may take minutes. The node can be activated
+            after it.
 
     Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): what answers and what it is held by, requests waiting and
-            running, errors, tokens, latency.
+        ``/diagnostics`` (DiagnosticArray, once a second): the model, obstacles, requests waiting and running, errors,
+            tokens, latency.
         ``heartbeat`` (Heartbeat): that the node lives.
 
     Parameters:
         those of :class:`InferenceNodeSettings` and of the language model that ``llm`` names, read when the node is
         configured.
+
+    Args:
+        name: Its name.
+        model: A language model to host instead of the parameters' one.
+        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
+
+    Raises:
+        UserError: There is no such language model, or it has no such setting.
     """
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            model: A language model to host instead of the one that the parameters name.
-            kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
-
-        Raises:
-            UserError: There is no language model of that name, or a parameter is none of its settings.
-        """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
-        self._about: Mapping[str, Any] = {}  # what it is and its settings; nothing where it was given as it is
+        self._about: Mapping[str, Any] = {}  # name and settings; nothing for a given model
         self._trained_for: tuple[str, ...] = ()
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
         self._active = False
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
         self._aborted: set[str] = set()
-        self._overtaken: dict[str, float] = {}  # what was aborted before it came, and when
+        self._overtaken: dict[str, float] = {}  # requests that were aborted before they came, and when
         self._offered: list[Any] = []
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
-        self._seconds = 0.0  # from request to reply, of the replies that were counted
+        self._seconds = 0.0  # from request to reply, of all replies together
         self._answered_by = ""
-        self._error = ""  # what the last request failed with; empty where it was answered
-        self._warning = ""  # what was wrong with how a reply came about
+        self._error = ""  # the error of the last request; empty: it was answered
+        self._warning = ""  # of the first reply that had one
         self._rarely = Rarely()
         super().__init__(name, **kwargs)
         declare(self, InferenceNodeSettings)
@@ -92,7 +90,7 @@ class InferenceNode(ManagedNode):
             at_once = settings_of(self, InferenceNodeSettings).max_concurrent
             self._model = model if isinstance(model, FairQueue) else FairQueue(model, at_once)
             self._ready = self._model.ready()
-        except Exception as error:  # of whoever wrote the language model, too
+        except Exception as error:  # also one of the language model's author
             self.get_logger().error(str(error) or type(error).__name__)
             return TransitionCallbackReturn.FAILURE
         if not self._offered:
@@ -105,7 +103,7 @@ class InferenceNode(ManagedNode):
         return make_model(spec, settings)
 
     def _chosen(self) -> tuple[ModelSpec, Settings]:
-        """Return what the parameters name; a file of settings outranks them."""
+        """Return the language model and its settings by the parameters; a file of settings overrides them."""
         settings = settings_of(self, InferenceNodeSettings)
         if settings.models_file:
             return load_models_file(settings.models_file)
@@ -113,7 +111,7 @@ class InferenceNode(ManagedNode):
         return spec, settings_of(self, spec.settings)
 
     def _offer(self) -> None:
-        """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
+        """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
         group = ReentrantCallbackGroup()
         self._waker = Waker(self)
         self._offered = [
@@ -123,9 +121,9 @@ class InferenceNode(ManagedNode):
         ]
         steady.every(self, 0.1, self._look_after)
 
-    @told
+    @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to answer; fails as long as the model is not there."""
+        """Begin to answer; fails until the model is loaded."""
         answer = self._on_ready(ModelReady.Request(), ModelReady.Response())
         if answer.state != ModelReady.Response.READY:
             log = self.get_logger()
@@ -147,25 +145,6 @@ class InferenceNode(ManagedNode):
             response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
         response.settings, response.trained_for = as_json(self._about), list(self._trained_for)
         return response
-
-    @told
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop what runs and refuse further requests."""
-        self.begin_stop()
-        return super().on_deactivate(state)
-
-    @told
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release the model."""
-        self.release()
-        return TransitionCallbackReturn.SUCCESS
-
-    @told
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop what runs, release the model."""
-        self.begin_stop()
-        self.release()
-        return TransitionCallbackReturn.SUCCESS
 
     def release(self) -> None:
         """Release the model."""
@@ -229,7 +208,7 @@ class InferenceNode(ManagedNode):
         return response
 
     def _look_after(self) -> None:
-        """Keep the bound of what runs, and tell what is waited for."""
+        """Enforce the time limit, and report obstacles."""
         waits = None if self._model is None else self._model.waits_for()
         if self._rarely.due(waits):
             self.get_logger().warning(str(waits))
@@ -262,14 +241,14 @@ class InferenceNode(ManagedNode):
         return Report(WARN, self._error, values) if self._error else Report(OK, running, values)
 
     def begin_stop(self) -> None:
-        """Stop what runs and what waits."""
+        """Stop running and waiting requests."""
         self._active = False
-        for id, (pending, _) in reversed(list(self._running.items())):  # what waits first, or it would begin
+        for id, (pending, _) in reversed(list(self._running.items())):  # waiting ones first, or they would begin
             if pending.cancel():
                 self._aborted.add(id)
 
     def stopped(self) -> bool:
-        """Whether nothing runs."""
+        """Whether no request runs."""
         return not self._running
 
     def destroy_node(self) -> None:

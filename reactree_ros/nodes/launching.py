@@ -1,4 +1,4 @@
-"""What the launch files of the package share: planner, bridge and inference node, brought up, given an instruction."""
+"""The common part of the launch files: planner, bridge and inference node are brought up and get an instruction."""
 
 from __future__ import annotations
 
@@ -40,45 +40,45 @@ from reactree_ros.plugins.settings import Settings, choices
 WATCHDOG = "watchdog"
 VIEWER = "py-trees-tree-viewer"
 YES_OR_NO = ("true", "false")
-#: Time between the end of a node and its next life, in seconds.
+#: Time before a node that ended is started again, in seconds.
 RESPAWN_DELAY = 1.0
-#: How alike two names of arguments are, at least, of which one is taken for a slip of the other; at most 1.
+#: Least similarity, up to 1, at which an argument counts as a slip of another one.
 ALMOST = 0.85
 #: Arguments of every launch: name, default, description, choices.
 COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
-    ("params_file", "", "a parameter file for all nodes; arguments given here outrank it", ()),
+    ("params_file", "", "a parameter file for all nodes; launch arguments override it", ()),
     ("namespace", "", "namespace of all nodes", ()),
     ("log_level", "info", "log level of all nodes", ("debug", "info", "warn", "error", "fatal")),
-    ("use_sim_time", "false", "take the time from /clock; bounds are kept by wall time all the same", YES_OR_NO),
-    ("respawn", "false", "start a node that has ended again, instead of ending the launch", YES_OR_NO),
+    ("use_sim_time", "false", "take the time from /clock; time limits still use wall time", YES_OR_NO),
+    ("respawn", "false", "restart a node that has ended, instead of ending the launch", YES_OR_NO),
 )
-#: Arguments of whatever is launched with a planner.
+#: Arguments of every launch with a planner.
 DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
-    ("instruction", "", "what to do; empty: wait for goals, or, where a task_id is given, that task's instruction", ()),
+    ("instruction", "", "what to do; empty: the instruction of the task_id, or without one wait for goals", ()),
     ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)", YES_OR_NO),
-    ("view", "false", "also show the runs on a page in the browser, whose address is printed", YES_OR_NO),
+    ("view", "false", "also show the runs on a page in the browser; its address is printed", YES_OR_NO),
     ("view_port", "0", "the page's port on 127.0.0.1; 0: a free one", ()),
-    ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed", YES_OR_NO),
+    ("use_viewer", "false", "also start py_trees_ros_viewer, if it is installed", YES_OR_NO),
 )
 
 
 def fields(kind: type[Settings], *names: str) -> dict[str, FieldInfo]:
-    """Return fields of settings by name: those that are named, or all."""
+    """Return fields of settings by name: the named ones, or all."""
     return {name: kind.model_fields[name] for name in names or kind.model_fields}
 
 
 @dataclass(frozen=True)
 class NodeArguments:
-    """A node, with the launch arguments that are parameters of it; one that is not given leaves the parameter alone.
+    """A node with the launch arguments that set its parameters; one that is not given sets nothing.
 
     Attributes:
         executable: Its executable.
         name: Its name.
         own: Settings of the node itself.
-        registry: What it hosts one of; the settings of all that are installed are arguments, too.
-        chosen_by: The setting that names the one.
-        hosts: What this launch hosts where nothing names it; empty: the first one of the registry.
-        derived: Settings of the node that follow from other arguments, and are none themselves.
+        registry: The registry of what it hosts; the settings of all entries are arguments, too.
+        chosen_by: The setting that names the entry.
+        hosts: The entry that this launch hosts by default; empty: the registry's default.
+        derived: Settings that follow from other arguments, and are no arguments themselves.
     """
 
     executable: str
@@ -90,7 +90,7 @@ class NodeArguments:
     derived: Mapping[str, FieldInfo] = field(default_factory=dict)
 
     def descriptions(self) -> dict[str, str]:
-        """Say what each argument means, whose setting it is, and what holds where it is not given."""
+        """Return a description of each argument: its meaning, its owners, its default."""
         hosts = {self.chosen_by: self.hosts} if self.hosts else {}
         found = {name: _described(one, hosts.get(name)) for name, one in self.own.items()}
         hosted: dict[str, dict[str, list[str]]] = {}
@@ -109,7 +109,7 @@ class NodeArguments:
 
         Args:
             given: The arguments.
-            otherwise: What is hosted where the arguments do not say it; empty: nobody knows here.
+            otherwise: The entry that is hosted if the arguments name none; empty: unknown here.
 
         Raises:
             ValueError: One makes no sense; the message names it with its value.
@@ -157,8 +157,8 @@ def _parameter(name: str, one: FieldInfo, text: str) -> Any:
 class Arguments:
     """The arguments of a launch: those of its nodes, and its own.
 
-    Where two nodes have an argument of one name, that of the second is called ``llm_NAME``, where ``llm`` says what
-    the second hosts.
+    If two nodes have arguments of one name, the second node's is called ``llm_NAME``, with ``llm`` as the argument that
+    names what it hosts.
 
     Args:
         nodes: The nodes with their arguments.
@@ -180,20 +180,16 @@ class Arguments:
                 self.declared.append(DeclareLaunchArgument(name, default_value="", description=said))
 
     def described(self, begin: OpaqueFunction) -> LaunchDescription:
-        """Return a launch of these arguments and no others.
-
-        Args:
-            begin: Starts the nodes.
-        """
+        """Return a launch with these arguments and no others; ``begin`` starts the nodes."""
         refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in self.declared]])
         return LaunchDescription([refuse, *self.declared, begin])
 
     def own(self, context: LaunchContext, name: str) -> str:
-        """Return the value of an argument of the launch itself."""
+        """Return the value of the launch's own argument."""
         return str(LaunchConfiguration(name).perform(context))
 
     def given(self, context: LaunchContext, node: NodeArguments) -> dict[str, str]:
-        """Return what is given of a node's parameters."""
+        """Return the given arguments of a node, by parameter."""
         values = {
             parameter: str(LaunchConfiguration(name).perform(context))
             for name, (owner, parameter) in self._of_nodes.items()
@@ -210,13 +206,13 @@ class Arguments:
         *,
         within: str = "",
     ) -> Node:
-        """Return a node with its parameters: from the package's files, a parameter file, and the arguments.
+        """Return a node with its parameters: of the package's files, of a parameter file, then the arguments.
 
         Args:
-            context: Of the launch.
+            context: The launch's.
             node: The node.
-            files: Files in ``config/`` whose parameters it gets before all others.
-            also: Further arguments; those that are given outrank them.
+            files: Files in ``config/``.
+            also: Further arguments; given ones override them.
             within: A namespace within that of all nodes; empty: that one.
 
         Raises:
@@ -244,18 +240,12 @@ class Arguments:
             WATCHDOG,
             name=WATCHDOG,
             parameters=[file] if file else [],
-            sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays for what a node that was killed has left under way
+            sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays to cancel what killed nodes left
             **self.kept(context),
         )
 
     def supervised(self, context: LaunchContext, node: Node, name: str = "") -> RegisterEventHandler:
-        """End the launch when a node ends; or, where it is started again, bring it up again.
-
-        Args:
-            context: Of the launch.
-            node: The node.
-            name: Its name, where it is to be brought up.
-        """
+        """End the launch when a node ends; with ``respawn`` bring the node up again, if it has a name."""
         if self.own(context, "respawn") != "true":
             return at_the_end_of(node, fail(f"{node.node_executable} has ended"))
 
@@ -268,12 +258,12 @@ class Arguments:
         return at_the_end_of(node, [OpaqueFunction(function=bring_up_again)] if name else [])
 
     def kept(self, context: LaunchContext) -> dict[str, Any]:
-        """Return what all nodes have in common that stay."""
+        """Return the common settings of the nodes that stay."""
         respawn = self.own(context, "respawn") == "true"
         return {**self.common(context), "respawn": respawn, "respawn_delay": RESPAWN_DELAY}
 
     def common(self, context: LaunchContext) -> dict[str, Any]:
-        """Return what all processes have in common."""
+        """Return the common settings of all processes."""
         clock = ["-p", "use_sim_time:=true"] if self.own(context, "use_sim_time") == "true" else []
         return {
             "package": "reactree_ros",
@@ -285,10 +275,10 @@ class Arguments:
 
 
 def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
-    """Refuse arguments that a launch file does not have; to be called before it declares those that it has.
+    """Refuse arguments that a launch file does not have; to be called before it declares its own.
 
-    A file that includes another one shares its own arguments with it. So of those that the command line has not given
-    to this file itself, only one is refused that is written almost like an argument which was not given.
+    A file shares its arguments with the files that include it. So an unknown argument that the command line did not
+    give to this file is refused only if it is almost like one that was not given.
 
     Raises:
         ValueError: There is such an argument; the message names the nearest.
@@ -305,18 +295,18 @@ def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
 
 
 def _was_started(file: str) -> bool:
-    """Whether it is a launch file that the command line names, by itself or of a package."""
+    """Whether the command line names a launch file, by path or by package."""
     return Path(file).name in (Path(word).name for word in sys.argv[1:])
 
 
 @dataclass(frozen=True)
 class Robots:
-    """What follows for a launch from which robots it is for.
+    """The robots of a launch.
 
     Attributes:
-        bridges: The namespace of each bridge within that of all nodes, with arguments that follow from others; empty:
-            the one of all nodes.
-        names: The robots, which are namespaces, too; empty: there is one, which has none.
+        bridges: The namespace of each bridge within that of all nodes, with derived arguments; an empty namespace is
+            that of all nodes.
+        names: The robots' names, which are their namespaces; empty: there is one, without a namespace.
         nodes: Further nodes; they are started first.
     """
 
@@ -326,10 +316,10 @@ class Robots:
 
 
 def robots_of_household(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:
-    """Return the robots of a household: the first one's bridge has those of the others with it.
+    """Return the robots of a household: the first one's bridge makes those of the others.
 
     Raises:
-        ValueError: Their number is none.
+        ValueError: ``robots`` is no number.
     """
     number = _parameter("robots", FieldInfo(annotation=int), arguments.given(context, bridge).get("robots", "1"))
     names = [f"robot_{one}" for one in range(1, number + 1)]
@@ -345,10 +335,9 @@ def describe(
     """Describe a launch of planner, bridge and inference node.
 
     Args:
-        bridge: The bridge; its parameters, and those of the planner with such a bridge, are in a file of its name in
-            ``config/``.
+        bridge: The bridge; ``config/NAME.yaml`` has its parameters, and those of the planner with it.
         own: Further arguments of this launch: name, default, description, choices.
-        robots: Says which robots it is for.
+        robots: Returns the robots.
     """
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
     return arguments.described(OpaqueFunction(function=start, args=[arguments, bridge, robots]))
@@ -360,7 +349,7 @@ def start(
     of_bridge: NodeArguments,
     which: Callable[[LaunchContext, Arguments, NodeArguments], Robots],
 ) -> list[Any]:
-    """Start the nodes; when inference node and bridges are active, send the instruction."""
+    """Start the nodes; send the instruction when inference node and bridges are active."""
     own, robots = f"{of_bridge.name}.yaml", which(context, arguments, of_bridge)
     managed = {
         f"{within}/{of_bridge.name}".lstrip("/"): arguments.launched(context, of_bridge, [own], also, within=within)
@@ -391,13 +380,13 @@ def start(
 
 
 def where_absent(names: Sequence[str], start: list[Any], common: Mapping[str, Any]) -> list[Any]:
-    """Start nodes where none of their names lives already: whoever started that one would lose it."""
+    """Start nodes, if none of their names lives already: a second node would disturb the first one's owner."""
     look = ours("bring_up", arguments=["--absent", *names], **common)
     return [at_the_end_of(look, fail("nothing was started"), well=start), look]
 
 
 def at_the_end_of(node: Node, badly: list[Any], *, well: list[Any] | None = None) -> RegisterEventHandler:
-    """Do something when a process ends, and, where it is given, something else when it ends with exit code 0."""
+    """Do ``badly`` when a process ends; if ``well`` is given, do that instead after exit code 0."""
 
     def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
         return badly if event.returncode or well is None else well
@@ -406,13 +395,13 @@ def at_the_end_of(node: Node, badly: list[Any], *, well: list[Any] | None = None
 
 
 def interrupted(event: Shutdown, context: LaunchContext) -> None:
-    """Make Ctrl-C before the task has ended an exit code of 1."""
+    """Turn Ctrl-C before the task's end into exit code 1."""
     if event.due_to_sigint:
         raise InterruptedError("interrupted before the goal was reached")
 
 
 def fail(reason: str) -> list[Any]:
-    """Shut down with exit code 1, unless the end has come already: launch does so where an action raises."""
+    """Shut down with exit code 1, unless the launch ends already: launch does so when an action raises."""
 
     def stop(context: LaunchContext) -> None:
         if not context.is_shutdown:
@@ -422,35 +411,35 @@ def fail(reason: str) -> list[Any]:
 
 
 def page(context: LaunchContext, arguments: Arguments) -> Node:
-    """Return what shows the planner's runs on a page; the launch goes on without it."""
+    """Return the node that shows runs on a page; the launch goes on without it."""
     given = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
     return ours("view", arguments=given, **arguments.common(context))
 
 
 def ours(executable: str, **given: Any) -> Node:
-    """Return a node of this package; the launch calls its process as if nothing stood before its command."""
+    """Return a node of this package; its process is named without the prefix of its command."""
     return Node(executable=executable, exec_name=executable, prefix=before_ours(), **given)
 
 
 def before_ours() -> list[Any]:
-    """Return what stands before the command of a node of ours: signals wait until that has taken them over."""
+    """Return the prefix of a node of ours: it blocks signals until the node handles them."""
     return _before("env", f"--block-signal={','.join(one.name.removeprefix('SIG') for one in SIGNALS)}")
 
 
 def before_others() -> list[Any]:
-    """Return what stands before the command of a node that is not ours, so that it ends with the launch, too."""
+    """Return the prefix of a foreign node: it ends with the launch."""
     return _before("setpriv", "--pdeathsig", "TERM")
 
 
 def _before(*command: str) -> list[Any]:
-    """Return a command that carries another one out, after what the user wants there; nothing where it fails here."""
+    """Return the user's launch prefix with a command added, if that command works here."""
     there = shutil.which(command[0]) is not None
     works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
     return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]
 
 
 def viewer() -> list[Any]:
-    """Start the viewer, or say that it is not there."""
+    """Start the viewer, or say that it is not installed."""
     if shutil.which(VIEWER) is None:
         return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
     return [ExecuteProcess(cmd=[VIEWER], name=VIEWER, output="screen", prefix=before_others())]

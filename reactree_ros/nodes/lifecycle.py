@@ -1,4 +1,4 @@
-"""What the lifecycle nodes share: an impossible transition is refused, and one that fails stops what is in flight."""
+"""The base of the lifecycle nodes: it refuses impossible transitions; a failed one cancels what is in flight."""
 
 from __future__ import annotations
 
@@ -17,8 +17,22 @@ N = TypeVar("N", bound="ManagedNode")
 Transition = Callable[[N, LifecycleState], TransitionCallbackReturn]
 
 
+def logged(transition: Transition[N]) -> Transition[N]:
+    """Log the error of a transition, which rclpy swallows, and let the transition fail."""
+
+    @functools.wraps(transition)
+    def carry_out(node: N, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            return transition(node, state)
+        except Exception:
+            node.get_logger().error(f"{transition.__name__} failed: {traceback.format_exc()}")
+            return TransitionCallbackReturn.ERROR
+
+    return carry_out
+
+
 class ManagedNode(LifecycleNode, abc.ABC):
-    """A lifecycle node that nobody brings down by asking for a transition.
+    """A lifecycle node that refuses impossible transitions, at which rclpy would raise.
 
     Services:
         ``~/check`` (std_srvs/Trigger): whether everything that the node needs is there; the message says what is not.
@@ -40,7 +54,7 @@ class ManagedNode(LifecycleNode, abc.ABC):
         request: ChangeState.Request,
         response: ChangeState.Response,
     ) -> ChangeState.Response:
-        """Carry a transition out that somebody asks for, or refuse it where the state has no such one."""
+        """Carry out a requested transition, or refuse it if the state has no such transition."""
         try:
             return change(request, response)
         except RCLError as error:
@@ -56,18 +70,44 @@ class ManagedNode(LifecycleNode, abc.ABC):
         return response
 
     def lacks(self) -> str:
-        """Say what the node needs and is not there; empty where it has everything."""
+        """Say what the node lacks; empty if it has everything that it needs."""
         return ""
 
+    def follow(self, transition: str) -> TransitionCallbackReturn:
+        """Make the same transition with nodes that belong to this one; by default there are none."""
+        return TransitionCallbackReturn.SUCCESS
+
+    @logged
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Cancel what is in flight, and refuse new requests."""
+        self.follow("deactivate")
+        self.begin_stop()
+        return super().on_deactivate(state)
+
+    @logged
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Release what the node hosts."""
+        self.follow("cleanup")
+        self.release()
+        return TransitionCallbackReturn.SUCCESS
+
+    @logged
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Cancel what is in flight, and release what the node hosts."""
+        self.follow("shutdown")
+        self.begin_stop()
+        self.release()
+        return TransitionCallbackReturn.SUCCESS
+
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop what is in flight and release what is held; the node can then be configured anew."""
+        """Cancel what is in flight and release what is held; the node can then be configured again."""
         self.get_logger().error(f"the node could not leave the state '{state.label}'; it stops what is in flight")
         self.begin_stop()
         self.release()
         return TransitionCallbackReturn.SUCCESS
 
     def destroy_node(self) -> None:
-        """Release the endpoints, those of rclpy's state machine, too: as long as they are there, so is the node."""
+        """Release the endpoints, also those of rclpy's state machine: while one exists, the node does."""
         super().destroy_node()
         self._state_machine.destroy_when_not_in_use()
 
@@ -78,17 +118,3 @@ class ManagedNode(LifecycleNode, abc.ABC):
     @abc.abstractmethod
     def release(self) -> None:
         """Release what the node hosts, as soon as nothing of that moves any more."""
-
-
-def told(transition: Transition[N]) -> Transition[N]:
-    """Log what a transition raises, which rclpy swallows, and let it fail."""
-
-    @functools.wraps(transition)
-    def carry_out(node: N, state: LifecycleState) -> TransitionCallbackReturn:
-        try:
-            return transition(node, state)
-        except Exception:
-            node.get_logger().error(f"{transition.__name__} failed: {traceback.format_exc()}")
-            return TransitionCallbackReturn.ERROR
-
-    return carry_out

@@ -1,4 +1,4 @@
-"""Parameters of a node, declared from classes of settings: type, default, bounds and meaning are written only there."""
+"""Parameters of a node, declared from classes of settings, which have type, default, bounds and description."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from reactree_ros.plugins import Registry
 from reactree_ros.plugins.settings import Settings, choices, read_settings
 
 M = TypeVar("M", bound=Settings)
-#: What a parameter can be as it is; whatever else settings hold is a text or a list, which they read themselves.
+#: Types that a parameter has as well; settings read everything else from text or lists.
 PLAIN = (bool, int, float, str)
-#: Least and greatest values where settings name none.
+#: Least and greatest values, if settings name none.
 _LIMITS: dict[type, tuple[float, float]] = {
     int: (-(2**63), 2**63 - 1),
     float: (-sys.float_info.max, sys.float_info.max),
@@ -27,12 +27,12 @@ _LIMITS: dict[type, tuple[float, float]] = {
 
 
 def declare(node: Node, kind: type[Settings], *, read_only: bool = True) -> None:
-    """Declare every field of a class of settings as a parameter; one that is there already counts for both.
+    """Declare every field of a class of settings as a parameter; one that is declared already counts for both.
 
     Args:
-        node: Whose parameters they are.
+        node: The node.
         kind: The class.
-        read_only: Whether they are fixed once the node has started; a change that makes no sense is refused.
+        read_only: Whether they are fixed after the start; otherwise changes that make no sense are refused.
 
     Raises:
         rclpy.exceptions.ParameterException: A value is out of bounds or of another type.
@@ -45,11 +45,11 @@ def declare(node: Node, kind: type[Settings], *, read_only: bool = True) -> None
 
 
 def declare_chosen(node: Node, registry: Registry[Any], name: str) -> None:
-    """Declare the settings of what is chosen from a registry.
+    """Declare the settings of an entry of a registry.
 
     Raises:
         rclpy.exceptions.ParameterException: A value is out of bounds or of another type.
-        UserError: There is none of that name, or the node is given a setting that only another one has.
+        UserError: There is no such entry, or the node is given a setting that only another entry has.
     """
     declare(node, registry.get(name).settings)
     given = node._parameter_overrides  # rclpy has no other way to them
@@ -57,10 +57,10 @@ def declare_chosen(node: Node, registry: Registry[Any], name: str) -> None:
 
 
 def refuse_foreign(registry: Registry[Any], name: str, given: Mapping[str, Any]) -> None:
-    """Look whether what is given belongs to something else than what is chosen from a registry.
+    """Refuse settings that only other entries of a registry have.
 
     Raises:
-        UserError: It does; the message names it with its value, and what it belongs to.
+        UserError: There is one; the message names it with its value and its owners.
     """
     own = registry.get(name).settings.model_fields
     for setting, value in given.items():
@@ -73,9 +73,9 @@ def refuse_foreign(registry: Registry[Any], name: str, given: Mapping[str, Any])
 
 
 def settings_of(node: Node, kind: type[M], *, where: str = "parameters") -> M:
-    """Return what a node's parameters are set to.
+    """Return a node's settings from its parameters.
 
-    An empty text leaves a field at its default where that is none of :data:`PLAIN`.
+    An empty text leaves a field at its default, if the default is not :data:`PLAIN`.
 
     Raises:
         UserError: A value makes no sense; the message names the parameter and the value.
@@ -99,10 +99,10 @@ def _considered(node: Node, kind: type[Settings], changes: list[Parameter]) -> S
 
 
 def from_text(field: FieldInfo, text: str) -> bool | int | float | str:
-    """Return a text as the value of a field's parameter.
+    """Return the value of a field's parameter from a text.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is no such value.
     """
     plain = _plain(field)
     if plain is bool:
@@ -118,7 +118,7 @@ def from_text(field: FieldInfo, text: str) -> bool | int | float | str:
 
 
 def _plain(field: FieldInfo) -> type | None:
-    """Return the type of a field's parameter; None where the parameter may be of any type that settings read."""
+    """Return the type of a field's parameter; None if it may have any type."""
     if choices(field):
         return str
     kind: Any = field.annotation
@@ -126,7 +126,7 @@ def _plain(field: FieldInfo) -> type | None:
 
 
 def _default(field: FieldInfo) -> bool | int | float | str:
-    """Return a field's default as a parameter has it; an empty text for what no parameter can be."""
+    """Return a field's default as a parameter; an empty text if no parameter can hold it."""
     default = field.get_default(call_default_factory=True)
     if isinstance(default, enum.Enum):
         return str(default.value)
@@ -148,7 +148,7 @@ def _descriptor(field: FieldInfo, read_only: bool) -> ParameterDescriptor:
 
 
 def _bounds(field: FieldInfo) -> tuple[float, float] | None:
-    """Return the least and the greatest value that a number may have; those that it must not reach count as well."""
+    """Return the least and the greatest value of a number; exclusive bounds count as inclusive."""
     if field.annotation not in _LIMITS or not field.metadata:
         return None
     low, high = _LIMITS[field.annotation]

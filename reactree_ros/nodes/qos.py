@@ -1,8 +1,8 @@
-"""Qualities of service that several nodes offer or ask for."""
+"""Qualities of service that several nodes use."""
 
 from __future__ import annotations
 
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-#: Reliable, and whoever comes late hears what was said last.
+#: Reliable; a late subscriber hears the last message.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -1,4 +1,4 @@
-"""Follows a planner: copies the records of its runs into a folder while they are written, and steers the run."""
+"""Follows a planner: copies the records of its runs while they are written, and steers the run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from action_msgs.srv import CancelGoal
 from rclpy.client import Client
-from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
 from rclpy.task import Future
-from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.msg import RecordPart
 from reactree_interfaces.srv import Hear, ReadRecord, SayDecision
 from std_srvs.srv import Trigger
@@ -24,25 +21,33 @@ from std_srvs.srv import Trigger
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.answering import Answering
-from reactree_ros.nodes.askers import askers_for
+from reactree_ros.nodes.askers import askers_for, check_node_name
 from reactree_ros.nodes.record_topic import QOS
-from reactree_ros.nodes.waiting import Wake
+from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.desk import Desk
 from reactree_ros.view.steering import BY, PAUSED, Asked, Course
 
-#: Records that are kept; the oldest goes where there are more.
+#: Records that are kept; the oldest goes first.
 KEPT = 100
-#: How often is looked whether something is still to be asked for, in seconds.
+#: Time between two checks for missing parts and late answers, in seconds.
 LOOK_PERIOD = 0.5
 #: Longest wait for an answer of the planner, in seconds.
 PATIENCE = 5.0
-#: What a person can want of a run that a planner carries out.
-COMMANDS = ("pause", "go on", "step", "say", "tell", "cancel")
-#: Longest wait until what a person says is taken or not: the planner looks around anew before, in seconds.
+#: The services by which a person steers a run, by what the page calls them.
+STEERING = {
+    "pause": (Trigger, "pause"),
+    "go on": (Trigger, "resume"),
+    "step": (Trigger, "step"),
+    "say": (SayDecision, "say"),
+    "tell": (Hear, "hear"),
+    "cancel": (CancelGoal, "execute_task/_action/cancel_goal"),
+}
+COMMANDS = tuple(STEERING)
+#: Longest wait for a person's decision to be taken: the planner looks around anew before, in seconds.
 SAYING = 60.0
-#: A page that has not asked how the run is steered for so long is not looked at any more, in seconds.
+#: A page that has not polled the run for so long is closed, in seconds.
 GONE = 2.0
-#: What the id of a record is; it becomes a file's name.
+#: The form of a record's id, which becomes a file name.
 ID = re.compile("[0-9a-f]{32}")
 
 
@@ -52,10 +57,10 @@ class _Copy:
 
     Attributes:
         path: The file.
-        goal_id: Of the run that it is of.
-        size: Bytes that are copied.
-        known: Bytes that there are, as far as was heard.
-        line: What came of a line that is not whole yet.
+        goal_id: The goal of the run.
+        size: Bytes copied.
+        known: Bytes known to exist.
+        line: The part of a line that is not whole yet.
     """
 
     path: Path
@@ -67,7 +72,7 @@ class _Copy:
 
 @dataclass
 class _Call:
-    """A call that is not answered yet, until when its answer is waited for, and what gives it up."""
+    """An open call: its client, when it is given up, and the function called then."""
 
     client: Client
     until: float
@@ -75,65 +80,57 @@ class _Call:
 
 
 class RecordFollower(Node):
-    """Follows a planner by its topic, from the beginning of its run also where it joins late, and over its restarts.
+    """Follows a planner by its topic: from the beginning of a run, even if it joins late, and over restarts.
 
-    It is a :class:`reactree_ros.view.steering.Helm`: the page's threads ask it how the run is steered and what a person
-    wants; all else happens where the node is spun.
+    It is a :class:`reactree_ros.view.steering.Helm` for the threads of the page; everything else happens in the node's
+    executor.
 
     Subscribes to:
         ``PLANNER/record`` (RecordPart): the records as they are written.
 
     Uses:
-        ``PLANNER/read_record`` (ReadRecord) for what it has not heard; ``PLANNER/pause``, ``PLANNER/resume`` and
+        ``PLANNER/read_record`` (ReadRecord) for missed parts; ``PLANNER/pause``, ``PLANNER/resume`` and
         ``PLANNER/step`` (std_srvs/Trigger), ``PLANNER/say`` (SayDecision), ``PLANNER/hear`` (Hear), and the cancel of
         ``PLANNER/execute_task``.
 
     Actions:
-        ``ASKER/ask_person`` (AskPerson) of the planner and of each of its bridges, as long as somebody looks at the
-        page of the run that goes on.
+        ``ASKER/ask_person`` (AskPerson) of the planner and of each of its bridges, while a page shows the current run.
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
-        folder: Where the copies are kept.
+        folder: The folder of the copies.
         kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
-        UserError: That is no node's name.
+        UserError: ROS allows no such name.
     """
 
     def __init__(self, planner: str, folder: Path, **kwargs: Any) -> None:
-        try:
-            validate_topic_name(planner)
-        except InvalidTopicNameException as error:
-            raise UserError(f"{planner!r} is no node's name, which is like /robot1/reactree_planner") from error
+        check_node_name(planner)
         super().__init__("record_follower", start_parameter_services=False, **kwargs)
         self._planner = self.resolve_topic_name(planner)
         self._folder = folder
         self._copies: dict[str, _Copy] = {}
-        self._current: Path | None = None  # the copy of the run that goes on, or went on last
+        self._current: Path | None = None  # the copy of the current run, or of the last one
         self._course = Course(ended=True, commands=COMMANDS)  # of that run
-        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._calls: dict[Future, _Call] = {}
         self._reading = False
         self._reader = self.create_client(ReadRecord, f"{planner}/read_record")
-        self._pauser = self.create_client(Trigger, f"{planner}/pause")
-        self._resumer = self.create_client(Trigger, f"{planner}/resume")
-        self._stepper = self.create_client(Trigger, f"{planner}/step")
-        self._sayer = self.create_client(SayDecision, f"{planner}/say")
-        self._hearer = self.create_client(Hear, f"{planner}/hear")
-        self._canceler = self.create_client(CancelGoal, f"{planner}/execute_task/_action/cancel_goal")
+        self._steerers = {
+            command: self.create_client(kind, f"{planner}/{service}") for command, (kind, service) in STEERING.items()
+        }
         self.create_subscription(RecordPart, f"{planner}/record", self._heard, QOS)
-        self._wake = Wake(self, self._do_what_is_wanted)
+        self._handover = Handover(self)
         self._desk = Desk()
         self._desk.follow(self._tell)
         self._answering = Answering(self, self._desk)
-        self._looked = float("-inf")  # when a page asked last how the current run is steered
+        self._looked = float("-inf")  # when a page polled the current run last
         steady.every(self, LOOK_PERIOD, self._look)
 
     # ------------------------------------------------------------------ the records
 
     def _heard(self, part: RecordPart) -> None:
-        """Take in a part of a record, where it goes on from what is there; what lacks is asked for."""
+        """Append a part of a record if it follows what is there; otherwise ask for the missing part."""
         if not ID.fullmatch(part.run):
             self.get_logger().warning(f"a record's id is {part.run[:60]!r}; it is not followed", once=True)
             return
@@ -166,31 +163,31 @@ class RecordFollower(Node):
                     self._took(json.loads(line))
 
     def _took(self, event: Mapping[str, Any]) -> None:
-        """Take in what an event of the current run says of its course."""
+        """Update the course from an event of the current run."""
         if event["e"] == "end":
             self._course = Course(ended=True, commands=COMMANDS)
         elif event["reason"] in ("", PAUSED):
             self._course = replace(self._course, paused=bool(event["reason"]))
 
     def _read(self) -> None:
-        """Ask for what lacks of a record, one part after the other."""
+        """Ask for the missing parts of a record, one after the other."""
         lacking = next(((run, copy) for run, copy in self._copies.items() if copy.size < copy.known), None)
         if lacking is None or self._reading or not self._reader.service_is_ready():
             return
         run, copy = lacking
         self._reading = True
         request = ReadRecord.Request(run=run, begin=copy.size)
-        self._call(self._reader, request, lambda answer: self._told(copy, answer), given_up=self._read_no_more)
+        self._call(self._reader, request, lambda answer: self._told(copy, answer), given_up=self._give_up_reading)
 
     def _told(self, copy: _Copy, answer: ReadRecord.Response) -> None:
         self._reading = False
         if answer.data:
             self._append(copy, answer.data)
-        else:  # the planner does not have it any more: another one has its name now
+        else:  # the planner was replaced, and the new one lacks this record
             copy.known = copy.size
         self._read()
 
-    def _read_no_more(self) -> None:
+    def _give_up_reading(self) -> None:
         self._reading = False
 
     # ------------------------------------------------------------------ calls
@@ -213,7 +210,7 @@ class RecordFollower(Node):
             answered(future.result())
 
     def _look(self) -> None:
-        """Give calls up that are not answered in time, and ask again for what lacks."""
+        """Give up late calls, and ask again for missing parts."""
         for future, call in list(self._calls.items()):
             if steady.now() > call.until:
                 del self._calls[future]
@@ -248,24 +245,18 @@ class RecordFollower(Node):
     def _want(self, record: Path, command: str, words: str) -> None:
         if record != self._current or self._course.ended:
             raise UserError("the run has ended; there is nothing to steer")
-        self._wanted.put(partial(self._do, record, command, words))
-        self._wake.trigger()
+        self._handover.put(partial(self._do, record, command, words))
 
     def _tell(self, words: str) -> None:
-        """Tell the run that goes on what a person says."""
+        """Pass a person's words to the current run."""
         if self._current is None:
             raise UserError("no run goes on that could take in what you say")
         self._want(self._current, "tell", words)
 
-    def _do_what_is_wanted(self) -> None:
-        while not self._wanted.empty():
-            self._wanted.get()()
-
     def _do(self, record: Path, command: str, words: str) -> None:
         if record != self._current or self._course.ended:  # meanwhile
             return
-        clients = {"pause": self._pauser, "go on": self._resumer, "step": self._stepper}
-        client = (clients | {"say": self._sayer, "tell": self._hearer}).get(command, self._canceler)
+        client = self._steerers[command]
         if not client.service_is_ready():
             self._notice(f"there is no planner {self._planner}; start it, or name another one with --planner-node")
             return

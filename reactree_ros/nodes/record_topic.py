@@ -1,4 +1,4 @@
-"""Publishes the record of a planner's run while it is written; what came before is told to whoever asks."""
+"""Publishes the record of a planner's run while it is written; a service reads the parts before."""
 
 from __future__ import annotations
 
@@ -13,31 +13,28 @@ from reactree_interfaces.srv import ReadRecord
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import encoded
 
-#: Parts that who comes late, or is slow, is sent; what was before them is asked for.
+#: A late or slow subscriber gets the last ten parts, and asks for those before.
 QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-#: Longest part of a message, in bytes.
+#: Longest part in one message, in bytes.
 LONGEST = 1 << 18
-#: Records that are kept: that of the run, and that of the one before, whose end somebody may not have heard yet.
+#: Records that are kept: the run's, and the last one's, whose end a subscriber may not have heard yet.
 KEPT = 2
 
 
 class RecordTopic:
     """Publishes records in parts on ``~/record``, and reads from the last ones on ``~/read_record``.
 
-    A part that is too long for a message is only announced, so that a picture does not wait in a queue ten times.
-
-    Args:
-        node: The planner.
+    A part that is too long for a message is only announced, so that no picture waits in a queue ten times.
     """
 
     def __init__(self, node: Node) -> None:
         self._publisher = node.create_publisher(RecordPart, "~/record", QOS)
         node.create_service(ReadRecord, "~/read_record", self._read)
         self._records: dict[str, bytearray] = {}
-        self._latest = RecordPart()  # up to where it is published, and whose it is
+        self._latest = RecordPart()  # the current record, and how far it is published
 
     def begin(self, goal_id: Any) -> Callable[[Event], None]:
-        """Begin the record of a goal's run; returns what takes its events."""
+        """Begin the record of a goal's run; returns the function that takes its events."""
         self.publish()
 
         def write(event: Event) -> None:
@@ -51,7 +48,7 @@ class RecordTopic:
         return write
 
     def publish(self) -> None:
-        """Publish what is new."""
+        """Publish the new events."""
         record, begin = self._records.get(self._latest.run, b""), self._latest.begin
         if len(record) == begin:
             return

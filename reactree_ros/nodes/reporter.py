@@ -1,4 +1,4 @@
-"""Tells what happens in a task while it is carried out: decisions on a topic, feedback to whoever sent the goal."""
+"""Reports what happens in a task: to viewers, on topics, and as feedback to the goal's client."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from builtin_interfaces.msg import Time
 from py_trees.behaviour import Behaviour
+from py_trees.composites import Sequence
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
+from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import counted, decision_to_msg
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.growth import Growth
 from reactree_ros.world.port import Observation
 
 if TYPE_CHECKING:
@@ -35,13 +37,13 @@ def id_of(goal_handle: Any) -> str:
 
 @dataclass(frozen=True)
 class _Moment:
-    """When something happened: the time, and what was used of the budget.
+    """The time of an event, and the budget used so far.
 
     Attributes:
         stamp: The time.
         decisions: Decisions so far, with this one.
         steps: Steps so far.
-        is_new: Whether it was not told before, by the run that this one goes on with.
+        is_new: Whether it was not reported before, by the run that this one resumes.
     """
 
     stamp: Time
@@ -51,27 +53,70 @@ class _Moment:
 
 
 class Reporter(Listener):
-    """Publishes what happens in a run as decisions and as feedback, and shows it in the tree and on the blackboard.
+    """Shows the running task as snapshots of its tree, on the blackboard, on ``~/decisions``, and as feedback.
 
-    What happens in a tick is told at the tick's end by :meth:`tell`: what the tick asks of the other nodes leaves
-    first, and is worked on meanwhile.
+    The last task is shown until another begins. The events of a tick are reported at its end: the tick's requests to
+    other nodes leave first.
 
-    Args:
-        node: The planner.
-        task: What is carried out.
-        decisions: Publishes the decisions.
-        tree: Where it grows.
-        board: On the blackboard.
+    Attributes:
+        tree: The tree, in which each task grows anew.
+        growth: What lets it grow.
     """
 
-    def __init__(self, node: Node, task: Task, decisions: Publisher, tree: ShownTree, board: TaskBoard) -> None:
-        self._node, self._task, self._decisions, self._tree, self._board = node, task, decisions, tree, board
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.growth = Growth()
+        self.tree = ShownTree(Sequence(node.get_name(), memory=True))
+        self.tree.add_post_tick_handler(lambda _: self._report())  # before the tick's snapshot
+        self.tree.setup(node=node)
+        self.growth.follow(self.tree, node=node)
+        self._board = TaskBoard(self.tree.root, node.get_fully_qualified_name())
+        self._decisions = node.create_publisher(DecisionMsg, "~/decisions", 100)
+        self._streams: set[str] = set()
+        self._task: Task | None = None
+        self._shown: Task | None = None  # the one whose tree is there
         self._feedback = ExecuteTask.Feedback()
-        self._compared = False  # what a run that is gone on with sees with its record
+        self._compared = False  # whether a resumed run was compared with its record
         self._happened = deque[Callable[[], None]]()
+        self._say("waits for a goal")
 
-    def tell(self) -> None:
-        """Tell what has happened since this was called last, in order."""
+    def clear(self, task: Task) -> None:
+        """Remove the last task's tree; report a new task from now on."""
+        self.tree.clear()
+        self._task, self._feedback, self._compared = task, ExecuteTask.Feedback(), False
+        self._happened.clear()
+
+    def begin(self, task: Task, episode: Episode) -> None:
+        """Show a task whose episode begins."""
+        self._shown = task
+        self.tree.root.feedback_message = f"carries out {episode.instruction!r}, goal {id_of(task.goal_handle)}"
+        self._board.begin(episode.instruction, episode.context)
+
+    def end(self, task: Task, words: str) -> None:
+        """Show how a task ended, if it is the one that is shown."""
+        if task is self._shown:
+            self._say(words)
+
+    def look_for_watchers(self, *, show: bool) -> None:
+        """Look whether somebody began to watch.
+
+        Args:
+            show: Whether to send a snapshot then: between two tasks nothing else sends one.
+        """
+        streams = set(self.tree.snapshot_streams)
+        if show and streams - self._streams:
+            self.tree.show()
+        self._streams = streams
+
+    def close(self) -> None:
+        """Take the keys off the blackboard."""
+        self._board.close()
+
+    def _say(self, words: str) -> None:
+        self.tree.root.feedback_message = words
+        self.tree.show()
+
+    def _report(self) -> None:
         while self._happened:
             self._happened.popleft()()
 
@@ -81,12 +126,12 @@ class Reporter(Listener):
         self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """Publish what was not carried out, and why."""
+        """Publish a decision that was not carried out, and why."""
         moment = self._moment()
         self._happened.append(lambda: self._decision(moment, node, said, Reply(said.text), reason))
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
-        """Tell what was seen."""
+        """Report an observation."""
         moment = self._moment()
 
         def tell() -> None:
@@ -96,16 +141,16 @@ class Reporter(Listener):
         self._happened.append(tell)
 
     def saw(self, observation: Observation) -> None:
-        """Show what was seen, and once what a run that is gone on with sees otherwise than its record."""
+        """Show an observation; once also what a resumed run sees otherwise than its record."""
         self._happened.append(lambda: self._board.saw(observation, self._context))
-        if self._task.way is not None and not self._task.returning and not self._compared:
+        if self._current.way is not None and not self._current.returning and not self._compared:
             self._compared = True
-            self._feedback.differences = self._task.way.otherwise(observation)
+            self._feedback.differences = self._current.way.otherwise(observation)
             for difference in self._feedback.differences:
                 self._node.get_logger().warning(f"not as it was: {difference}")
 
     def held(self, node: GoalNode, reason: str) -> None:
-        """Tell that the task holds, or goes on."""
+        """Report that the task holds, or goes on."""
         moment = self._moment()
 
         def tell() -> None:
@@ -117,20 +162,25 @@ class Reporter(Listener):
         self._happened.append(tell)
 
     @property
+    def _current(self) -> Task:
+        assert self._task is not None  # something happens in it
+        return self._task
+
+    @property
     def _context(self) -> RunContext:
-        assert self._task.episode is not None  # something happens in it
-        return self._task.episode.context
+        assert self._current.episode is not None
+        return self._current.episode.context
 
     def _moment(self) -> _Moment:
         budget = self._context.budget
         return _Moment(
-            self._node.get_clock().now().to_msg(), budget.decisions, budget.steps, is_new=not self._task.returning
+            self._node.get_clock().now().to_msg(), budget.decisions, budget.steps, is_new=not self._current.returning
         )
 
     def _decision(self, moment: _Moment, node: GoalNode, said: Said, reply: Reply, reason: str = "") -> None:
         decision = said.decision
         msg = DecisionMsg(text=said.text, reason=reason, **({} if decision is None else decision_to_msg(decision)))
-        msg.stamp, msg.goal_id, msg.count = moment.stamp, self._task.goal_handle.goal_id, moment.decisions
+        msg.stamp, msg.goal_id, msg.count = moment.stamp, self._current.goal_handle.goal_id, moment.decisions
         msg.node_id, msg.subgoal, msg.depth = node.index, node.subgoal, node.depth
         msg.seconds, msg.answered_by = reply.seconds, reply.answered_by
         msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
@@ -138,16 +188,16 @@ class Reporter(Listener):
         if moment.is_new:
             self._decisions.publish(msg)
         shown = " ".join(said.text.split()) if reason or decision is None else decision.in_a_line()
-        self._tree.decided(node, f"refused: {shown}" if reason else shown)
+        self.tree.decided(node, f"refused: {shown}" if reason else shown)
         self._board.decided(node, shown, self._context)
         self._feedback.last_decision, self._feedback.refused = said.text, reason
         self._publish(moment, node)
 
     def _publish(self, moment: _Moment, node: GoalNode) -> None:
-        if moment.is_new and self._task.goal_handle.is_active:
+        if moment.is_new and self._current.goal_handle.is_active:
             self._feedback.decisions, self._feedback.steps = moment.decisions, moment.steps
             self._feedback.active_path = _path(node)
-            self._task.goal_handle.publish_feedback(self._feedback)
+            self._current.goal_handle.publish_feedback(self._feedback)
 
 
 def _path(node: GoalNode) -> list[str]:

@@ -1,4 +1,4 @@
-"""The robot bridge: hosts a real robot, by its own action servers and services and a semantic map."""
+"""The robot bridge: hosts a robot by its own action servers and services and a semantic map."""
 
 from __future__ import annotations
 
@@ -22,21 +22,15 @@ class RobotBridgeNode(Bridge):
         the action servers and services that ``robot_config`` names, one for each skill.
 
     Subscribes to:
-        ``/tf`` and ``/tf_static``; and, where ``robot_config`` names them, to the topics of detections
+        ``/tf`` and ``/tf_static``; and the topics that ``robot_config`` names: of detections
         (vision_msgs/Detection3DArray; best effort), of the map (std_msgs/String with its YAML; transient local) and of
         the emergency stop (any type, reliability and durability).
 
     Parameters:
-        those of :class:`RobotBridgeSettings` and of every bridge, read when the node is configured.
+        those of :class:`RobotBridgeSettings` and of every bridge, read at configuration.
     """
 
     def __init__(self, name: str = "robot_bridge", **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
-        """
         super().__init__(name, **kwargs)
         declare(self, RobotBridgeSettings)
 
@@ -54,7 +48,7 @@ class RobotBridgeNode(Bridge):
         )
 
     def about(self) -> Mapping[str, Any]:
-        """Say that it is a robot, and by which configuration."""
+        """Return that the world is a robot, with its configuration."""
         settings = settings_of(self, RobotBridgeSettings).model_dump(mode="json", exclude_defaults=True)
         return {"name": ROBOT, "settings": settings}
 

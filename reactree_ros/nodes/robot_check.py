@@ -1,6 +1,6 @@
-"""Walks through what a robot needs before anything drives it: its servers, types, frames, topics, places and its stop.
+"""Checks everything that a robot needs before it drives: servers, types, frames, topics, places, emergency stop.
 
-Nothing moves: it is listened to what is published, and paths are planned that nobody drives.
+Nothing moves: the check listens to topics, and has paths planned that nobody drives.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import NoValue
-from reactree_ros.nodes.offered import another_type
-from reactree_ros.nodes.robot_readings import Battery, Detector, frame_of
-from reactree_ros.nodes.robot_senses import Senses
+from reactree_ros.nodes.mismatch import another_type
+from reactree_ros.nodes.robot_perception import Perception
+from reactree_ros.nodes.robot_topics import Battery, DetectionReader, frame_of
 from reactree_ros.nodes.robot_world import MappedSkill, values_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
 
 #: The skill that says where the robot is to stand.
 _GO_TO = next(skill for skill in SKILLS if skill.moves)
-#: Lets the node run until something is so, at most for some seconds; returns whether it is.
+#: Spins the node until a condition holds, at most for some seconds; returns whether it holds.
 Until = Callable[[Callable[[], bool], float], bool]
-RIGHT, NOTE, WRONG = Verdict.RIGHT, Verdict.NOTE, Verdict.WRONG
+RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
 def check_robot(
     path: Path, *, patience: float = 5.0, namespace: str = "", args: Sequence[str] | None = None
-) -> list[Finding]:
-    """Walk through what a robot needs, by a node of its own.
+) -> list[Diagnosis]:
+    """Check a robot, with a node of its own.
 
     Args:
         path: The robot's configuration.
-        patience: Longest wait for whatever should be there, in seconds.
+        patience: Longest wait for each server, topic and transform, in seconds.
         namespace: The robot's namespace.
         args: ROS arguments of the process.
     """
@@ -60,22 +60,22 @@ def check_robot(
 
 
 class Walk:
-    """One walk through what a robot needs.
+    """One check of a robot.
 
     Args:
-        node: Whose clients and subscriptions are used; it is in the robot's namespace.
-        until: Lets the node run.
-        patience: Longest wait for whatever should be there, in seconds.
+        node: The owner of clients and subscriptions, in the robot's namespace.
+        until: Spins the node.
+        patience: Longest wait for each server, topic and transform, in seconds.
     """
 
     def __init__(self, node: Node, until: Until, patience: float) -> None:
         self._node, self._until, self._patience = node, until, patience
         self._calls = Calls(node, patience=patience)
         self._begun = steady.now()
-        self._found: list[Finding] = []
+        self._found: list[Diagnosis] = []
 
-    def walk(self, path: Path) -> list[Finding]:
-        """Look at everything that a configuration names, and say how each is."""
+    def walk(self, path: Path) -> list[Diagnosis]:
+        """Check everything that a configuration names; returns a diagnosis of each."""
         config = self._or_wrong("configuration", lambda: load_robot(path), "correct that line")
         if config is None:
             return self._found
@@ -89,53 +89,51 @@ class Walk:
             self._skill(verb, entry, where=config.at(str(path), "skills", verb))
         self._stop(config.emergency_stop, where=str(path))
         self._battery(config, where=str(path))
-        senses = self._or_wrong(
-            "what it senses", lambda: Senses(self._node, config, document, where=str(path)), "correct that entry"
-        )
-        if senses is not None:
+        perception = self._or_wrong("perception", lambda: Perception(self._node, config, document, where=str(path)))
+        if perception is not None:
             try:
-                self._senses(config, senses, where=str(path))
+                self._perceived(config, perception, where=str(path))
             finally:
-                senses.close()
+                perception.close()
         return self._found
 
-    def _add(self, what: str, verdict: Verdict, said: str, mend: str = "") -> None:
-        self._found.append(Finding(what, verdict, said, mend))
+    def _add(self, what: str, level: Level, said: str, remedy: str = "") -> None:
+        self._found.append(Diagnosis(what, level, said, remedy))
 
     def _map(self, path: str) -> MapDocument:
-        """Read the map of a configuration, and note what in it is a slip more often than not."""
+        """Read the map of a configuration, and note likely slips in it."""
         document = map_of(source := read_yaml(path))
         for note in notes_of(document, source):
             self._add("map", NOTE, note)
         return document
 
     def _appears(self, there: Callable[[], bool]) -> None:
-        """Wait for something that should be there; all that is not there is waited for at the same time."""
+        """Wait for something; the time of all such waits counts together."""
         self._until(there, max(0.0, self._patience - (steady.now() - self._begun)))
 
-    def _or_wrong(self, what: str, make: Callable[[], Any], mend: str) -> Any:
+    def _or_wrong(self, what: str, make: Callable[[], Any], remedy: str = "correct that entry") -> Any:
         try:
             return make()
         except UserError as error:
-            self._add(what, WRONG, str(error), mend)
+            self._add(what, WRONG, str(error), remedy)
             return None
 
     # ------------------------------------------------------------------ servers
 
     def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
         what = f"skill '{verb}'"
-        if self._or_wrong(what, lambda: MappedSkill(entry, where, entry.declared(verb)), "correct that entry"):
+        if self._or_wrong(what, lambda: MappedSkill(entry, where, entry.declared(verb))):
             self._server(what, entry.action, entry.service, entry.type)
 
     def _server(self, what: str, action: str, service: str, kind: str) -> bool:
-        """Look whether one server of a type answers to a name."""
+        """Check that one server of a type has a name."""
         full = self._node.resolve_topic_name(action) if action else self._node.resolve_service_name(service)
         word = "action" if action else "service"
         self._appears(lambda: full in self._offered(action))
         offered = self._offered(action)
         if full not in offered:
-            mend = _perhaps(full, [name for name, kinds in offered.items() if kind in kinds])
-            self._add(what, WRONG, f"there is no {word} {full} (for {self._patience:g} s)", f"start its server{mend}")
+            remedy = _perhaps(full, [name for name, kinds in offered.items() if kind in kinds])
+            self._add(what, WRONG, f"there is no {word} {full} (for {self._patience:g} s)", f"start its server{remedy}")
         elif unlike := another_type(full, offered[full], kind):
             self._add(what, WRONG, unlike, f"write type: {', '.join(offered[full])}, with its fields")
         elif (answering := self._calls.count(f"{full}/_action/send_goal" if action else full)) > 1:
@@ -152,7 +150,7 @@ class Walk:
     # ------------------------------------------------------------------ topics
 
     def _published(self, what: str, topic: str, kind: str) -> list[Any]:
-        """Return who publishes a topic with its type; whatever else is found is wrong."""
+        """Return the publishers of a topic, if all have its type; everything else is wrong."""
         full = self._node.resolve_topic_name(topic)
         self._appears(lambda: bool(self._node.get_publishers_info_by_topic(full)))
         publishers = self._node.get_publishers_info_by_topic(full)
@@ -173,27 +171,25 @@ class Walk:
         if entry is None:
             self._add(what, NOTE, "there is none: nothing but a cancel stops the robot")
             return
-        stop = self._or_wrong(what, lambda: EmergencyStop(self._node, entry, where=where), "correct that entry")
+        stop = self._or_wrong(what, lambda: EmergencyStop(self._node, entry, where=where))
         if stop is None:
             return
-        stop.listen()
-        try:
-            self._heard_stop(stop, entry)
-        finally:
-            stop.close()
-
-    def _heard_stop(self, stop: EmergencyStop, entry: StopEntry) -> None:
-        what, full = "emergency stop", self._node.resolve_topic_name(entry.topic)
+        full = self._node.resolve_topic_name(entry.topic)
         if entry.fail_open and not self._node.count_publishers(full):
             self._add(what, NOTE, f"nobody publishes {full}, and fail_open lets the robot move all the same")
-            return
-        publishers = self._published(what, entry.topic, entry.type)
-        if not publishers:
-            return
+        elif publishers := self._published(what, entry.topic, entry.type):
+            stop.listen()  # not before: some middleware refuses a subscription of another type
+            try:
+                self._heard_stop(stop, entry, publishers)
+            finally:
+                stop.close()
+
+    def _heard_stop(self, stop: EmergencyStop, entry: StopEntry, publishers: list[Any]) -> None:
+        what, full = "emergency stop", self._node.resolve_topic_name(entry.topic)
         if entry.latched and (volatile := [one for one in publishers if not _latched(one.qos_profile)]):
             who = ", ".join(sorted({one.node_name for one in volatile}))
-            mend = "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
-            self._add(what, WRONG, f"{full} is not latched by {who}: a press before the start would be missed", mend)
+            remedy = "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
+            self._add(what, WRONG, f"{full} is not latched by {who}: a press before the start would be missed", remedy)
             return
         self._until(lambda: "not been heard yet" not in stop.engaged(), self._patience)
         if entry.silent_for:
@@ -208,9 +204,7 @@ class Walk:
 
     def _battery(self, config: RobotConfig, *, where: str) -> None:
         what, entry = "battery", config.battery
-        battery = self._or_wrong(
-            what, lambda: Battery(self._node, entry, where=config.at(where, what)), "correct that entry"
-        )
+        battery = self._or_wrong(what, lambda: Battery(self._node, entry, where=config.at(where, what)))
         if entry is None or battery is None or not self._published(what, entry.topic, entry.type):
             return
         battery.listen()
@@ -228,50 +222,52 @@ class Walk:
 
     # ------------------------------------------------------------------ where things are
 
-    def _senses(self, config: RobotConfig, senses: Senses, *, where: str) -> None:
-        if config.map_topic and not self._map_comes(config, senses):
+    def _perceived(self, config: RobotConfig, perception: Perception, *, where: str) -> None:
+        if config.map_topic and not self._map_comes(config, perception):
             return
-        map = senses.map
+        map = perception.map
         assert map is not None
         places = f"{len(map.rooms)} rooms, {len(list(map.receptacles()))} receptacles in frame '{map.frame}'"
         self._add("map", RIGHT, places)
-        self._robot(config, senses, map)
-        self._detections(config, senses, map)
+        self._robot(config, perception, map)
+        self._detections(config, perception, map)
         if config.reach is None:
             self._add("places", NOTE, "not looked at: reach names nobody who plans a path")
             return
         entry = SkillEntry(**config.reach.model_dump(exclude_defaults=True))
-        mapped = self._or_wrong("places", lambda: MappedSkill(entry, config.at(where, "reach")), "correct that entry")
+        mapped = self._or_wrong("places", lambda: MappedSkill(entry, config.at(where, "reach")))
         if mapped is not None and self._server("path planner", entry.action, entry.service, entry.type):
-            self._places(mapped, senses, map)
+            self._places(mapped, perception, map)
 
-    def _map_comes(self, config: RobotConfig, senses: Senses) -> bool:
+    def _map_comes(self, config: RobotConfig, perception: Perception) -> bool:
         publishers = self._published("map", config.map_topic, "std_msgs/msg/String")
         if not publishers:
             return False
         if not all(_latched(one.qos_profile) for one in publishers):
-            mend = "publish it reliable and transient local"
-            self._add("map", WRONG, f"{config.map_topic} is not latched: the bridge would wait for the next one", mend)
+            remedy = "publish it reliable and transient local"
+            self._add(
+                "map", WRONG, f"{config.map_topic} is not latched: the bridge would wait for the next one", remedy
+            )
             return False
-        if not self._until(lambda: senses.map is not None, self._patience):
+        if not self._until(lambda: perception.map is not None, self._patience):
             self._add("map", WRONG, f"what {config.map_topic} says is no map; the log says why", "correct the map")
             return False
         return True
 
-    def _robot(self, config: RobotConfig, senses: Senses, map: SemanticMap) -> None:
-        """Look whether it is known where the robot is, and whether that is on the map."""
+    def _robot(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
+        """Check that the robot's pose is known, and in a room of the map."""
         what = "where it is"
         if config.pose is not None and not self._published(what, config.pose.topic, config.pose.type):
             return
         begin = steady.now()
 
         def known() -> bool:
-            senses.look(forget=False)
+            perception.look(forget=False)
             return map.robot is not None
 
         if not self._until(known, self._patience):
             if config.pose is None:
-                frames = ", ".join(senses.frames()) or "none"
+                frames = ", ".join(perception.frames()) or "none"
                 said = f"tf has no transform from '{config.base_frame}' to '{map.frame}'; its frames are {frames}"
                 self._add(what, WRONG, said, "start localization, or correct base_frame or the map's frame")
             else:
@@ -284,11 +280,11 @@ class Walk:
         if any(room.surrounds(at) for room in map.rooms if hasattr(room, "surrounds")):
             self._add(what, RIGHT, f"{place}, in the {map.agent_room.name}")
         else:
-            mend = "localize it, or correct the rooms' outlines, unless it stands in a hallway"
-            self._add(what, NOTE, f"{place}: in no room of the map", mend)
+            remedy = "localize it, or correct the rooms' outlines, unless it stands in a hallway"
+            self._add(what, NOTE, f"{place}: in no room of the map", remedy)
 
-    def _detections(self, config: RobotConfig, senses: Senses, map: SemanticMap) -> None:
-        what, detector = "detections", senses.detector
+    def _detections(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
+        what, detector = "detections", perception.detector
         if detector is None or config.detections is None:
             self._add(what, NOTE, "there are none: only what the map expects is known")
             return
@@ -306,29 +302,33 @@ class Walk:
             said = f"{entry.topic} was silent for {self._patience:g} s"
             self._add(what, WRONG, said, "see whether the camera and the detector run")
             return
-        self._heard_detections(detector, heard[-1], senses, map)
+        self._heard_detections(detector, heard[-1], perception, map)
 
-    def _heard_detections(self, detector: Detector, msg: Any, senses: Senses, map: SemanticMap) -> None:
+    def _heard_detections(self, detector: DetectionReader, msg: Any, perception: Perception, map: SemanticMap) -> None:
         what, topic = "detections", detector.entry.source
         tracking, frame = map.document.objects, detector.entry.frame or frame_of(msg) or map.frame
         classes = sorted(set(detector.classes(msg)))
         unknown = [one for one in classes if one not in tracking.classes]
         away = [
-            one.frame for one in detector.found(msg, tracking, frame=frame) if not senses.reaches(one.frame, map.frame)
+            one.frame
+            for one in detector.found(msg, tracking, frame=frame)
+            if not perception.reaches(one.frame, map.frame)
         ]
         if away:
-            mend = f"publish that transform, or correct the frame: there are {', '.join(senses.frames()) or 'none'}"
-            self._add(what, WRONG, f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'", mend)
+            remedy = (
+                f"publish that transform, or correct the frame: there are {', '.join(perception.frames()) or 'none'}"
+            )
+            self._add(what, WRONG, f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'", remedy)
         elif classes and unknown == classes:
-            mend = "write them under objects.classes of the map, each with a word"
-            self._add(what, WRONG, f"{topic}: the map has a word for none of its classes {', '.join(classes)}", mend)
+            remedy = "write them under objects.classes of the map, each with a word"
+            self._add(what, WRONG, f"{topic}: the map has a word for none of its classes {', '.join(classes)}", remedy)
         else:
             more = f"; of no interest: {', '.join(unknown)}" if unknown else ""
             self._add(what, RIGHT, f"{topic}: {', '.join(classes) or 'nothing'} seen now{more}")
 
     # ------------------------------------------------------------------ places
 
-    def _places(self, mapped: MappedSkill, senses: Senses, map: SemanticMap) -> None:
+    def _places(self, mapped: MappedSkill, perception: Perception, map: SemanticMap) -> None:
         """Have a path planned to every room and receptacle."""
         name = mapped.entry.server
         action = bool(mapped.entry.action)
@@ -342,42 +342,38 @@ class Walk:
                 try:
                     goal = mapped.fill(values_of(map, _GO_TO.call({"thing": thing.name})))
                 except NoValue as error:
-                    mend = "publish the transform of its frame, or correct the place"
-                    self._add(f"place '{thing.name}'", WRONG, f"nobody can say its {error}", mend)
+                    remedy = "publish the transform of its frame, or correct the place"
+                    self._add(f"place '{thing.name}'", WRONG, f"nobody can say its {error}", remedy)
                     continue
                 reason = self._planned(client, mapped, goal)
                 if reason:
-                    mend = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
-                    self._add(f"place '{thing.name}'", WRONG, f"no path: {reason}", mend)
+                    remedy = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
+                    self._add(f"place '{thing.name}'", WRONG, f"no path: {reason}", remedy)
         finally:
             client.destroy() if action else self._node.destroy_client(client)
         if not any(one.what.startswith("place '") for one in self._found):
             self._add("places", RIGHT, f"{name} plans a path to each of the {len(things)}")
 
     def _planned(self, client: Any, mapped: MappedSkill, goal: Any) -> str:
-        """Return why there is no path; empty where there is one."""
-        limit = mapped.entry.time_limit
-        if mapped.entry.service:
-            answered = client.call_async(goal)
-            if not self._until(answered.done, limit):
-                return f"{mapped.entry.server} did not answer within {limit:g} s"
-            return mapped.verdict(GoalStatus.STATUS_SUCCEEDED, answered.result())[1]
-        asked = client.send_goal_async(goal)
+        """Return why there is no path; empty: there is one."""
+        server, action, limit = mapped.entry.server, bool(mapped.entry.action), mapped.entry.time_limit
+        asked = client.send_goal_async(goal) if action else client.call_async(goal)
         if not self._until(asked.done, limit):
-            return f"{mapped.entry.server} did not answer within {limit:g} s"
+            return f"{server} did not answer within {limit:g} s"
+        if not action:
+            return mapped.verdict(GoalStatus.STATUS_SUCCEEDED, asked.result())[1]
         handle = asked.result()
         if not handle.accepted:
-            return f"{mapped.entry.server} rejected the goal"
-        result = handle.get_result_async()
-        if not self._until(result.done, limit):
+            return f"{server} rejected the goal"
+        ended = handle.get_result_async()
+        if not self._until(ended.done, limit):
             handle.cancel_goal_async()
-            return f"{mapped.entry.server} did not end within {limit:g} s"
-        answer = result.result()
-        return mapped.verdict(answer.status, answer.result)[1]
+            return f"{server} did not end within {limit:g} s"
+        return mapped.verdict(ended.result().status, ended.result().result)[1]
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:
-    """Say which of other names may be meant; empty where none is like it."""
+    """Return a hint at similar names; empty: there is none."""
     last = name.rpartition("/")[2]
     alike = [one for one in others if one.rpartition("/")[2] == last] or difflib.get_close_matches(name, others)
     return f", or write its name: {' or '.join(sorted(alike)[:3])}" if alike else ""

@@ -56,13 +56,7 @@ class Rejected(Exception):
 
 
 class Server(abc.ABC):
-    """A server of the robot.
-
-    Args:
-        node: Whose client is used.
-        calls: Looks after what is waited for.
-        name: Name of the action or the service.
-    """
+    """A server of the robot."""
 
     def __init__(self, node: Node, calls: Calls, name: str) -> None:
         self.node, self.calls, self.name = node, calls, name
@@ -103,6 +97,23 @@ class Server(abc.ABC):
         """Take in that the server is there again after it had been given up."""
         underway.over = True
 
+    def wait(
+        self,
+        service: str,
+        send: Callable[[], None],
+        underway: Underway,
+        doubted: Callable[[], None] | None = None,
+    ) -> None:
+        """Send a goal as soon as the server has a service; see :class:`Waiting`."""
+
+        def given_up() -> None:
+            _give_up(underway)
+
+        result = underway.result
+        self.calls.wait(
+            Waiting(self.name, service, self.ready, send, given_up, result, lost=ServerLost, doubted=doubted)
+        )
+
 
 class _OneAnswer(ActionClient):
     """rclpy's client of an action, which takes the first answer to a goal; rclpy's own raises where another follows."""
@@ -117,15 +128,7 @@ class _OneAnswer(ActionClient):
 
 
 class ActionOf(Server):
-    """An action server of the robot.
-
-    Args:
-        node: Whose client is used.
-        calls: Looks after what is waited for.
-        name: Name of the action.
-        kind: Its type.
-        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
-    """
+    """An action server of the robot."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat) -> None:
         super().__init__(node, calls, name)
@@ -155,10 +158,7 @@ class ActionOf(Server):
             id = self._heartbeat.goal(self.name, lambda: underway.over)
             self._client.send_goal_async(goal, goal_uuid=id).add_done_callback(accepted)
 
-        def servers() -> int:
-            return self.calls.count(f"{self.name}/_action/send_goal") if self.ready() else 0
-
-        _wait(self.calls, self.name, servers, send, underway, doubted=lambda: self._doubt(underway))
+        self.wait(f"{self.name}/_action/send_goal", send, underway, doubted=lambda: self._doubt(underway))
         return underway
 
     def _finished(self, underway: Underway, future: Any) -> None:
@@ -238,10 +238,7 @@ class ServiceOf(Server):
             underway.sent_at, underway.accepted = steady.now(), True
             self._client.call_async(goal).add_done_callback(answered)
 
-        def servers() -> int:
-            return self.calls.count(self._client.srv_name) if self.ready() else 0
-
-        _wait(self.calls, self.name, servers, send, underway)
+        self.wait(self._client.srv_name, send, underway)
         return underway
 
     def stop(self, underway: Underway) -> None:
@@ -260,28 +257,13 @@ class ServiceOf(Server):
         self.node.destroy_client(self._client)
 
 
-def _wait(
-    calls: Calls,
-    name: str,
-    servers: Callable[[], int],
-    send: Callable[[], None],
-    underway: Underway,
-    doubted: Callable[[], None] | None = None,
-) -> None:
-    def given_up() -> None:
-        _give_up(underway)
-
-    waiting = Waiting(name, servers, send, given_up, underway.result, steady.now(), lost=ServerLost, doubted=doubted)
-    calls.wait(waiting)
-
-
 def _give_up(underway: Underway) -> None:
     """Note that a server is not asked any more; what it has of a goal is stopped when it is there again."""
     underway.over, underway.stopping, underway.away = underway.sent_at is None, True, True
 
 
 def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:
-    """Return the result of a future; None where it has failed or was cancelled."""
+    """Return the result of a future; None if it has failed or was cancelled."""
     try:
         return settled(future).take()
     except BaseException as error:

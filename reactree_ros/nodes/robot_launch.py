@@ -1,4 +1,4 @@
-"""The robots of a launch, the user's or one that comes with the package, with the nodes of their own."""
+"""The robots of a launch, the user's or one of this package, with the nodes that they start."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes.launching import Arguments, NodeArguments, Robots, before_others
 from reactree_ros.robot.config import StartEntry, load_robot
 
-#: Arguments that name the robot, or several.
-ROBOT = ("robot", "", "a robot that comes with the package, e.g. pyrobosim, instead of a robot_config", ())
+#: Launch arguments that name one robot, or several.
+ROBOT = ("robot", "", "a robot of this package, e.g. pyrobosim, instead of a robot_config", ())
 ROBOTS = (
     "robots",
     "",
@@ -71,7 +71,7 @@ def _configs_of(robots: str) -> dict[str, str]:
 
 
 def _started(paths: Iterable[str], context: LaunchContext, arguments: Arguments) -> list[Node]:
-    """Return the nodes that configurations start; what several of them start is one node."""
+    """Return the nodes that configurations start; the same node of several is started once."""
     entries: list[StartEntry] = []
     try:
         for path in paths:

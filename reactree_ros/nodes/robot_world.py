@@ -39,11 +39,11 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
 )
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.offered import server_unlike
+from reactree_ros.nodes.mismatch import server_mismatch
+from reactree_ros.nodes.robot_detector import DetectorClient
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
-from reactree_ros.nodes.robot_looks import Looks
-from reactree_ros.nodes.robot_readings import Battery
-from reactree_ros.nodes.robot_senses import Senses
+from reactree_ros.nodes.robot_perception import Perception
+from reactree_ros.nodes.robot_topics import Battery
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig, SkillEntry, error_code
 from reactree_ros.robot.map_file import load_map
@@ -235,7 +235,7 @@ class RobotWorld(SharedWorld):
         self._conducts = conducts_of(config)
         document = load_map(config.map) if config.map else None
         self._stop = EmergencyStop(node, config.emergency_stop, where=where)
-        self._senses = Senses(node, config, document, where=where)
+        self._senses = Perception(node, config, document, where=where)
         self._battery = Battery(node, config.battery, where=config.at(where, "battery"))
         self._stop.listen()
         self._battery.listen()
@@ -263,12 +263,12 @@ class RobotWorld(SharedWorld):
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)
 
-    def _detector(self, heartbeat: Heartbeat) -> Looks | None:
+    def _detector(self, heartbeat: Heartbeat) -> DetectorClient | None:
         """Return what asks the robot's detector; None where that speaks by itself, or there is none."""
         senses, detector = self._senses, self._senses.detector
         if self._dry_run or detector is None or detector.entry.topic:
             return None
-        return Looks(self._node, self._calls, detector, heartbeat, heard=senses.note, ended=senses.looked)
+        return DetectorClient(self._node, self._calls, detector, heartbeat, heard=senses.note, ended=senses.looked)
 
     # ------------------------------------------------------------------ the port
 
@@ -356,15 +356,15 @@ class RobotWorld(SharedWorld):
         if self._looks is not None and self._senses.detector is not None:
             entry = self._senses.detector.entry
             away.append(self._lacking(self._looks.server, entry.source, entry.type, "of the detector"))
-        unlike = self._senses.unlike()
+        unlike = self._senses.mismatches()
         if self._senses.map is None and not any(self._config.map_topic in one for one in unlike):
             away.append(f"there is no semantic map on {self._config.map_topic} yet")
-        return "; ".join(filter(None, [*away, *unlike, self._stop.unlike(), self._battery.unlike()]))
+        return "; ".join(filter(None, [*away, *unlike, self._stop.mismatch(), self._battery.mismatch()]))
 
     def _lacking(self, server: Server, name: str, kind: str, told: str) -> str:
         if server.ready():
             return ""
-        unlike = server_unlike(self._node, name, kind, action=isinstance(server, ActionOf))
+        unlike = server_mismatch(self._node, name, kind, action=isinstance(server, ActionOf))
         return unlike or f"{name} ({told}) is not there"
 
     def status(self) -> Mapping[str, str]:

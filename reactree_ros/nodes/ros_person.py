@@ -1,8 +1,8 @@
-"""The port to a person over ROS: a question is a goal of the action ``~/ask_person``; who answers is its server.
+"""The port to a person over ROS: a question is a goal of the action ``~/ask_person``, whose servers answer.
 
-There may be several: each of them has the question, as all servers of a service have each request. The first answer
-counts; then the goal is canceled, and the others take the question back. For rclpy's ActionClient the answers of a
-second server are errors, so this client is made of the services that every action is made of.
+There may be several servers: all get the question, and the first answer counts. Then the goal is canceled, and the
+others take the question back. For rclpy's ActionClient the answers of a second server are errors, so this client uses
+the action's services directly.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
 
-#: Name of the action, below that of the node that asks.
+#: Name of the action, below the name of the asking node.
 ACTION = "ask_person"
-#: What answers, for those who are told that nobody does.
+#: The ways to answer, for errors that nobody does.
 HINT = "`reactree answer` in a terminal does, and the page of `reactree view --ros` while somebody looks at it"
-#: How often it is looked after what is asked, in seconds.
+#: Time between two checks of open questions, in seconds.
 LOOK_PERIOD = 0.1
-#: Longest wait for somebody who answers to be discovered, from when the node that asks was made, in seconds.
+#: Longest wait for a server after the start of the asking node, in seconds.
 DISCOVERY = 3.0
-#: The same, where that is over.
+#: Longest wait for a server later, in seconds.
 AT_ONCE = 1.0
-#: How often a question is put again to whoever has come since, and a cancel is said again, in seconds.
+#: Time before a question is put again, for servers that came since, and before a cancel is repeated, in seconds.
 AGAIN = 1.0
-#: For how long it may seem that nobody is there any more while one of several leaves, in seconds.
+#: How long it may seem that no server is left while one of several leaves, in seconds.
 LEAVES = 1.0
 _PROTOCOL = AskPerson.Impl
 
 
 @dataclass(eq=False)
 class _Asked:
-    """A question that is on its way.
+    """A question that is on its way; times are those of :func:`steady.now`.
 
     Attributes:
         question: The question.
-        id: Of the goal; an answer is for this one and no other.
-        answer: What comes of it.
-        until: When nobody waits for it any more, in seconds (:func:`steady.now`).
-        there_by: Until when somebody must be there.
+        id: The goal's id.
+        answer: The answer that is to come.
+        until: When the wait for it ends.
+        there_by: When a server must be there.
         put_at: When it was put last; None: it was not.
-        requests: What is asked of the servers and not answered yet, with whose.
-        asked_of: How many servers there were when they were asked for the answer, or fewer since.
+        requests: Requests that are not answered yet, with their clients.
+        asked_of: Number of servers when they were asked for the answer, or fewer since.
         nobody: Why one of the servers does not answer; empty: none has said so.
-        told_over: When the servers were told last that nobody waits for it any more.
+        told_over: When the servers were told last that the wait is over.
         told_again: Whether they were told twice.
     """
 
@@ -78,17 +78,15 @@ class _Asked:
 
 
 class RosPerson(Person):
-    """A person behind the servers of ``~/ask_person`` (AskPerson); a question may be put, and canceled, in any thread.
+    """A person behind the servers of ``~/ask_person`` (AskPerson); any thread may put and cancel a question.
 
-    Where there is no server, nobody answers, at once; where all have gone, likewise.
+    A question fails at once if there is no server, or none any more.
 
     Args:
-        node: Whose clients are used.
-        heartbeat: Tells what is asked to whoever is to cancel it where this process cannot.
-        stop: Takes ``stop`` and the like that somebody says to the model's question; None: there is no run to be ended.
+        stop: Takes an answer that means ``stop`` to the model's question; None: there is no run to end.
 
     Attributes:
-        name: Of the action, in full.
+        name: Full name of the action.
     """
 
     def __init__(self, node: Node, heartbeat: Heartbeat, stop: Callable[[str], object] | None = None) -> None:
@@ -99,7 +97,7 @@ class RosPerson(Person):
         self._get = node.create_client(_PROTOCOL.GetResultService, f"{self.name}/_action/get_result")
         self._new: deque[_Asked] = deque()
         self._open: list[_Asked] = []
-        self._over: list[_Asked] = []  # those that nobody waits for any more, until all have heard it
+        self._over: list[_Asked] = []  # those whose wait is over, until all servers know it
         self._since = steady.now()
         self._there_at = float("-inf")  # when somebody was there last
         self._wake = Wake(node, self._look)
@@ -107,7 +105,7 @@ class RosPerson(Person):
 
     @property
     def there(self) -> bool:
-        """Whether somebody is there."""
+        """Whether a server is there."""
         return all(client.service_is_ready() for client in (self._send, self._cancel, self._get))
 
     def ask(self, question: Question) -> Pending[Answer]:
@@ -125,7 +123,7 @@ class RosPerson(Person):
     # ------------------------------------------------------------------ in the node's executor
 
     def _look(self) -> None:
-        """Put what is new, look after what is open, cancel what nobody waits for."""
+        """Put new questions, check open ones, cancel those whose wait is over."""
         while self._new:
             self._open.append(self._new.popleft())
         now, servers = steady.now(), self._servers()
@@ -143,7 +141,7 @@ class RosPerson(Person):
                 self._over.append(one)
         for one in [one for one in self._over if now - one.told_over > AGAIN]:
             self._over.remove(one)
-            if not one.told_again:  # the first time it may have been told before the question itself was there
+            if not one.told_again:  # the first cancel may have overtaken the question
                 one.told_over, one.told_again = now, True
                 self._over.append(one)
                 self._tell_over(one)
@@ -164,7 +162,7 @@ class RosPerson(Person):
             one.answer.fail(NobodyAnswers(one.nobody or "whoever was asked has gone"))
 
     def _servers(self) -> int:
-        """Count those who are there; one that was killed may be counted for a while yet."""
+        """Count the servers; a killed one may count for a while yet."""
         if not self.there:
             return 0
         if not hasattr(self._node, "count_services"):  # before Jazzy
@@ -172,7 +170,7 @@ class RosPerson(Person):
         return max(1, int(self._node.count_services(self._send.srv_name)))
 
     def _put(self, one: _Asked, now: float) -> None:
-        """Put a question to all who are there; those who have it already reject it."""
+        """Put a question to all servers; those that have it already reject it."""
         first, one.put_at = one.put_at is None, now
         asked = one.question
         goal = AskPerson.Goal(question=asked.text, reason=asked.goal, skill=asked.skill, seconds=one.until - now)
@@ -180,7 +178,7 @@ class RosPerson(Person):
         self._request(one, self._send, request, partial(self._taken, one, first))
 
     def _taken(self, one: _Asked, first: bool, response: Any) -> None:
-        """Take in whether a server has taken the question: of several the first to say it, the others go unheard."""
+        """Receive whether a server took the question; of several servers only the first reply is heard."""
         servers = self._servers()
         if one.answer.done():
             self._tell_over(one)
@@ -195,7 +193,7 @@ class RosPerson(Person):
         self._request(one, self._get, request, partial(self._told, one))
 
     def _told(self, one: _Asked, response: Any) -> None:
-        """Take in what one of the servers says, which may be that it does not answer; another one may yet."""
+        """Receive a server's answer, or that it does not answer; another one may yet."""
         if one.answer.done() or steady.now() > one.until:
             return
         told = response.result
@@ -203,7 +201,7 @@ class RosPerson(Person):
             self._answered(one, Answer(told.text, told.by))
             return
         one.nobody = told.message or "whoever was asked does not answer"
-        knows_it = response.status != GoalStatus.STATUS_UNKNOWN  # otherwise it has come since, and has it soon
+        knows_it = response.status != GoalStatus.STATUS_UNKNOWN  # otherwise it is new, and gets the question soon
         if knows_it and self._servers() <= 1:
             one.answer.fail(NobodyAnswers(one.nobody))
 
@@ -228,13 +226,13 @@ class RosPerson(Person):
         one.requests.append((client, ask(client, request, answered)))
 
     def _forget(self, one: _Asked, *clients: Client) -> None:
-        """Wait for no more answers of some of the services."""
+        """Drop the open requests of some clients."""
         for client, future in list(one.requests):
             if client in clients:
                 client.remove_pending_request(future)
                 one.requests.remove((client, future))
 
     def _tell_over(self, one: _Asked) -> None:
-        """Have all servers take a question back."""
+        """Cancel a question at all servers."""
         request = _PROTOCOL.CancelGoalService.Request(goal_info=GoalInfo(goal_id=one.id))
         self._request(one, self._cancel, request, lambda response: None)

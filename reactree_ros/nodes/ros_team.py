@@ -1,48 +1,37 @@
-"""Several robots over ROS, each behind a bridge in a namespace of its own, as one world of several robots."""
+"""Several robots over ROS, each behind a bridge in a namespace of its own, as one world."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 from rclpy.node import Node
 from reactree_interfaces.srv import ResetWorld
 
-from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.world.company import accompanied
-from reactree_ros.world.port import Household, Observation, Score
+from reactree_ros.world.multi_robot import with_teammates
+from reactree_ros.world.port import Household, Score
 from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.wrappers import WorldWrapper
 
 
-class RosTeam(SharedWorld):
-    """The robots of one planner; what concerns the world as a whole is asked of the first one's bridge.
+class RosTeam(WorldWrapper):
+    """The robots of one planner; the first one's bridge speaks for the world as a whole.
 
     Args:
-        node: Whose clients are used.
         bridge: Name of each bridge node, relative to its robot's namespace.
         robots: Their names, which are namespaces relative to the node's.
-        calls: Looks after what is waited for.
-        heartbeat: Tells what is under way.
     """
+
+    inner: RosWorld
 
     def __init__(self, node: Node, bridge: str, robots: Sequence[str], calls: Calls, heartbeat: Heartbeat) -> None:
         self.robots = {name: RosWorld(node, f"{name}/{bridge}", calls, heartbeat) for name in robots}
-
-    @property
-    def first(self) -> RosWorld:
-        """The first robot."""
-        return next(iter(self.robots.values()))
-
-    @property
-    def household(self) -> Household:  # type: ignore[override]
-        """The first robot's."""
-        return self.first.household
+        super().__init__(next(iter(self.robots.values())))
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
@@ -52,52 +41,31 @@ class RosTeam(SharedWorld):
     @property
     def about(self) -> dict[str, Any]:
         """Which world it is, as the first robot's bridge knows."""
-        return self.first.about
+        return self.inner.about
 
-    @property
-    def changed(self) -> Callable[[], None]:
-        """Called when it is not as before whether a robot may move."""
-        return self.first.changed
-
-    @changed.setter
-    def changed(self, call: Callable[[], None]) -> None:
+    def follow(self, changed: Callable[[], None]) -> None:
+        """See :meth:`RosWorld.follow`."""
         for robot in self.robots.values():
-            robot.changed = call
+            robot.follow(changed)
 
     def team(self) -> Mapping[str, SharedWorld]:
-        """Return the robots; where each is a world of its own, they are told of one another here."""
-        return self.robots if self.first.robots else accompanied(self.robots)
+        """Return the robots; if each is a world of its own, they learn of one another here."""
+        return self.robots if self.inner.robots else with_teammates(self.robots)
 
     def learn(self) -> Pending[Household]:
-        """Ask what the household of each robot is; see :meth:`RosWorld.learn`."""
+        """Ask for the household of each robot; see :meth:`RosWorld.learn`."""
         return mapped(_all([robot.learn() for robot in self.robots.values()]), lambda learnt: learnt[0])
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """See :meth:`World.reset`."""
-        return self.first.reset(seed)
 
     def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
         """See :meth:`RosWorld.reset_to`."""
-        return self.first.reset_to(task_id, seed)
-
-    def observe(self) -> Pending[Observation]:
-        """Look around as the first robot."""
-        return self.first.observe()
-
-    def available_skills(self) -> Pending[Sequence[Offered]]:
-        """See :meth:`World.available_skills`; of the first robot."""
-        return self.first.available_skills()
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        """Let the first robot carry a skill out."""
-        return self.first.execute(skill)
+        return self.inner.reset_to(task_id, seed)
 
     def score(self) -> Pending[Score | None]:
         """Ask how far the goal of the world's task is reached."""
         return self.score_of("")
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
-        """Ask how far an instruction's goal is reached: the first robot's bridge, or the next where that is gone."""
+        """Ask how far an instruction's goal is reached: the first bridge, or the next if that one has gone."""
         answer: Pending[Score | None] = Pending()
         left = list(self.robots.values())
 
@@ -123,7 +91,7 @@ class RosTeam(SharedWorld):
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason)
 
     def at_rest(self) -> Pending[None]:
-        """Settle when every bridge has ended the skill that was cancelled last."""
+        """Settle when every bridge has ended its last cancelled skill."""
         return mapped(_all([robot.at_rest() for robot in self.robots.values()]), lambda _: None)
 
     def stop(self) -> None:
@@ -143,22 +111,15 @@ class RosTeam(SharedWorld):
 
 
 def _all(pending: Sequence[Pending[Any]]) -> Pending[list[Any]]:
-    """Return all results together; the first that fails lets it fail, and cancelling it cancels all."""
+    """Return all results together; one failure fails it, and cancelling it cancels all."""
     together: Pending[list[Any]] = Pending(on_cancel=lambda: [one.cancel() for one in pending])
-    found: dict[int, Any] = {}
 
-    def collect(number: int, value: Any) -> None:
-        found[number] = value
-        if len(found) == len(pending):
-            together.succeed([found[at] for at in range(len(pending))])
+    def take(done: Future[Any]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            settle_as(done, together)
+        elif not together.done() and all(one.done() for one in pending):
+            together.succeed([one.take() for one in pending])
 
-    for number, one in enumerate(pending):
-        one.add_done_callback(partial(_taken, together, partial(collect, number)))
+    for one in pending:
+        one.add_done_callback(take)
     return together
-
-
-def _taken(together: Pending[Any], collect: Callable[[Any], None], done: Future[Any]) -> None:
-    if done.cancelled() or done.exception() is not None:
-        settle_as(done, together)
-    else:
-        collect(done.result())

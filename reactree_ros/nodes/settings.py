@@ -1,4 +1,4 @@
-"""What can be set of each node; parameters and launch arguments are made from it."""
+"""The settings of each node; parameters and launch arguments are made from them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reactree_ros.plugins.settings import Settings
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 
-#: Who plans where nobody is named, and the language model was trained for none in particular.
+#: The planner if none is named and the language model was trained for none.
 PLANNER = "reactree"
-#: For how long a node that lives may say nothing, in seconds; the machine may be busy.
+#: Longest time between two heartbeats of a living node, in seconds; the machine may be busy.
 SILENCE = 1.5
 
 
 class BridgeSettings(Settings):
-    """Of every bridge."""
+    """Settings of every bridge."""
 
     policy: str = Field(default="", description="skill policy, a YAML file; empty: every skill is carried out")
     confirm_timeout: float = Field(default=30.0, ge=0.1, le=3600.0, description="longest wait for a person, in seconds")
@@ -30,62 +30,62 @@ class BridgeSettings(Settings):
         default=300.0, ge=0.1, le=86400.0, description="longest time for one skill, in seconds"
     )
     stop_timeout: float = Field(
-        default=10.0, ge=0.1, le=3600.0, description="longest wait for what was stopped to come to rest, in seconds"
+        default=10.0, ge=0.1, le=3600.0, description="longest time until nothing moves after a stop, in seconds"
     )
 
 
 class HouseholdBridgeSettings(Settings):
-    """Of the household bridge, beside those of its world."""
+    """Settings of the household bridge, in addition to those of its world."""
 
-    world: str = Field(default=WORLDS.default, description="which world to host")
+    world: str = Field(default=WORLDS.default, description="the world to host")
 
 
 class RobotBridgeSettings(Settings):
-    """Of the robot bridge."""
+    """Settings of the robot bridge."""
 
     robot_config: str = Field(
-        default="", description="which ROS action or service carries out which skill, a file like robot.yaml"
+        default="", description="a file like robot.yaml, which names the ROS action or service of each skill"
     )
     dry_run: bool = Field(default=False, description="log every goal and send none")
     server_timeout: float = Field(
         default=30.0,
         ge=0.1,
         le=600.0,
-        description="how long a robot's server may be away, reject a goal or take to accept one, in seconds",
+        description="how long a robot's server may be away, reject a goal or take to accept it, in seconds",
     )
 
 
 class WatchdogSettings(Settings):
-    """Of the watchdog."""
+    """Settings of the watchdog."""
 
     silence: float = Field(
         default=SILENCE,
         ge=0.5,
         le=60.0,
-        description="for how long a node may say nothing before what it has under way is canceled, in seconds",
+        description="how long a node may be silent before its goals are canceled, in seconds",
     )
 
 
 class InferenceNodeSettings(AnsweringLimits):
-    """Of the inference node, beside those of its language model; its limits hold whatever answers."""
+    """Settings of the inference node, in addition to those of its language model; its limits hold for all of them."""
 
-    llm: str = Field(default=MODELS.default, description="which language model to host")
+    llm: str = Field(default=MODELS.default, description="the language model to host")
     models_file: str = Field(
-        default="", description="YAML file with every setting of one or several language models; outranks the others"
+        default="", description="YAML file with all settings of one or several language models; overrides the others"
     )
 
 
 class PlannerNodeSettings(Settings):
-    """Of the planner node."""
+    """Settings of the planner node."""
 
     bridge: str = Field(default="household_bridge", description="name of the bridge node")
     robots: str = Field(
         default="",
-        description="names of several robots, with commas; each has its bridge in a namespace of that name; empty: one",
+        description="names of several robots, with commas; each has a bridge in a namespace of its name; empty: one",
     )
     inference: str = Field(default="inference", description="name of the inference node")
     tick_rate: float = Field(
-        default=10.0, ge=0.1, le=1000.0, description="ticks a second; the tree is also ticked when something ends"
+        default=10.0, ge=0.1, le=1000.0, description="ticks a second; the end of a skill or reply ticks the tree, too"
     )
     memory: str = Field(
         default="", description="episodic memory: a file, or STORE:SETTING=VALUE for another store; empty: none"
@@ -100,7 +100,7 @@ class PlannerNodeSettings(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the robots; none where there is one."""
+        """The names of several robots; none if there is one."""
         return tuple(filter(None, (name.strip() for name in self.robots.split(","))))
 
     @field_validator("memory")
@@ -122,14 +122,14 @@ class PlannerNodeSettings(Settings):
 
 
 class TaskSettings(RunOptions):
-    """Of tasks whose goal does not say otherwise; they may change while the node runs."""
+    """Settings of tasks, unless their goal says otherwise; they may change while the node runs."""
 
     planner: str = Field(
         default="",
         description="planner by name, with options as NAME:OPTION=VALUE; empty: the one that the language model was "
         f"trained for, or {PLANNER}",
     )
-    working_memory: bool = Field(default=True, description="remember where things were seen, where the planner can")
+    working_memory: bool = Field(default=True, description="remember where things were seen, if the planner can")
     save_to: str = Field(default="", description="folder in which each run is recorded; empty: none is")
 
     @field_validator("planner")

@@ -1,4 +1,4 @@
-"""The planner's tree as people look at it: what its snapshot streams carry."""
+"""The planner's tree as people see it: the content of its snapshot streams."""
 
 from __future__ import annotations
 
@@ -25,42 +25,40 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import GrowingTree
 from reactree_ros.tree.names import telling_names
 
-#: Of snapshots that tell nothing but a decision, those that take longer than QUICK (in seconds) get at most this share
-#: of the time.
+#: Snapshots that show only a new decision, and take longer than QUICK (in seconds), get at most this share of the time.
 SHARE, QUICK = 0.1, 0.01
-#: Of what a behaviour says its box is sent so much, in characters; the viewer cuts that to some 15 to 25.
+#: Longest detail of a behaviour's box, in characters; the viewer cuts it to some 15 to 25.
 DETAIL = 40
-#: Of a tree of more behaviours, what is below goal nodes that are not at work any more is not sent: whenever the tree
-#: grows, the viewer needs seconds for each hundred.
+#: In a tree of more behaviours, subtrees of goal nodes that are not at work are not sent: whenever the tree grows, the
+#: viewer needs seconds for each hundred.
 LARGE = 150
-#: Stands for ``<`` in whatever is shown.
+#: Replaces ``<`` in everything that is shown.
 ANGLE = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
-#: A snapshot is due where so much of its period is over.
+#: A snapshot is due when this share of its period is over.
 CLOSE_ENOUGH = 0.98
 
 
 class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
     """Sends snapshots that people understand.
 
-    They are sent from the start, and also where nothing has changed but what an agent node has decided last, which is
-    its feedback as long as it has nothing else to say. Siblings are named by what tells them apart. A goal node is a
-    selector without memory, in the watcher ``[o]`` beside a fallback's ``{o}``. The message's COMPOSITE would have a
-    colour of its own in the viewer, but ends that watcher, and viewers before 0.3.0, with an error; of a DECORATOR the
-    watcher shows one child only.
+    Snapshots are sent from the start, and also when only an agent node's last decision has changed: it is the node's
+    feedback while the node says nothing else. Siblings are named by their differences. A goal node is shown as a
+    selector without memory, in the watcher ``[o]`` next to a fallback's ``{o}``. The message's COMPOSITE would have its
+    own colour in the viewer, but ends the watcher, and viewers before 0.3.0, with an error. Of a DECORATOR the watcher
+    shows one child only.
 
-    A box of the viewer shows a name and a detail, some 15 characters of each. The detail of the root and of a skill is
-    what it says last; that of a goal node begins with its class, or with which of several robots it has: ``agent: open
+    A box of the viewer shows some 15 characters of name and detail each. The detail of the root and of a skill is its
+    last feedback. A goal node's detail begins with its class, or with its robot if there are several: ``agent: open
     fridge 1``.
 
-    What is asked of a stream anew, as with the boxes to tick in the viewer, is sent at once, also between two tasks.
+    A reconfigured stream, as by the tick boxes of the viewer, is sent at once, also between two tasks.
 
-    The root counts as visited, so that the viewer shows its blackboard, and the watcher what it says, from the start.
-    The viewer takes every text for HTML and runs the scripts in it: a ``<`` is sent as another character.
+    The root counts as visited, so that the viewer shows its blackboard, and the watcher its feedback, from the start.
+    The viewer takes every text for HTML and runs its scripts, so ``<`` is sent as another character.
 
-    Large trees stay usable: of more than LARGE behaviours, what is below a goal node that is not at work any more is
-    counted in its detail and left out (``agent +9: done``). A behaviour that has not changed is not converted again.
-    Averages and variances of ticks go into snapshots only, and are made only while a stream is open, from the first
-    tick after it was opened.
+    Large trees stay usable: in a tree of more than LARGE behaviours, the subtree of a goal node that is not at work is
+    only counted in the detail (``agent +9: done``). Unchanged behaviours are not converted again. Tick statistics are
+    made only while a stream is open.
 
     Args:
         root: Its root.
@@ -72,16 +70,16 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         self._news = False
         self._names: dict[UUID, str] = {}
         self._kept: dict[UUID, tuple[object, BehaviourMsg]] = {}
-        self._counted = False  # whether statistics of the tick that goes on are made
-        self._sent = self._cost = 0.0  # when a snapshot was sent last, and how long that took, in seconds
+        self._counted = False  # whether this tick has statistics
+        self._sent = self._cost = 0.0  # time and duration of the last snapshot, in seconds
 
     def setup(self, *given: Any, **kwargs: Any) -> None:
-        """Make the endpoints; snapshots are sent from now on, by py_trees_ros 2.5 also at the end of this."""
+        """Make the endpoints; snapshots are sent from now on (py_trees_ros 2.5 sends one here)."""
         self.statistics = Statistics()
         super().setup(*given, **kwargs)
 
     def clear(self) -> None:
-        """Stop and remove what is under the root."""
+        """Stop and remove everything under the root."""
         self.root.stop(Status.INVALID)
         for child in list(self.root.children):
             self.prune_subtree(child.id)
@@ -89,7 +87,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         self._names.clear()
 
     def decided(self, node: Behaviour, decision: str) -> None:
-        """Show what a goal node has decided."""
+        """Show a goal node's decision."""
         self._decisions[node.id] = decision
         self._news = True
 
@@ -97,7 +95,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         """Send a snapshot now."""
         self._on_tree_update_handler()
 
-    # ------------------------------------------------------------------ when: what py_trees_ros calls
+    # ------------------------------------------------------------------ when: called by py_trees_ros
 
     def _on_tree_update_handler(self) -> None:
         if self.statistics is not None:  # the tree may change before its setup
@@ -106,7 +104,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
 
     def _reconfigure_snapshot_stream(self, request: Any, response: Any) -> Any:
         answer = super()._reconfigure_snapshot_stream(request, response)
-        if answer.result:  # seen at once, also where nothing ticks
+        if answer.result:  # seen at once, also without ticks
             self.snapshot_streams[request.topic_name].last_snapshot_timestamp = None
             self._send(changed=False)
         return answer
@@ -120,7 +118,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         )
 
     def _send(self, *, changed: bool) -> None:
-        """Send a snapshot on the streams on which one is due."""
+        """Send a snapshot on each stream on which one is due."""
         now, due = steady.now(), []
         for stream in self.snapshot_streams.values():
             last, period = stream.last_snapshot_timestamp, stream.parameters.snapshot_period
@@ -145,7 +143,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         self._sent = steady.now()
         self._cost = self._sent - now
 
-    # ------------------------------------------------------------------ statistics: what py_trees_ros calls
+    # ------------------------------------------------------------------ statistics: called by py_trees_ros
 
     def _statistics_pre_tick_handler(self, tree: Any) -> None:
         wanted = bool(self.snapshot_streams)
@@ -169,7 +167,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         return [KeyValue(key=key, value=_plain(str(Blackboard.storage.get(key, "-")))) for key in keys]
 
     def _messages(self) -> list[BehaviourMsg]:
-        """Return what is shown as messages, behaviours that are as they were as they were converted then."""
+        """Return the shown behaviours as messages; unchanged ones as they were converted before."""
         kept, self._kept = self._kept, {}
         folded = self._folded()
         tips: dict[UUID, UUID | None] = {}
@@ -194,7 +192,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         return [msg for _, msg in self._kept.values()]
 
     def _folded(self) -> dict[UUID, int]:
-        """Return the goal nodes that are sent without what is below them, and how many behaviours that are."""
+        """Return the goal nodes that are sent without their subtrees, with the sizes of these."""
         everything: list[Behaviour] = [self.root]
         for behaviour in everything:  # it grows meanwhile
             everything += behaviour.children
@@ -231,7 +229,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         return msg
 
     def _name(self, behaviour: Behaviour) -> str:
-        """Return a behaviour's name; of the goal nodes of an expansion one that tells it from its siblings."""
+        """Return a behaviour's name; for goal nodes of an expansion, one that tells them from their siblings."""
         parent = behaviour.parent
         if not isinstance(behaviour, GoalNode) or parent is None or isinstance(parent, GoalNode):
             return behaviour.name
@@ -242,7 +240,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
 
 
 def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Behaviour]:
-    """Return the behaviours that are sent, children before their parents."""
+    """Yield the behaviours that are sent, children before their parents."""
     if behaviour.id not in folded:
         for child in behaviour.children:
             yield from _unfolded(child, folded)
@@ -250,7 +248,7 @@ def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Beha
 
 
 def _kind(node: GoalNode) -> str:
-    """Return which of several robots a goal node has, else what it is, by its class: ``agent``, ``code runner``."""
+    """Return a goal node's robot, if there are several; else its class: ``agent``, ``code runner``."""
     return node.post.robot.name or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix("Node")).lower()
 
 
@@ -259,5 +257,5 @@ def _short(said: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in which there is no markup for the viewer."""
+    """Return a text without markup for the viewer."""
     return text.replace("<", ANGLE)

@@ -70,7 +70,7 @@ class SkillGoals:
         clients: Of the services that it is made of.
 
     Args:
-        node: Whose clients are used.
+        node: The owner of the clients.
         bridge: Name of the bridge node, relative to the node's namespace.
     """
 
@@ -89,10 +89,6 @@ class SkillGoals:
     def server_is_ready(self) -> bool:
         """Whether the bridge is there."""
         return all(client.service_is_ready() for client in self.clients)
-
-    def takes_goals(self) -> bool:
-        """Whether a goal that is sent now reaches the bridge."""
-        return bool(self._send_goal.service_is_ready())
 
     def send(self, goal: SkillGoal, id: UUID) -> None:
         """Send a goal under an id."""

@@ -1,4 +1,4 @@
-"""Runs a node to its end: whatever ends it, what is in flight is stopped first, and waited for within a bound."""
+"""Runs a node to its end: whatever ends it, goals and calls in flight are stopped first, within a time limit."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from reactree_ros.nodes.executors import lacking, make_executor
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.strays import cancel_apart
 
-#: How often a node looks whether it is to stop, in seconds.
+#: How often a node checks whether it is to stop, in seconds.
 HEARTBEAT = 0.1
-#: Longest time for what is in flight to be stopped at the end, in seconds; launch waits for 5 s before it gets louder.
+#: Longest time to stop what is in flight at the end, in seconds; launch sends the next signal after 5 s.
 LAST_WORDS = 3.0
-#: The same of the watchdog, which stays for what others have in flight, longer than they take to end themselves.
+#: The same for the watchdog, which outlives the other nodes to cancel what they leave.
 LAST_WATCH = 8.0
 
 
 class Stoppable(Protocol):
-    """A node that can be asked to stop what it has in flight.
+    """A node that can stop what it has in flight.
 
     Attributes:
-        heartbeat: Knows which goals it has under way.
+        heartbeat: Knows the goals under way.
     """
 
     heartbeat: Heartbeat
@@ -49,14 +49,14 @@ class Stoppable(Protocol):
 
 
 def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, within: float = LAST_WORDS) -> None:
-    """Make a node, spin it until it is asked to end, stop it; ends the process with 1 where that did not go well.
+    """Make a node, spin it until a signal, stop it; ends the process with 1 if something went wrong.
 
-    Callbacks never wait, so that one thread serves all of them: a cancel is served while a skill runs.
+    Callbacks never wait, so one thread serves them all: a cancel is served while a skill runs.
 
     Args:
         make: Makes the node, a :class:`Stoppable`.
         args: Command line arguments with ROS arguments; by default the process's.
-        within: Longest time for what is in flight to be stopped at the end, in seconds.
+        within: Longest time to stop what is in flight at the end, in seconds.
     """
     with interruptible(args) as asked:
         try:
@@ -70,7 +70,7 @@ def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, with
 
 @contextmanager
 def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
-    """Initialise ROS with the signals that ask for an end noted in a list, instead of shutting ROS down at once.
+    """Initialise ROS so that signals are noted in a list, instead of shutting ROS down at once.
 
     Args:
         args: Command line arguments with ROS arguments; by default the process's.
@@ -89,7 +89,7 @@ def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
 
 
 class _Run:
-    """A node that is spun until the process is asked to end, a callback raises, or ROS is shut down under it."""
+    """A node that is spun until a signal, an error in a callback, or a shutdown of ROS."""
 
     def __init__(self, node: Any, asked: list[int]) -> None:
         self._node, self._asked = node, asked
@@ -99,12 +99,12 @@ class _Run:
         self._told: set[str] = set()
 
     def to_the_end(self, within: float) -> bool:
-        """Spin the node, then stop it; returns whether nothing went wrong and nothing is in flight any more."""
+        """Spin the node, then stop it; returns whether nothing went wrong and nothing is in flight."""
         node = self._node
         steady.every(node, HEARTBEAT, self._look)
         if why := lacking():
             node.get_logger().info(f"spun by the SingleThreadedExecutor, by which a decision takes longer: {why}")
-        gc.freeze()  # what is there from the start is not looked through again: ticks come on time
+        gc.freeze()  # the garbage collector skips all that exists now: ticks come on time
         self._try(self._spin)
         if not (rclpy.ok() or self._asked):
             self._tell("ROS was shut down under the node")
@@ -124,7 +124,7 @@ class _Run:
             self._executor.spin_until_future_complete(self._end)
 
     def _rest(self, within: float) -> None:
-        """Wait until what was in flight has ended, whatever else fails meanwhile."""
+        """Wait until everything in flight has ended, whatever fails meanwhile."""
         end, node = steady.now() + within, self._node
         while rclpy.ok() and not node.stopped() and steady.now() < end:
             self._try(lambda: self._executor.spin_once(timeout_sec=HEARTBEAT))
@@ -133,7 +133,7 @@ class _Run:
             self._tell(f"what the node had in flight has not ended within {within:g} s")
 
     def _say_so(self) -> None:
-        """Let the last results and answers leave, and say that nothing is under way any more."""
+        """Let the last results leave, and publish a heartbeat without goals."""
         end = steady.now() + HEARTBEAT
         while rclpy.ok() and steady.now() < end:
             self._executor.spin_once(timeout_sec=HEARTBEAT)
@@ -141,18 +141,18 @@ class _Run:
             self._node.heartbeat.beat()
 
     def _try(self, do: Callable[[], object]) -> None:
-        """Do something; what it raises is told, and nothing else is left undone for it."""
+        """Call a function; an error is reported, and the caller goes on."""
         try:
             do()
         except ExternalShutdownException:
             pass
-        except BaseException as error:  # also SystemExit of whatever a callback has called
+        except BaseException as error:  # also a SystemExit inside a callback
             self._tell(repr(error), traceback.format_exc())
 
     def _tell(self, what: str, more: str = "") -> None:
         if what not in self._told:  # a timer that raises does so again and again
             self._told.add(what)
-            with suppress(OSError):  # who has read it may have gone: the launch
+            with suppress(OSError):  # the launch, which reads it, may have gone
                 print(f"error: {more or what}", file=sys.stderr, flush=True)  # noqa: T201
 
 
@@ -162,19 +162,18 @@ def _refuse(error: Exception) -> NoReturn:
 
 
 class Spinner:
-    """Spins a node of a tool that does one thing after the other; takes the node with it at the end.
+    """Spins the node of a tool that does one thing after the other, and destroys it at the end.
 
     Attributes:
-        asked: Signals that have asked for an end.
+        asked: The signals that came.
 
     Args:
-        node: The node.
-        asked: What :func:`interruptible` gave.
+        asked: The list of :func:`interruptible`.
     """
 
     def __init__(self, node: Node, asked: list[int]) -> None:
         self._node, self.asked = node, asked
-        self._executor = SingleThreadedExecutor()  # in the other one a second answer to a goal raises
+        self._executor = SingleThreadedExecutor()  # the EventsExecutor raises at a second answer to a goal
         self._executor.add_node(node)
 
     def __enter__(self) -> Spinner:
@@ -185,7 +184,7 @@ class Spinner:
         self._node.destroy_node()
 
     def spin_until(self, done: Callable[[], bool], *, seconds: float | None = None) -> bool:
-        """Spin until something is so; returns False where time runs out, or the process is asked to stop, before."""
+        """Spin until a condition holds; returns False if time runs out or a signal comes before."""
         begin = steady.now()
         while not done():
             late = seconds is not None and steady.now() - begin > seconds

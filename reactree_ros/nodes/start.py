@@ -1,4 +1,4 @@
-"""Where the nodes' processes start; the package has taken signals over by then (:mod:`reactree_ros.nodes.ending`)."""
+"""The entry point of the nodes' processes; importing the package has set the signal handlers before (`ending`)."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from reactree_ros.nodes.ending import started
 
 
 def main() -> None:
-    """Run the module of this folder that the script has its name from."""
+    """Run the module of this folder that has the script's name."""
     import_module(f"{__package__}.{started()}").main()

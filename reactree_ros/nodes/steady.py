@@ -1,4 +1,4 @@
-"""Time that goes on where a node's clock stands still (``use_sim_time`` without ``/clock``): bounds are kept by it."""
+"""Wall time for bounds: it goes on when a node's clock stands still (``use_sim_time`` without ``/clock``)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ def now() -> float:
 
 
 def every(node: Node, seconds: float, call: Callable[[], object]) -> Timer:
-    """Call a function every so many seconds, whatever the node's clock says, until the timer or its node is destroyed.
-
-    A timer may be due once more after that, when what the function uses is gone.
-    """
+    """Call a function every so many seconds by wall time, until the timer or its node is destroyed."""
 
     def due() -> None:
-        if timer in node.timers:
+        if timer in node.timers:  # a destroyed one may be due once more
             call()
 
     timer = node.create_timer(seconds, due, clock=Clock(clock_type=ClockType.STEADY_TIME))

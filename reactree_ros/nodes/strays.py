@@ -1,4 +1,4 @@
-"""Goals that nobody looks after any more: canceled until their servers say that they end."""
+"""Stray goals, whose nodes fell silent: they are canceled until their servers say that they end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from reactree_interfaces.msg import GoalUnderWay
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import make_executor
 
-#: How often a server is told to end a goal, in seconds.
+#: Time between two cancels of a goal, in seconds.
 INSISTENCE = 0.5
-#: For how long a server may not know a goal before there is none: its request may still be on its way. Seconds.
+#: How long a server may not know a goal before it counts as ended, in seconds: its request may be on its way.
 UNKNOWN_FOR = 5.0
-#: For how long a server is told, also one that is not there; in seconds.
+#: How long a goal is canceled, also if its server is away, in seconds.
 INSIST_FOR = 60.0
 
 
@@ -39,11 +39,7 @@ class _Stray:
 
 
 class Strays:
-    """Cancels goals.
-
-    Args:
-        node: Whose clients are used.
-    """
+    """Cancels goals."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -51,7 +47,7 @@ class Strays:
 
     @property
     def left(self) -> int:
-        """How many goals may not have ended."""
+        """Number of goals that may not have ended."""
         return len(self._strays)
 
     def take(self, goals: Sequence[GoalUnderWay]) -> None:
@@ -62,12 +58,12 @@ class Strays:
         self.look()
 
     def forget(self, node: str) -> None:
-        """Let go of what was sent to a node that does not live any more: nothing of that moves by it."""
+        """Give up goals that were sent to a dead node: it moves nothing any more."""
         for stray in self._strays:
             stray.over = stray.over or stray.goal.cancel_service.startswith(f"{node}/")
 
     def look(self) -> None:
-        """Tell the servers, where it is time to; to be called regularly."""
+        """Cancel the goals whose time has come; to be called regularly."""
         for stray in [one for one in self._strays if not one.over]:
             if steady.now() - stray.since > INSIST_FOR:
                 self._node.get_logger().error(f"goal {stray.name} was not ended within {INSIST_FOR:g} s; look after it")
@@ -90,14 +86,14 @@ class Strays:
 
 
 def cancel_apart(goals: Sequence[GoalUnderWay], *, within: float) -> bool:
-    """Cancel goals in a ROS context of their own, where that of their node is lost.
+    """Cancel goals in a ROS context of their own, when their node's context is lost.
 
     Args:
         goals: The goals.
-        within: How long it may take, in seconds.
+        within: Longest time, in seconds.
 
     Returns:
-        Whether their servers have taken it in.
+        Whether the servers have confirmed all.
     """
     context, end = rclpy.Context(), steady.now() + within
     rclpy.init(context=context, args=[], signal_handler_options=SignalHandlerOptions.NO)

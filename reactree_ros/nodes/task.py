@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import Episode
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.going_on import WayBack
+from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
+from reactree_ros.llm.trained import as_trained
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.adapters import Introduction
 from reactree_ros.nodes.record_topic import RecordTopic
-from reactree_ros.nodes.settings import TaskSettings
+from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.nodes.waiting import Awaited
-from reactree_ros.planners.spec import AgentNodeSettings, Planner
+from reactree_ros.planners.spec import AgentNodeSettings, Planner, planner
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd, verdict_of
 from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.view.steering import Steering
-
-if TYPE_CHECKING:
-    from reactree_ros.nodes.reporter import Reporter
 
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
 ERROR_CODES = {
@@ -35,7 +38,16 @@ ERROR_CODES = {
     EpisodeEnd.HELD.value: ExecuteTask.Result.HELD,
     EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
 }
-#: What a goal may say itself, where it is not 0.
+#: Error code and message of tasks that are stopped before their end.
+CANCELED = (ExecuteTask.Result.CANCELED, "canceled")
+STOPPED = (ExecuteTask.Result.CANCELED, "a person has stopped it")
+SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
+#: Fields of a goal's result that are the episode's.
+_OF_AN_EPISODE = (
+    *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
+    *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost"),
+)
+#: Options that a goal overrides, unless they are 0.
 _OF_A_GOAL = (*LIMITS, "max_depth", "seed")
 
 
@@ -44,16 +56,15 @@ class Task:
 
     Attributes:
         goal_handle: The goal.
-        episode: What it comes to; None before it has begun.
-        way: How a run that is gone on with comes to where it was; None: it begins anew.
-        steering: Lets a person decide when it goes on, and what is decided; None before it has begun.
-        reporter: Tells what happens in it; None before it has begun.
+        episode: The run; None before it begins.
+        way: Brings a resumed run to its place; None: the run is new.
+        steering: Lets a person pause it and say decisions; None before it begins.
         ended: Set when the episode has ended.
-        stopped: Error code and message, where it is to stop before its end.
-        asked: What the bridge is asked for outside of the episode; None: nothing.
-        asked_until: When that is given up, in seconds (:func:`steady.now`).
+        stopped: Error code and message, if it is to stop before its end.
+        asked: An open question to the bridge outside of the episode; None: there is none.
+        asked_until: When it is given up, in seconds (:func:`steady.now`).
         record: The file of its record; None: it has none.
-        unsaved: Why it has none although it was asked for.
+        unsaved: Why there is none although the settings ask for one.
     """
 
     def __init__(self, goal_handle: Any) -> None:
@@ -61,7 +72,6 @@ class Task:
         self.episode: Episode | None = None
         self.way: WayBack | None = None
         self.steering: Steering | None = None
-        self.reporter: Reporter | None = None
         self.ended = Awaited()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
@@ -71,7 +81,7 @@ class Task:
 
     @property
     def returning(self) -> bool:
-        """Whether it is not yet where the run was that it goes on with."""
+        """Whether a resumed run is not yet at its place."""
         return self.way is not None and not self.way.arrived
 
     def interrupt(self) -> None:
@@ -82,10 +92,10 @@ class Task:
             self.episode.interrupt()
 
     def writing(self, topic: RecordTopic, folder: str) -> dict[str, Any]:
-        """Begin a record: on the topic, and in a folder where there is one and it can be begun there.
+        """Begin a record: on the topic, and in a folder, if it is given and usable.
 
         Returns:
-            What takes its events, ``write``, and what makes them safe, ``flush``.
+            The functions that take its events, ``write``, and make them safe, ``flush``.
         """
         shown = topic.begin(self.goal_handle.goal_id)
         try:
@@ -107,6 +117,21 @@ class Task:
         self.stopped = self.stopped or (code, message)
         self.asked_until = 0.0
 
+    def give_up_late_question(self) -> None:
+        """Give up what the bridge is asked for, if its time is over."""
+        if self.asked is not None and steady.now() > self.asked_until:
+            self.asked.cancel()
+
+    def saved_to(self) -> str:
+        """Return where the record is; empty: there is none.
+
+        Raises:
+            UserError: It could not be begun, or not be written to its end.
+        """
+        if problem := self.unsaved or (self.record.problem if self.record is not None else ""):
+            raise UserError(problem)
+        return "" if self.record is None else str(self.record.path)
+
     def counts(self) -> dict[str, object]:
         """Say how far it is, for diagnostics."""
         if self.episode is None:
@@ -123,9 +148,25 @@ class Task:
         """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
         ends = {error: end for end, error in ERROR_CODES.items()}
         end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
-        code, message = self.stopped or (code, message)
-        verdict = verdict_of({"end": end}).judgement.word
-        return ExecuteTask.Result(verdict=verdict, end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
+        verdict = verdict_of({"end": end, "message": message})
+        code, message = self.stopped or (code, verdict.because or message)
+        return ExecuteTask.Result(
+            verdict=verdict.judgement.word, end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message
+        )
+
+
+def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
+    """Return what came of an episode as a goal's result; what is unknown is -1.
+
+    Args:
+        result: The episode's.
+        more: Fields that are the goal's own.
+    """
+    msg = ExecuteTask.Result(success=result.achieved, verdict=result.verdict.judgement.word, **more)
+    for name in _OF_AN_EPISODE:
+        value = getattr(result, name)
+        setattr(msg, name, type(getattr(msg, name))(-1 if value is None else value))
+    return msg
 
 
 def asked_for(goal: ExecuteTask.Goal) -> str:
@@ -135,11 +176,6 @@ def asked_for(goal: ExecuteTask.Goal) -> str:
     if goal.instruction.strip():
         return repr(goal.instruction.strip())
     return f"the instruction of task {goal.task_id}" if goal.task_id >= 0 else "the instruction of the bridge's task"
-
-
-def with_score(about: dict[str, Any], scored: bool) -> dict[str, Any]:
-    """Return what a record says of world and language model, with whether the world's goal is what is asked for."""
-    return about | {"world": about["world"] and {**about["world"], "scored": scored}}
 
 
 def record_of(goal: ExecuteTask.Goal) -> Record:
@@ -155,19 +191,53 @@ def record_of(goal: ExecuteTask.Goal) -> Record:
     return read_record(goal.resume)
 
 
-def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings) -> TreeOptions:
-    """Return the options of a goal.
+def limits_of(goal: ExecuteTask.Goal) -> dict[str, Any]:
+    """Return the limits that a goal has of its own."""
+    return {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)}
+
+
+def spec_of_goal(
+    goal: ExecuteTask.Goal,
+    settings: TaskSettings,
+    *,
+    task: ResetWorld.Response | None = None,
+    model: Introduction | None = None,
+    world: Mapping[str, Any] | None = None,
+    memory: str = "",
+) -> RunSpec:
+    """Return what the run of a goal is.
+
+    Args:
+        goal: The goal.
+        settings: What holds if the goal does not say otherwise.
+        task: The task that the bridge's world was reset to; None: it was not.
+        model: What the inference node says of the language model; None: nothing yet.
+        world: What the bridge says of its world; likewise.
+        memory: The episodic memory of the planner; empty: none.
 
     Raises:
-        UserError: An option makes no sense.
+        UserError: The goal makes no sense.
     """
     if goal.task_id < -1:
         raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
     if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
         raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
+    model = model or Introduction()
+    chosen = planner(as_trained(goal.planner or settings.planner, model.trained_for) or PLANNER)
     values = {name: getattr(settings, name) for name in RunOptions.model_fields}
     values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
-    return TreeOptions(**values)
+    task_id = goal.task_id if task is None else task.task_id
+    return RunSpec(
+        instruction=goal.instruction.strip() or ("" if task is None else task.instruction.strip()),
+        task_id=None if task_id < 0 else task_id,
+        task_name=(task.task_name if task else "") or "instruction",
+        planner=chosen.name,
+        working_memory=remembers(goal, settings, chosen),
+        options=TreeOptions(**values),
+        memory=memory,
+        person=asks(chosen),
+        **surroundings(world, model.settings, where="the bridge"),
+    )
 
 
 def asks(chosen: Planner) -> bool:

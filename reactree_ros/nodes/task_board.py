@@ -1,4 +1,4 @@
-"""What a task is at, on py_trees' blackboard, where the viewer and ``py-trees-blackboard-watcher`` show it."""
+"""The state of a task on py_trees' blackboard, for the viewer and ``py-trees-blackboard-watcher``."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import GONE, Observation
 
-#: What is on the board, under the node's name, while there is nothing to be said.
+#: Keys of the board, under the node's name, with their values while there is nothing to show.
 BLANK = {
     **dict.fromkeys(("instruction", "subgoal", "decision", "decisions", "steps", "observation", "seen"), "-"),
     "holding": "nothing",
     "held_because": "it is not",
 }
-#: How many sightings are shown, the last ones.
+#: Number of sightings shown: the last ones.
 SIGHTINGS = 12
 
 
 class TaskBoard:
-    """Writes to the blackboard.
+    """Writes a task's state to the blackboard.
 
     Args:
-        root: A behaviour that every tick visits; the keys are its own.
-        name: Of the node; the keys begin with it.
+        root: A behaviour that every tick visits; it owns the keys.
+        name: The node's name; the keys begin with it.
     """
 
     def __init__(self, root: Behaviour, name: str) -> None:
@@ -43,13 +43,13 @@ class TaskBoard:
         self._count(context)
 
     def decided(self, node: GoalNode, decision: str, context: RunContext) -> None:
-        """Show a decision, and what is left of the budget."""
+        """Show a decision, and the budget."""
         self._board.set("subgoal", node.subgoal)
         self._board.set("decision", decision)
         self._count(context)
 
     def saw(self, observation: Observation, context: RunContext) -> None:
-        """Show an observation, what is held, and the last things that were seen."""
+        """Show an observation, the things held, and the last things seen."""
         self._board.set("observation", observation.text)
         for seen in observation.seen:
             name = context.household.name_of(seen.word, seen.instance)
@@ -62,7 +62,7 @@ class TaskBoard:
         self._board.set("seen", ", ".join(f"{name} ({place})" for name, place in reversed(last)) or BLANK["seen"])
 
     def held(self, reason: str) -> None:
-        """Show why the task holds; empty where it goes on."""
+        """Show why the task holds; empty: it goes on."""
         self._board.set("held_because", reason or BLANK["held_because"])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Shows the runs of a planner on a page in the browser, as they are carried out, until it is asked to end."""
+"""Shows the runs of a planner on a page in the browser, while they go on."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def serve(
     port: int = 0,
     args: Sequence[str] | None = None,
 ) -> int:
-    """Serve the page of a planner until somebody asks the process to end.
+    """Serve the page of a planner until a signal ends the process.
 
     Args:
         planner: Name of the planner node.
-        say: Told where the page is.
+        say: Called with the page's address.
         host: The interface.
         port: The port; 0: a free one.
         args: ROS arguments; by default the process's.
 
     Returns:
-        The signal that asked for the end; 0: none did.
+        The signal; 0: there was none.
 
     Raises:
         UserError: The page cannot be served, or the runs cannot be followed.

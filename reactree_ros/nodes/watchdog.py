@@ -1,4 +1,4 @@
-"""The watchdog: cancels what a node has under way that has fallen silent, because it was killed or hangs."""
+"""The watchdog: cancels the goals of nodes that fell silent, because they were killed or hang."""
 
 from __future__ import annotations
 
@@ -14,39 +14,33 @@ from reactree_ros.nodes.settings import WatchdogSettings
 from reactree_ros.nodes.spinning import LAST_WATCH, run_node
 from reactree_ros.nodes.strays import Strays
 
-#: How often it looks, in seconds.
+#: Time between two checks, in seconds.
 PERIOD = 0.1
 
 
 class Watchdog(Node):
-    """Looks after the nodes of its namespace; it needs to be a process of its own.
+    """Watches the nodes of its namespace; it must be a process of its own.
 
     Subscribes to:
-        ``heartbeat`` (Heartbeat; reliable, transient local, depth 1): who lives, and what each has under way.
+        ``heartbeat`` (Heartbeat; reliable, transient local, depth 1): who lives, and the goals of each.
 
     Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): who lives, who has fallen silent, what is being canceled.
-        ``heartbeat`` (Heartbeat): that the watchdog lives.
+        ``/diagnostics`` (DiagnosticArray, once a second): who lives, who is silent, which goals are being canceled.
+        ``heartbeat`` (Heartbeat): that the watchdog itself lives.
 
     Uses:
-        the cancel services of the actions on which a node that has fallen silent has goals.
+        the cancel services of the actions that have goals of silent nodes.
 
     Parameters:
         those of :class:`WatchdogSettings`, read at the start.
     """
 
     def __init__(self, name: str = "watchdog", **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            kwargs: Passed on to :class:`rclpy.node.Node`.
-        """
         super().__init__(name, **kwargs)
         declare(self, WatchdogSettings)
         self._silence = settings_of(self, WatchdogSettings).silence
         self._lives = Lives(self, silence=self._silence)
-        self._gone = set[str]()  # names of nodes that have fallen silent
+        self._gone = set[str]()  # names of nodes that fell silent
         self._strays = Strays(self)
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "nodes", self._report)
@@ -81,10 +75,10 @@ class Watchdog(Node):
         return Report(WARN, f"silent: {', '.join(silent)}", values) if silent else Report(OK, "all live", values)
 
     def begin_stop(self) -> None:
-        """Stay until nobody has anything under way any more: a node that was killed has."""
+        """Stay until no node has goals under way: a killed one still has."""
 
     def stopped(self) -> bool:
-        """Whether nobody has anything under way."""
+        """Whether no node has goals under way."""
         return not self._strays.left and not any(said.goals for said in self._lives.living())
 
 

@@ -1,4 +1,4 @@
-"""The fixed example that stands in for episodic memory (paper, section 5.3)."""
+"""The fixed example in place of episodic memory (paper, section 5.3)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from reactree_ros.agent.prompt_files import prompt
 
 
 def fixed_example(household: Household, *names: str) -> tuple[str, ...]:
-    """Return a household's fixed example for a planner: a trajectory; of a tree, all agent nodes' one after the other.
+    """Return a household's fixed example for a planner: a trajectory or, for a tree, those of all agent nodes.
 
     Args:
-        household: Whose prompt folder it is in; one without such a file has no fixed example.
-        names: What the file is called without its ending, e.g. ``reactree_wm``; the first that is there counts.
+        household: The household with the prompt folder; without such a file, it has no fixed example.
+        names: Possible file names without their ending, e.g. ``reactree_wm``; the first existing one counts.
     """
     for name in names:
         with contextlib.suppress(FileNotFoundError):

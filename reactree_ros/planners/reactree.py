@@ -13,7 +13,7 @@ from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
-#: What an expansion may use, by the names of the paper's ablation (section 5.4).
+#: Control flows of an expansion, by the names of the paper's ablation (section 5.4).
 _OF_THE_PAPER = {
     "all": PAPER,
     "seq+fb": ("sequence", "fallback"),
@@ -25,7 +25,7 @@ class ReactreeSettings(AgentNodeSettings):
     """Options of ReAcTree."""
 
     control_flow: Literal["all", "seq+fb", "seq"] = Field(
-        default="all", description="what an expansion may use (section 5.4)"
+        default="all", description="control flows of an expansion (section 5.4)"
     )
     more_control_flows: Annotated[str, Harmless(plain), known_in(CONTROL_FLOWS)] = Field(
         default="", description="further control flows of an expansion, by name, joined by +, e.g. of a plug-in"
@@ -36,7 +36,9 @@ class ReactreeSettings(AgentNodeSettings):
         description="tokens of a node's own turns above which the older half is summarised in its prompt; 0: never",
     )
     re_expand: int = Field(
-        default=0, ge=0, description="after how many failed expansions a node decides again, told what failed and why"
+        default=0,
+        ge=0,
+        description="after how many failed expansions a node decides again, knowing what failed and why",
     )
 
 
@@ -46,7 +48,7 @@ def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) 
     flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
     few = "" if flows == list(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
     names = [f"reactree_wm{few}"] if context.working_memory is not None else []
-    examples = fixed_example(household, *names, f"reactree{few}")  # without recalls it is an example, too
+    examples = fixed_example(household, *names, f"reactree{few}")  # this is an example without recalls, too
     abilities = Abilities(
         tuple(map(flow_named, dict.fromkeys([*flows, *joined(settings.more_control_flows)]))),
         settings.summarise_after,

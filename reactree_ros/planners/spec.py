@@ -1,4 +1,4 @@
-"""What a planner is to the registry, and a planner as it is chosen: by name, with options."""
+"""The registry's entry of a planner, and a chosen planner: its name with options."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from reactree_ros.plugins.settings import Harmless, Settings, did_you_mean, plai
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
-#: How a name ends where the planner remembers where things were seen.
+#: Ending of the name of a planner with working memory.
 WM = "_wm"
 
 
 def joined(names: str) -> tuple[str, ...]:
-    """Return the names that are joined by +."""
+    """Return the names in a text, separated by +."""
     return tuple(filter(None, names.split("+")))
 
 
 def known_in(registry: Registry[Any]) -> AfterValidator:
-    """Look whether a registry knows each of the names that are joined by +."""
+    """Return a check that a registry knows each name in a text, separated by +."""
 
     def check(names: str) -> str:
         for name in joined(names):
@@ -40,28 +40,26 @@ def known_in(registry: Registry[Any]) -> AfterValidator:
 
 
 class PlannerSettings(Settings):
-    """What can be set of every planner."""
+    """Settings of every planner."""
 
     system_text: bool = Field(default=True, description="begin prompts with the system text")
-    fixed_example: bool = Field(default=True, description="show a fixed example where memory has none (section 5.3)")
+    fixed_example: bool = Field(default=True, description="show a fixed example if memory has none (section 5.3)")
 
 
 class AgentNodeSettings(PlannerSettings):
-    """What can be set of planners whose nodes are agent nodes."""
+    """Settings of planners with agent nodes."""
 
     break_rounds: bool = Field(
         default=False,
-        description="do not offer a skill that was done again and brought nothing new, until something new is seen",
+        description="do not offer a skill whose repetition brought nothing new, until something new is seen",
     )
-    questions: int = Field(
-        default=0, ge=0, description="questions that a person may be asked in a run, by `Ask:`; 0: nobody is asked"
-    )
+    questions: int = Field(default=0, ge=0, description="most questions to a person in a run, by `Ask:`; 0: ask nobody")
     more_decisions: Annotated[str, Harmless(plain), known_in(DECISIONS)] = Field(
         default="", description="further kinds of decision that nodes may take, by name, joined by +, e.g. of a plug-in"
     )
     search_memory: bool = Field(
         default=False,
-        description="tell nodes which places were searched, by whom and in which order, and which were not; of NAME_wm",
+        description="tell nodes which places were searched, by whom, in which order, and which were not; for NAME_wm",
     )
 
     @property
@@ -76,8 +74,8 @@ class PlannerSpec(Spec):
 
     Attributes:
         settings: Its options, a :class:`PlannerSettings`.
-        build: Builds the tree for an instruction from what its nodes share and the settings.
-        remembers: Whether it can be combined with working memory, as ``NAME_wm``.
+        build: Builds the tree for an instruction from its nodes' shared state and the settings.
+        remembers: Whether it can use working memory, as ``NAME_wm``.
     """
 
     build: Callable[[str, RunContext, Any], GoalNode]
@@ -93,8 +91,8 @@ class Planner:
     """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``.
 
     Attributes:
-        name: Its name, as it was given.
-        spec: What it is.
+        name: Its name, as given.
+        spec: Its entry in the registry.
         settings: Its options.
         working_memory: Whether it remembers where things were seen.
     """
@@ -108,7 +106,7 @@ class Planner:
         """Build the tree for an instruction.
 
         Raises:
-            UserError: What the planner needs is not installed.
+            UserError: A package that the planner needs is missing.
         """
         self.spec.check_installed()
         context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
@@ -124,12 +122,12 @@ class Planner:
         return SearchMemory(context.household, context.world.recallable)
 
     def reaching(self) -> dict[str, Any]:
-        """Return those of its settings that may start, open, load or send something."""
+        """Return its settings that may start, open, load or send something."""
         return reaching(type(self.settings), self.settings.model_dump(exclude_unset=True))
 
 
 def planner_names() -> tuple[str, ...]:
-    """Every name, without options."""
+    """Return every name, without options."""
     return (*PLANNERS.names, *(f"{spec.name}{WM}" for spec in PLANNERS if spec.remembers))
 
 
@@ -137,11 +135,11 @@ def planner(name: str) -> Planner:
     """Return a planner by its name.
 
     Args:
-        name: Its name, then ``_wm`` where it has working memory, then ``:option=value`` for each option that is not as
-            by default.
+        name: Its name, then ``_wm`` for working memory, then ``:option=value`` for each option that differs from its
+            default.
 
     Raises:
-        UserError: There is none of that name, or no such option; the message names those that there are.
+        UserError: There is no such name or option; the message names the existing ones.
     """
     first, *options = name.split(":")
     bare = first.removesuffix(WM)

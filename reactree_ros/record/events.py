@@ -145,6 +145,7 @@ class Run(Timed):
     household: HouseholdOf
     recallable: list[Text]
     llm: Model
+    memory: NotRequired[Text]
     options: dict[str, Any]
     limits: Limits
     robots: NotRequired[list[Text]]

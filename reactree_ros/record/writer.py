@@ -154,6 +154,7 @@ class Recorder(Listener):
         world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …, "scored": …}``; names and
             passwords in addresses are left out.
         llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it; likewise.
+        memory: The episodic memory that examples come from, by name; empty: none.
         parent: The record that this one goes on from: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
     """
 
@@ -164,10 +165,12 @@ class Recorder(Listener):
         flush: Callable[[], None] = lambda: None,
         world: Mapping[str, Any] | None = None,
         llm: Mapping[str, Any] | None = None,
+        memory: str = "",
         parent: Mapping[str, Any] | None = None,
     ) -> None:
         self._send, self._flush = write, flush
-        self._about = without_credentials({"world": world or {}, "llm": llm or {}})
+        named = {"memory": memory} if memory else {}
+        self._about = without_credentials({"world": world or {}, "llm": llm or {}, **named})
         self._parent = None if parent is None else dict(parent)
         self._clock: Callable[[], float] = time.monotonic
         self._begin = 0.0

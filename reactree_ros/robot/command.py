@@ -16,7 +16,7 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import over_ros
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
-from reactree_ros.plugins.findings import Verdict
+from reactree_ros.plugins.diagnosis import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 AFTER = "house"
@@ -88,8 +88,8 @@ def robot_check(
     found = there.check_robot(config, patience=patience, namespace=namespace, args=[])
     table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
-        table.add_row(*(Text(text) for text in (one.what, one.verdict.value, one.said, one.mend)))
+        table.add_row(*(Text(text) for text in (one.what, one.level.value, one.said, one.remedy)))
     Console(soft_wrap=not sys.stdout.isatty()).print(table)
-    wrong = sum(one.verdict is Verdict.WRONG for one in found)
+    wrong = sum(one.level is Level.WRONG for one in found)
     typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)

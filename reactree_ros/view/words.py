@@ -31,17 +31,17 @@ COUNTS = {"decisions": "decisions", "steps": "steps", "agent_nodes": "agent node
 
 
 def flows() -> Mapping[str, tuple[str, str]]:
-    """Return of each control flow, by name, its sign and what it does with what is below it."""
+    """Return the sign and the meaning of each control flow, by name."""
     return {flow.name: (flow.sign, flow.summary) for flow in known_flows()}
 
 
 def sign_of(kind: str) -> str:
-    """Return the sign of a kind of behaviour; empty when it is no control flow."""
+    """Return the sign of a kind of behaviour; empty if it is no control flow."""
     return flows().get(kind, ("", ""))[0]
 
 
 def decisions() -> dict[str, dict[str, str]]:
-    """Return how the page shows each kind of decision, by the name of its field in a record."""
+    """Return the page's display of each kind of decision, by its field name in a record."""
     return {name: kind.look._asdict() for name, kind in kinds().items()}
 
 

@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ class SkillPolicy:
     """
 
     rules: Sequence[Rule]
-    where: str = "the skill policy"
+    where: str = field(default="the skill policy", compare=False)
 
     def judge(self, skill: str, verbs: Iterable[str] = ()) -> tuple[Verdict, str]:
         """Judge a skill; returns the verdict and the reason in words.

@@ -33,7 +33,7 @@ class Use:
 
 
 class RightOfWay(Protocol):
-    """Where a robot asks during a skill, from any thread, because it has company."""
+    """Where a robot asks during a skill, from any thread, because other robots share its world."""
 
     def ask(self, way: str) -> Pending[None]:
         """Ask for what it is about to pass, by a name as in skills; the result is there once it may.

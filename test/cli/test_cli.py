@@ -360,7 +360,7 @@ def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Pa
     again = cli("bootstrap", "--tasks", house, "--memory", memory)
     assert again.out.endswith("0 from --seed-memory, 0 new ones from these runs.\n")
     missing = cli("bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
-    assert (missing.code, f"{tmp_path / 'none.db'}: there is no such memory" in missing.err) == (2, True)
+    assert (missing.code, f"{tmp_path / 'none.db'}: no such memory" in missing.err) == (2, True)
 
 
 # ---------------------------------------------------------------------- language models behind a server

@@ -198,7 +198,7 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     monkeypatch.setattr(asking.sys, "stdin", terminal)
     monkeypatch.setattr(asking.sys, "stderr", terminal)
     monkeypatch.setattr(asking.typer, "confirm", confirm)
-    monkeypatch.setattr("reactree_ros.cli.opening._terminal", lambda: None)
+    monkeypatch.setattr("reactree_ros.cli.carry_out.terminal", lambda: None)
     cli("resume", hostile)
     assert len(shown) == 1
     assert f"base_url={catcher.base_url}" in terminal.getvalue()

@@ -28,11 +28,11 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.memory.stores.sqlite.database import APPLICATION_ID, SCHEMA_VERSION
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 ROOT = Path(__file__).parents[2]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])
-RIGHT, NOTE, WRONG = Verdict.RIGHT, Verdict.NOTE, Verdict.WRONG
+RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +49,12 @@ def peer() -> Iterator[Peer]:
         yield one
 
 
-def by_name(findings: Iterator[Finding]) -> dict[str, Finding]:
-    return {one.what: one for one in findings}
+def by_name(diagnoses: Iterator[Diagnosis]) -> dict[str, Diagnosis]:
+    return {one.what: one for one in diagnoses}
 
 
-def only(findings: Iterator[Finding]) -> Finding:
-    (one,) = findings
+def only(diagnoses: Iterator[Diagnosis]) -> Diagnosis:
+    (one,) = diagnoses
     return one
 
 
@@ -81,8 +81,8 @@ def test_json_is_one_object_that_says_the_same(cli: Cli, tmp_path: Path) -> None
 
 
 def test_a_look_that_fails_is_one_more_thing_that_is_wrong(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> Iterator[Finding]:
-        yield Finding("first", RIGHT, "looked at")
+    def fail() -> Iterator[Diagnosis]:
+        yield Diagnosis("first", RIGHT, "looked at")
         raise RuntimeError("out of\nluck")
 
     monkeypatch.setattr(ros, "ros", fail)
@@ -116,21 +116,21 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
 
     monkeypatch.setattr(metadata, "version", version)
     found = by_name(package.installed_extras())
-    assert found["openai"] == Finding("openai", RIGHT, "installed")
-    assert found["pyrobosim"].verdict is WRONG
+    assert found["openai"] == Diagnosis("openai", RIGHT, "installed")
+    assert found["pyrobosim"].level is WRONG
     assert "(6.1 is installed)" in found["pyrobosim"].said
-    assert found["view"].verdict is NOTE
+    assert found["view"].level is NOTE
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
-    assert found["view"].mend.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
-    assert "reactree_ros" not in found["all"].mend.partition("pip install")[2]
+    assert found["view"].remedy.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
+    assert "reactree_ros" not in found["all"].remedy.partition("pip install")[2]
 
 
 def test_what_the_core_needs_and_is_too_old_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     real = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "1.9" if name == "pydantic" else real(name))
     found = by_name(package.reactree_ros())["pydantic>=2.6"]
-    assert (found.verdict, found.said) == (WRONG, "1.9 does not fit")
-    assert found.mend.endswith("-m pip install 'pydantic>=2.6'")
+    assert (found.level, found.said) == (WRONG, "1.9 does not fit")
+    assert found.remedy.endswith("-m pip install 'pydantic>=2.6'")
 
 
 def test_a_source_tree_that_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +144,9 @@ def test_a_source_tree_that_is_not_installed_is_told_with_what_installs_it(monke
     monkeypatch.setattr(metadata.Distribution, "from_name", others)
     found = by_name(package.reactree_ros())
     assert set(found) == {"version", "installed", "py_trees"}
-    assert found["installed"].verdict is NOTE
-    assert found["installed"].mend.endswith(f"-m pip install -e {ROOT}")
-    assert only(package.installed_extras()).mend == found["installed"].mend
+    assert found["installed"].level is NOTE
+    assert found["installed"].remedy.endswith(f"-m pip install -e {ROOT}")
+    assert only(package.installed_extras()).remedy == found["installed"].remedy
 
 
 def test_the_tested_py_trees_are_those_that_ci_tries() -> None:
@@ -155,11 +155,11 @@ def test_the_tested_py_trees_are_those_that_ci_tries() -> None:
     assert f"\npy-trees=={newest}\n" in (ROOT / "requirements.lock").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("version", "verdict"), [("2.2.1", RIGHT), ("2.6.0", RIGHT), ("2.7.0", NOTE), ("2.1.6", NOTE)])
-def test_a_py_trees_that_was_not_tried_is_said(monkeypatch: pytest.MonkeyPatch, version: str, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("version", "level"), [("2.2.1", RIGHT), ("2.6.0", RIGHT), ("2.7.0", NOTE), ("2.1.6", NOTE)])
+def test_a_py_trees_that_was_not_tried_is_said(monkeypatch: pytest.MonkeyPatch, version: str, level: Level) -> None:
     real = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: version if name == "py_trees" else real(name))
-    assert by_name(package.reactree_ros())["py_trees"].verdict is verdict
+    assert by_name(package.reactree_ros())["py_trees"].level is level
 
 
 # ---------------------------------------------------------------------- torch
@@ -167,7 +167,7 @@ def test_a_py_trees_that_was_not_tried_is_said(monkeypatch: pytest.MonkeyPatch, 
 
 def torch(
     monkeypatch: pytest.MonkeyPatch, folder: Path, code: str, *, seconds: float = 60.0
-) -> Callable[[], dict[str, Finding]]:
+) -> Callable[[], dict[str, Diagnosis]]:
     """Put a torch on the path, for this process and those that it starts."""
     (folder / "torch.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
@@ -186,7 +186,7 @@ cuda = N(is_available=lambda: {gpus} > 0, device_count=lambda: {gpus},
 
 
 @pytest.mark.parametrize(
-    ("cuda", "gpus", "verdict", "said"),
+    ("cuda", "gpus", "level", "said"),
     [
         ("'12.8'", 2, RIGHT, "12.8: H200, 139 GiB; H200, 139 GiB"),
         ("'12.8'", 0, NOTE, "torch is built for 12.8 and sees no GPU"),
@@ -194,24 +194,24 @@ cuda = N(is_available=lambda: {gpus} > 0, device_count=lambda: {gpus},
     ],
 )
 def test_what_torch_sees_is_asked_in_a_process_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cuda: str, gpus: int, verdict: Verdict, said: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cuda: str, gpus: int, level: Level, said: str
 ) -> None:
     loaded = "torch" in sys.modules
     found = torch(monkeypatch, tmp_path, FAKE.format(cuda=cuda, gpus=gpus))()
-    assert found["torch"] == Finding("torch", RIGHT, "2.9.0")
-    assert (found["CUDA"].verdict, found["CUDA"].said) == (verdict, said)
+    assert found["torch"] == Diagnosis("torch", RIGHT, "2.9.0")
+    assert (found["CUDA"].level, found["CUDA"].said) == (level, said)
     assert ("torch" in sys.modules) is loaded
 
 
 def test_a_torch_that_cannot_be_imported_is_wrong_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = torch(monkeypatch, tmp_path, "raise ImportError('libcudart.so.12: not there')")()["torch"]
-    assert (found.verdict, found.said) == (WRONG, "cannot be imported: ImportError: libcudart.so.12: not there")
-    assert "pip install" in found.mend
+    assert (found.level, found.said) == (WRONG, "cannot be imported: ImportError: libcudart.so.12: not there")
+    assert "pip install" in found.remedy
 
 
 def test_an_import_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = torch(monkeypatch, tmp_path, "import threading; threading.Event().wait()", seconds=0.5)()["torch"]
-    assert (found.verdict, found.said) == (WRONG, "cannot be imported: did not end within 0.5 s")
+    assert (found.level, found.said) == (WRONG, "cannot be imported: did not end within 0.5 s")
 
 
 def test_what_a_look_started_ends_with_it() -> None:
@@ -251,7 +251,7 @@ def prefix_with(folder: Path, *, tag: str = HERE, interfaces: str = "", rmw: tup
     return folder
 
 
-def sourced(monkeypatch: pytest.MonkeyPatch, prefix: Path) -> dict[str, Finding]:
+def sourced(monkeypatch: pytest.MonkeyPatch, prefix: Path) -> dict[str, Diagnosis]:
     monkeypatch.setenv("ROS_DISTRO", "jazzy")
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(prefix))
     return by_name(ros.ros())
@@ -259,24 +259,24 @@ def sourced(monkeypatch: pytest.MonkeyPatch, prefix: Path) -> dict[str, Finding]
 
 def test_without_ros_nothing_is_wrong(tmp_path: Path) -> None:
     found = only(ros.ros(tmp_path))
-    assert (found.verdict, found.what) == (NOTE, "distribution")
+    assert (found.level, found.what) == (NOTE, "distribution")
     assert "none is sourced" in found.said
 
 
 def test_a_distribution_that_is_not_sourced_is_named_with_how_it_is_and_its_python(tmp_path: Path) -> None:
     prefix_with(tmp_path / "jazzy", tag="cpython-399")
     found = by_name(ros.ros(tmp_path))
-    assert found["distribution"].verdict is NOTE
-    assert found["distribution"].mend == f"source {tmp_path}/jazzy/setup.bash"
-    assert (found["rclpy"].verdict, found["rclpy"].mend) == (NOTE, "for the nodes, run and install with python3.99")
+    assert found["distribution"].level is NOTE
+    assert found["distribution"].remedy == f"source {tmp_path}/jazzy/setup.bash"
+    assert (found["rclpy"].level, found["rclpy"].remedy) == (NOTE, "for the nodes, run and install with python3.99")
 
 
 def test_an_rclpy_of_another_python_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399"))
-    assert found["rclpy"].verdict is WRONG
+    assert found["rclpy"].level is WRONG
     assert found["rclpy"].said.startswith("is built for Python 3.99, this is ")
-    assert found["py_trees_ros"] == Finding("py_trees_ros", RIGHT, "2.4.0")
-    assert found["distribution"] == Finding("distribution", RIGHT, "jazzy, sourced")
+    assert found["py_trees_ros"] == Diagnosis("py_trees_ros", RIGHT, "2.4.0")
+    assert found["distribution"] == Diagnosis("distribution", RIGHT, "jazzy, sourced")
 
 
 def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -284,15 +284,15 @@ def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPat
     module.write_text("raise ImportError('librcl.so: not there')", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
-    assert (found.verdict, found.said) == (WRONG, "cannot be imported: ImportError: librcl.so: not there")
+    assert (found.level, found.said) == (WRONG, "cannot be imported: ImportError: librcl.so: not there")
 
 
 @pytest.mark.parametrize(
-    ("version", "verdict", "lacks"),
+    ("version", "level", "lacks"),
     [("7.1.5", NOTE, "; the EventsExecutor of rclpy 7.1.5 serves no coroutines; 7.1.11 does"), ("7.1.11", RIGHT, "")],
 )
 def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, verdict: Verdict, lacks: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, level: Level, lacks: str
 ) -> None:
     for name, text in {
         "__init__": "",
@@ -308,51 +308,51 @@ def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
     (tmp_path / f"rclpy-{version}.dist-info/METADATA").write_text(f"Name: rclpy\nVersion: {version}\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(ros.__file__).parents[2])]))
     found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
-    assert found.verdict is verdict
+    assert found.level is level
     assert found.said.endswith(f", over rmw_x_cpp{lacks}")
-    assert ("update ros-jazzy-rclpy" in found.mend) == bool(lacks)
+    assert ("update ros-jazzy-rclpy" in found.remedy) == bool(lacks)
 
 
 def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
     found = sourced(monkeypatch, prefix_with(tmp_path))
-    assert found["RMW"].verdict is WRONG
+    assert found["RMW"].level is WRONG
     assert found["RMW"].said == "RMW_IMPLEMENTATION is rmw_fastrtps_cpp; installed: rmw_x_cpp"
-    assert found["RMW"].mend == "apt install ros-jazzy-rmw-fastrtps-cpp, or unset RMW_IMPLEMENTATION"
-    assert found["rclpy"].verdict is NOTE
+    assert found["RMW"].remedy == "apt install ros-jazzy-rmw-fastrtps-cpp, or unset RMW_IMPLEMENTATION"
+    assert found["rclpy"].level is NOTE
 
 
-@pytest.mark.parametrize(("text", "verdict"), [("", RIGHT), ("42", RIGHT), ("233", WRONG), ("-1", WRONG), ("²", WRONG)])
+@pytest.mark.parametrize(("text", "level"), [("", RIGHT), ("42", RIGHT), ("233", WRONG), ("-1", WRONG), ("²", WRONG)])
 def test_a_domain_that_is_none_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, verdict: Verdict
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, level: Level
 ) -> None:
     monkeypatch.setenv("ROS_DOMAIN_ID", text)
-    assert sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399"))["ROS_DOMAIN_ID"].verdict is verdict
+    assert sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399"))["ROS_DOMAIN_ID"].level is level
 
 
 @pytest.mark.parametrize(
-    ("tag", "verdict"),
+    ("tag", "level"),
     [("", NOTE), ("cpython-399", WRONG), (HERE, RIGHT)],
     ids=["none", "of another Python", "of this"],
 )
 def test_the_interfaces_are_built_for_this_python_or_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tag: str, verdict: Verdict
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tag: str, level: Level
 ) -> None:
     found = sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399", interfaces=tag))["reactree_interfaces"]
-    assert found.verdict is verdict
+    assert found.level is level
 
 
 # ---------------------------------------------------------------------- servers
 
 
 def test_where_no_server_is_named_none_is_looked_for() -> None:
-    assert only(servers.servers("", None)).verdict is NOTE
+    assert only(servers.servers("", None)).level is NOTE
 
 
 def test_a_server_that_answers_is_named_with_its_models(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
     found = only(servers.servers("", None))
-    assert found == Finding("OPENAI_BASE_URL", RIGHT, f"{peer.base_url} answers; models: tiny")
+    assert found == Diagnosis("OPENAI_BASE_URL", RIGHT, f"{peer.base_url} answers; models: tiny")
 
 
 def test_what_is_named_wins_over_the_environment(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,7 +366,7 @@ def test_a_key_is_wanted_refused_or_accepted(peer: Peer, monkeypatch: pytest.Mon
     monkeypatch.setenv("OPENAI_API_KEY", "another-one")
     assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and does not accept the key")
     monkeypatch.setenv("OPENAI_API_KEY", "hush-4711")
-    assert only(servers.servers(peer.base_url, None)).verdict is RIGHT
+    assert only(servers.servers(peer.base_url, None)).level is RIGHT
 
 
 def test_a_key_does_not_go_where_a_server_sends_on_to(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,13 +377,13 @@ def test_a_key_does_not_go_where_a_server_sends_on_to(peer: Peer, monkeypatch: p
             exchange.reply(302, {}, {"Location": f"{other.base_url}/models"})
 
         peer.on_models = send_on
-        assert only(servers.servers(peer.base_url, None)).verdict is RIGHT
+        assert only(servers.servers(peer.base_url, None)).level is RIGHT
         assert "authorization" in {name.lower() for name in peer.requests[-1].headers}
         assert "authorization" not in {name.lower() for name in other.requests[-1].headers}
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "verdict", "said"),
+    ("behaviour", "level", "said"),
     [
         (fails(500), WRONG, "answers HTTP 500"),
         (fails(404), NOTE, "answers HTTP 404"),
@@ -395,11 +395,11 @@ def test_a_key_does_not_go_where_a_server_sends_on_to(peer: Peer, monkeypatch: p
     ids=["broken", "no list", "no JSON", "data of another kind", "a list", "no models"],
 )
 def test_an_answer_that_is_none_is_told(
-    peer: Peer, behaviour: Callable[[Exchange], None], verdict: Verdict, said: str
+    peer: Peer, behaviour: Callable[[Exchange], None], level: Level, said: str
 ) -> None:
     peer.on_models = behaviour
     found = only(servers.servers(peer.base_url, None))
-    assert found.verdict is verdict
+    assert found.level is level
     assert said in found.said
 
 
@@ -416,16 +416,16 @@ def test_a_model_that_is_named_need_not_be_listed(
     models = tmp_path / "models.yaml"
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: tiny\n", encoding="utf-8")
     *_, found = servers.servers("", models)
-    assert found.verdict is RIGHT
+    assert found.level is RIGHT
     assert found.said == f"{peer.base_url} answers; it accepts requests for the model tiny, which it does not list"
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: other\n", encoding="utf-8")
     *_, found = servers.servers("", models)
-    assert found.verdict is not RIGHT
+    assert found.level is not RIGHT
 
 
 def test_without_a_list_it_is_said_how_the_model_is_named(peer: Peer) -> None:
     peer.on_models = fails(404)
-    assert "--model NAME" in only(servers.servers(peer.base_url, None)).mend
+    assert "--model NAME" in only(servers.servers(peer.base_url, None)).remedy
 
 
 def test_what_is_waited_for_is_said_soon(
@@ -434,7 +434,7 @@ def test_what_is_waited_for_is_said_soon(
     monkeypatch.setattr(servers, "PATIENCE", 1.0)
     monkeypatch.setattr(servers, "SOON", 0.05)
     peer.on_models = never_answers
-    assert only(servers.servers(peer.base_url, None)).verdict is WRONG
+    assert only(servers.servers(peer.base_url, None)).level is WRONG
     assert [record.message for record in caplog.records] == [f"waiting for {peer.base_url}, 0 s"]
 
 
@@ -442,14 +442,14 @@ def test_a_server_that_does_not_answer_is_given_up(peer: Peer, monkeypatch: pyte
     monkeypatch.setattr(servers, "PATIENCE", 0.5)
     peer.on_models = never_answers
     found = only(servers.servers(peer.base_url, None))
-    assert found.verdict is WRONG
+    assert found.level is WRONG
     assert "timed out" in found.said or "no answer within 0.5 s" in found.said
 
 
 def test_a_server_that_is_not_there_is_told(peer: Peer) -> None:
     peer.stop()
     found = only(servers.servers(peer.base_url, None))
-    assert found.verdict is WRONG
+    assert found.level is WRONG
     assert "cannot be reached" in found.said
 
 
@@ -464,13 +464,13 @@ def test_the_servers_of_a_file_are_looked_at_with_what_their_models_need(
         encoding="utf-8",
     )
     found = list(servers.servers("", tmp_path / "models.yaml"))
-    assert [one.said for one in found if one.verdict is RIGHT] == [
+    assert [one.said for one in found if one.level is RIGHT] == [
         "'openai' is installed",
         "'openai' is installed",
         "'expert' is installed",
         f"{peer.base_url} answers; models: tiny",
     ]
-    (gone,) = [one for one in found if one.verdict is WRONG]
+    (gone,) = [one for one in found if one.level is WRONG]
     assert "http://127.0.0.1:1/v1 cannot be reached" in gone.said
 
 
@@ -481,7 +481,7 @@ def test_a_file_of_models_that_is_wrong_is_told(tmp_path: Path, text: str) -> No
     path = tmp_path / "models.yaml"
     path.write_text(text, encoding="utf-8")
     *_, found = servers.servers("", path)
-    assert found.verdict is WRONG
+    assert found.level is WRONG
 
 
 # ---------------------------------------------------------------------- the episodic memory
@@ -518,7 +518,7 @@ def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> 
     before = snapshot(memory)
     found = by_name(look_at(named(memory)))
     assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {SCHEMA_VERSION}"
-    assert found["memory"].verdict is RIGHT
+    assert found["memory"].level is RIGHT
     assert f"{DEFAULT_MODEL}, 384 dimensions" in found["embedder"].said
     assert snapshot(memory) == before
 
@@ -532,7 +532,7 @@ def test_a_memory_that_somebody_has_open_is_read_as_it_now_is(memory: Path) -> N
 def test_a_memory_of_another_embedder_is_told(memory: Path) -> None:
     change(memory, "UPDATE meta SET value = 'other' WHERE key = 'embedder'")
     found = by_name(look_at(named(memory)))["embedder"]
-    assert (found.verdict, found.said) == (WRONG, "other, 384 dimensions")
+    assert (found.level, found.said) == (WRONG, "other, 384 dimensions")
 
 
 def change(path: Path, *statements: str) -> None:
@@ -573,9 +573,9 @@ def test_what_is_no_memory_is_told_and_left_as_it_is(tmp_path: Path, make: Calla
     make(path)
     before = snapshot(path)
     found = only(look_at(named(path)))
-    assert found.verdict is WRONG
+    assert found.level is WRONG
     assert said in found.said
-    assert found.mend
+    assert found.remedy
     assert snapshot(path) == before
 
 
@@ -590,7 +590,7 @@ def test_a_memory_that_is_locked_is_told(memory: Path, monkeypatch: pytest.Monke
     found = only(look_at(named(memory)))
     holder.execute("ROLLBACK")
     holder.close()
-    assert found.verdict is WRONG
+    assert found.level is WRONG
     assert "another process holds it" in found.said
 
 
@@ -600,8 +600,8 @@ def test_a_memory_that_is_locked_is_told(memory: Path, monkeypatch: pytest.Monke
 def test_a_disk_without_room_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "ROOM", 1 << 80)
     found = by_name(surroundings.surroundings())["room for temporary files"]
-    assert found.verdict is WRONG
-    assert "TMPDIR" in found.mend
+    assert found.level is WRONG
+    assert "TMPDIR" in found.remedy
 
 
 def test_a_terminal_that_takes_no_unicode_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -686,6 +686,6 @@ def test_what_looks_like_a_key_is_left_out(text: str, left: str) -> None:
 def test_a_wrong_key_is_told_without_it(monkeypatch: pytest.MonkeyPatch, peer: Peer) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "two words")
     found = only(servers.servers(peer.base_url, None))
-    assert found.verdict is WRONG
+    assert found.level is WRONG
     assert "two words" not in found.said
     assert found.said.startswith("$OPENAI_API_KEY: holds no key")

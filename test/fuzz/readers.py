@@ -22,7 +22,7 @@ from view.writing import Wide, demo
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import Unreadable, read
-from reactree_ros.episode.going_on import decision_of, more_than, options_of, stop_of
+from reactree_ros.episode.going_on import decision_of, resumed, stop_of
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import read_lines
@@ -159,7 +159,7 @@ def _read_record(path: Path) -> None:
         lambda: (experiences_of(moment), texts_of(moment)),
         lambda: told_by(record.events),
         lambda: list(lines_of(record.events, Run(house=house_of(record), task="1", planner="reactree"))),
-        lambda: (options_of(record), more_than(record, {})),
+        lambda: resumed(record, {}),
         lambda: achieved(record),
         lambda: stop_of(record),
         lambda: decision_of(record, 1),

@@ -20,7 +20,7 @@ from reactree_ros.household.person import (
     person_to_dict,
     read_person,
 )
-from reactree_ros.household.question import Form, Part, read_question
+from reactree_ros.household.question import Form, GoalPart, read_question
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.person.port import NobodyAnswers, Question, approves, is_stop
 
@@ -54,27 +54,27 @@ def numbers(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("question", "form", "parts"),
     [
-        ("Which snacks should I put on the coffee table?", Form.OPEN, (Part.THINGS,)),
-        ("What exactly do you want me to bring?", Form.OPEN, (Part.THINGS,)),
-        ("Could you please specify which snack you want?", Form.OPEN, (Part.THINGS,)),
-        ("Please list the items.", Form.OPEN, (Part.THINGS,)),
-        ("What do you mean by 'snack'?", Form.OPEN, (Part.THINGS,)),
-        ("Which one is it?", Form.OPEN, (Part.THINGS,)),
-        ("Which one?", Form.OPEN, (Part.THINGS,)),
-        ("Where should the apple go?", Form.OPEN, (Part.PLACE,)),
-        ("Can you tell me where you want it?", Form.OPEN, (Part.PLACE,)),
-        ("Which table?", Form.OPEN, (Part.PLACE,)),
-        ("I see a coffee table and a kitchen table. Which one should I use?", Form.OPEN, (Part.PLACE,)),
-        ("What is the destination?", Form.OPEN, (Part.PLACE,)),
-        ("What is the target location of the cupcakes?", Form.OPEN, (Part.PLACE,)),
-        ("Which surface should I place the items on?", Form.OPEN, (Part.PLACE,)),
-        ("In which appliance do they belong?", Form.OPEN, (Part.PLACE,)),
-        ("What would you like me to do with the apple?", Form.OPEN, (Part.PLACE,)),
-        ("How many?", Form.OPEN, (Part.COUNT,)),
-        ("What is the number of apples?", Form.OPEN, (Part.COUNT,)),
-        ("What number of cupcakes do you need?", Form.OPEN, (Part.COUNT,)),
-        ("How many cupcakes do you want, and where should they go?", Form.OPEN, (Part.COUNT, Part.PLACE)),
-        ("What should I turn on?", Form.OPEN, (Part.STATE,)),
+        ("Which snacks should I put on the coffee table?", Form.OPEN, (GoalPart.THINGS,)),
+        ("What exactly do you want me to bring?", Form.OPEN, (GoalPart.THINGS,)),
+        ("Could you please specify which snack you want?", Form.OPEN, (GoalPart.THINGS,)),
+        ("Please list the items.", Form.OPEN, (GoalPart.THINGS,)),
+        ("What do you mean by 'snack'?", Form.OPEN, (GoalPart.THINGS,)),
+        ("Which one is it?", Form.OPEN, (GoalPart.THINGS,)),
+        ("Which one?", Form.OPEN, (GoalPart.THINGS,)),
+        ("Where should the apple go?", Form.OPEN, (GoalPart.PLACE,)),
+        ("Can you tell me where you want it?", Form.OPEN, (GoalPart.PLACE,)),
+        ("Which table?", Form.OPEN, (GoalPart.PLACE,)),
+        ("I see a coffee table and a kitchen table. Which one should I use?", Form.OPEN, (GoalPart.PLACE,)),
+        ("What is the destination?", Form.OPEN, (GoalPart.PLACE,)),
+        ("What is the target location of the cupcakes?", Form.OPEN, (GoalPart.PLACE,)),
+        ("Which surface should I place the items on?", Form.OPEN, (GoalPart.PLACE,)),
+        ("In which appliance do they belong?", Form.OPEN, (GoalPart.PLACE,)),
+        ("What would you like me to do with the apple?", Form.OPEN, (GoalPart.PLACE,)),
+        ("How many?", Form.OPEN, (GoalPart.COUNT,)),
+        ("What is the number of apples?", Form.OPEN, (GoalPart.COUNT,)),
+        ("What number of cupcakes do you need?", Form.OPEN, (GoalPart.COUNT,)),
+        ("How many cupcakes do you want, and where should they go?", Form.OPEN, (GoalPart.COUNT, GoalPart.PLACE)),
+        ("What should I turn on?", Form.OPEN, (GoalPart.STATE,)),
         ("Should I put the apple on the coffee table?", Form.CLOSED, ()),
         ("Is it the coffee table?", Form.CLOSED, ()),
         ("Is that all?", Form.MORE, ()),
@@ -100,7 +100,7 @@ def numbers(text: str) -> list[str]:
         ("Act: pick up apple 1", Form.UNCLEAR, ()),
     ],
 )
-def test_it_reads_what_a_question_is_about(question: str, form: Form, parts: tuple[Part, ...]) -> None:
+def test_it_reads_what_a_question_is_about(question: str, form: Form, parts: tuple[GoalPart, ...]) -> None:
     asked = read_question(question)
     assert (asked.form, asked.parts if form is Form.OPEN else ()) == (form, parts)
 

@@ -12,6 +12,7 @@ import pytest
 from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
@@ -20,7 +21,6 @@ from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.lab.bootstrap import Attempt, Bootstrap
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, World, WorldError
 from reactree_ros.world.spec import Task
@@ -74,13 +74,8 @@ def bootstrap(
     make_world: Callable[[Any], World] = SymbolicWorld,
     max_decisions: int = 0,
 ) -> Bootstrap:
-    return Bootstrap(
-        memory,
-        model=model or Counting(),
-        planner=planner(name),
-        make_world=make_world,
-        options=TreeOptions(max_decisions=max_decisions),
-    )
+    spec = RunSpec(planner=name, options=TreeOptions(max_decisions=max_decisions))
+    return Bootstrap(memory, spec, model=model or Counting(), make_world=make_world)
 
 
 def test_a_tree_leaves_what_every_agent_node_went_through(memory: SqliteMemory) -> None:

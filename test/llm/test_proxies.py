@@ -18,7 +18,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.openai import way
 from reactree_ros.llm.openai.way import proxy_to
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
-from reactree_ros.plugins.findings import Verdict
+from reactree_ros.plugins.diagnosis import Level
 from reactree_ros.plugins.installation import install_line
 
 THOUGHT = "Think: well"
@@ -60,7 +60,7 @@ def test_a_server_on_this_machine_is_reached_without_a_proxy(
     with Peer(say=lambda prompt: THOUGHT) as peer:
         assert ask(model(peer)).text == THOUGHT
         (found,) = servers.servers(peer.base_url, None)
-        assert found.verdict is Verdict.RIGHT
+        assert found.level is Level.RIGHT
 
 
 HERE = (
@@ -227,7 +227,7 @@ def test_a_proxy_that_cannot_be_used_is_the_users_error_in_one_line(
     assert "\n" not in str(raised.value)
     assert type(refusal(one)) is RequestRejected
     (found,) = servers.servers(ELSEWHERE, None)
-    assert found.verdict is Verdict.WRONG
+    assert found.level is Level.WRONG
     assert "it is no proxy URL" in found.said
     assert PASSWORD not in str(found)
 

@@ -109,7 +109,7 @@ def test_what_a_memory_is_made_of_needs_the_users_word() -> None:
 
 def test_what_is_not_there_is_not_made_by_who_only_reads(tmp_path: Path) -> None:
     named = memory(tmp_path / "m.db")
-    with pytest.raises(UserError, match="there is no such memory; `reactree memory import`"):
+    with pytest.raises(UserError, match="no such memory; `reactree memory import`"):
         named.check_exists()
     assert list(tmp_path.iterdir()) == []
     assert spec.memory(named.name) == named

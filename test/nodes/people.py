@@ -92,7 +92,8 @@ class Stubborn:
 
 def told(planner: PlannerNode, subgoal: str = "root") -> list[str]:
     """What a goal node of the last run was told by the person."""
-    assert planner._shown is not None
-    assert planner._shown.episode is not None
-    turns = [turn for node in planner._shown.episode.context.nodes if node.subgoal == subgoal for turn in node.turns]
+    assert planner._reporter._shown is not None
+    assert planner._reporter._shown.episode is not None
+    nodes = planner._reporter._shown.episode.context.nodes
+    turns = [turn for node in nodes if node.subgoal == subgoal for turn in node.turns]
     return [turn.text for turn in turns if isinstance(turn, Told) and turn.about is About.PERSON]

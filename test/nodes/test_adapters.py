@@ -137,8 +137,8 @@ def test_a_skill_that_ends_soon_is_known_to_have_ended_without_being_asked_for_i
 
 def test_an_end_that_was_not_heard_is_asked_for(graph: Graph) -> None:
     bridge = graph.bridge(ScriptedWorld())
-    bridge.destroy_publisher(bridge._ended)
-    bridge._ended = graph.probe.create_publisher(SkillEnded, "nobody_listens", 1)
+    bridge.destroy_publisher(bridge._skills._ended)
+    bridge._skills._ended = graph.probe.create_publisher(SkillEnded, "nobody_listens", 1)
     adapter = ros_world(graph)
     pending = adapter.execute("go to kitchen 1")
     graph.until(pending.done)

@@ -286,7 +286,7 @@ def test_where_the_terminal_is_closed_it_ends_and_says_so(graph: Graph, terminal
     terminal.shows("Which apple?")
     terminal.hangs_up()
     assert terminal.ends() == 1
-    assert "error: nobody is at the terminal; run it where somebody can type" in terminal.process.output
+    assert "error: the terminal is closed; run this in one where somebody can type" in terminal.process.output
     assert goal.result.success
     assert told(planner) == ["Nobody answers: the terminal was closed."]
 
@@ -294,7 +294,7 @@ def test_where_the_terminal_is_closed_it_ends_and_says_so(graph: Graph, terminal
 def test_as_a_node_it_does_the_same_and_what_is_no_name_is_refused(processes: Processes) -> None:
     tool = processes.start("ros2", "run", "reactree_ros", "answer")
     assert tool.end() == 1
-    assert "error: nobody is at the terminal; run it where somebody can type" in tool.output
+    assert "error: the terminal is closed; run this in one where somebody can type" in tool.output
     refused = processes.start(sys.executable, "-m", "reactree_ros.cli", "answer", "--planner-node", "my planner")
     assert refused.end() == 2
     assert "'my planner' is no node's name, which is like /robot1/reactree_planner" in refused.output

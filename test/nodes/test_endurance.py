@@ -48,7 +48,7 @@ def test_a_hundred_tasks_in_a_row_leave_nothing_behind(graph: Graph) -> None:
             world.executed.clear()
         # A task more or less must not be seen in what has just ended, nor how fast this machine is: the bridge keeps
         # the skills of the last second.
-        graph.until(lambda: planner._task is None)
+        graph.until(lambda: planner._queue.running is None)
         graph.until(lambda: all(any(one is other for other in of_others) for one in results()))
         planner._calls.watch()
 
@@ -59,7 +59,7 @@ def test_a_hundred_tasks_in_a_row_leave_nothing_behind(graph: Graph) -> None:
             "nodes": sorted(graph.probe.get_node_names_and_namespaces()),
             "topics": len(graph.probe.get_topic_names_and_types()),
             "services": len(graph.probe.get_service_names_and_types()),
-            "behaviours": sum(1 for _ in planner._tree.root.iterate()),
+            "behaviours": sum(1 for _ in planner._reporter.tree.root.iterate()),
             "our objects": ours(),
         }
 

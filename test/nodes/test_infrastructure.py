@@ -50,13 +50,13 @@ def task(house: Any, **of_bridge: Any) -> tuple[Goal, ScriptedModel]:
     house.graph.planner(bridge="robot_bridge")
     goal = house.graph.task()
     house.graph.until(lambda: "navigate_to_pose: hold" in robot.log, "the robot is on its way")
-    house.graph.until(lambda: house.bridge._hosted._errand.underway.accepted, "the bridge has heard so")
+    house.graph.until(lambda: house.bridge.host.bare._errand.underway.accepted, "the bridge has heard so")
     return goal, model
 
 
 def waits(house: Any) -> Callable[[], bool]:
     """Whether the bridge carries a skill out, or waits to."""
-    return lambda: bool(house.bridge._hosted._errand or house.bridge._hosted._next)
+    return lambda: bool(house.bridge.host.bare._errand or house.bridge.host.bare._next)
 
 
 # ---------------------------------------------------------------------- restarted, gone
@@ -64,7 +64,7 @@ def waits(house: Any) -> Callable[[], bool]:
 
 def test_a_task_whose_navigation_is_restarted_decides_as_if_nothing_had_been(house: Any, tmp_path: Path) -> None:
     goal, disturbed = task(house)
-    (waiting,) = house.bridge._hosted._calls._waiting
+    (waiting,) = house.bridge.host.bare._calls._waiting
     house.graph.kill(house.robot)
     house.graph.until(lambda: waiting.sent_to == AWAY, "the bridge has seen it go")
     robot = house.add_robot(alone=True)
@@ -122,9 +122,11 @@ def test_a_server_that_ends_a_goal_without_a_word_and_then_itself_has_lost_it(ho
     robot = house.add_robot(alone=True, behave={"navigate_to_pose": ["quit"]})
     house.start(in_skill("go to", retries=0), server_timeout=600.0)
     goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge._hosted._errand.unexplained, "it has ended the goal")
+    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.unexplained, "it has ended the goal")
     house.graph.kill(robot)
-    house.graph.until(lambda: not house.bridge._hosted._errand or house.bridge._hosted._errand.again_at, "it has gone")
+    house.graph.until(
+        lambda: not house.bridge.host.bare._errand or house.bridge.host.bare._errand.again_at, "it has gone"
+    )
     house.add_robot(alone=True)
     assert goal.result.outcome == Result.DONE
 
@@ -133,9 +135,9 @@ def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: Any) 
     robot = house.add_robot(alone=True)
     house.start(server_timeout=600.0)
     goal = house.goes("hold")
-    house.graph.until(lambda: house.bridge._hosted._errand.underway.accepted, "the bridge has heard so")
+    house.graph.until(lambda: house.bridge.host.bare._errand.underway.accepted, "the bridge has heard so")
     twin = house.graph.add(type(robot)("twin", context=house.graph.context, button=False, body=False), alone=True)
-    (waiting,) = house.bridge._hosted._calls._waiting
+    (waiting,) = house.bridge.host.bare._calls._waiting
     house.graph.until(lambda: waiting.sent_to == 2, "the twin is seen")
     house.graph.kill(twin)
     house.graph.until(lambda: waiting.sent_to == 1, "its end is seen")
@@ -149,7 +151,7 @@ def test_a_goal_that_is_answered_twice_ends_neither_skill_nor_bridge(house: Any)
     house.add_robot(alone=True)
     house.start()
     (client,) = {
-        server._client for server in house.bridge._hosted._servers.values() if server.name == "navigate_to_pose"
+        server._client for server in house.bridge.host.bare._servers.values() if server.name == "navigate_to_pose"
     }
     take_in = client.execute
 
@@ -210,7 +212,7 @@ def test_a_goal_that_is_accepted_late_is_waited_for(house: Any) -> None:
     house.start(server_timeout=600.0)
     house.graph.halt(robot)
     goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge._hosted._errand.underway.sent_at, "the goal was sent")
+    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.underway.sent_at, "the goal was sent")
     house.graph.resume(robot)
     assert goal.result.outcome == Result.DONE
 
@@ -219,7 +221,7 @@ def test_a_skill_waits_until_what_was_cancelled_has_stopped(house: Any) -> None:
     robot = house.add_robot()
     house.start(stop_timeout=600.0)
     house.goes("deaf")
-    world = house.bridge._hosted
+    world = house.bridge.host.bare
     world._errand.pending.cancel()  # the bridge itself would wait: this is the world's own
     house.graph.until(lambda: "cancel: navigate_to_pose" in robot.log, "it is told to stop")
     second = world.execute("go to sofa 1")
@@ -247,7 +249,7 @@ def test_a_stop_that_is_pressed_while_a_skill_is_tried_again_holds_it(house: Any
     house.add_robot(behave={"navigate_to_pose": ["reject"] * 999})
     house.start(server_timeout=600.0)
     goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge._hosted._errand.again_at, "it is tried again")
+    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.again_at, "it is tried again")
     house.press(True)
     assert goal.result.outcome == Result.HALTED
 

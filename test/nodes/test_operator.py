@@ -253,8 +253,8 @@ def test_a_decision_is_sent_once(graph: Graph) -> None:
     graph.until(lambda: model.in_flight, "the model is asked")
     model.settle_all()
     graph.until(lambda: viewer.says("root", "Think: a"), "it is seen")
-    ticks = planner._tree.count
-    graph.until(lambda: planner._tree.count > ticks + 20, "it is ticked on")
+    ticks = planner._reporter.tree.count
+    graph.until(lambda: planner._reporter.tree.count > ticks + 20, "it is ticked on")
     assert [one.message for one in viewer.seen("root")].count("Think: a") == 1
 
 
@@ -417,7 +417,7 @@ def test_the_planner_tells_task_decisions_budgets_and_why_it_holds(graph: Graph)
     graph.call(Trigger, "/reactree_planner/pause")
     held = (DiagnosticStatus.WARN, "held: somebody has paused it")
     graph.until(lambda: told.of(name)[:2] == held, "it is told that it holds")
-    assert planner._paused
+    assert planner._control.paused
 
 
 def test_the_planner_warns_of_an_inference_node_that_does_not_live_and_tells_how_the_last_goal_ended(

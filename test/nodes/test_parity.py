@@ -20,9 +20,8 @@ from record.test_every_replay import GivesUpAtFirst
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
-from reactree_ros.cli.opening import described
-from reactree_ros.cli.options import Chosen
-from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -31,9 +30,8 @@ from reactree_ros.lab.planners.plan import tidied
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
-from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
-from reactree_ros.record.writer import Recorder, RecordFile
+from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.spec import WORLDS
@@ -75,18 +73,18 @@ def _line(*parts: Any) -> str:
     return " | ".join(map(str, parts)).replace("\n", "\\n")
 
 
-def model_by_name(llm: str, **given: Any) -> Chosen:
-    return Chosen(*model_settings(llm, given, where="test"))
+def model_by_name(llm: str, **given: Any) -> Selection:
+    return Selection.of("llm", *model_settings(llm, given, where="test"))
 
 
 EXPERT = model_by_name("expert")
 
 
-def header(tasks: Path, task: Task, llm: Chosen | None) -> dict[str, Any]:
-    """What `reactree run` writes of the world and the language model; of a model that was given, nothing is known."""
+def spec_of(tasks: Path, task: Task, name: str, llm: Selection | None) -> RunSpec:
+    """What `reactree run` makes of it; of a model that was given, nothing is known."""
     world = WORLDS.get("virtualhome")
-    known = described(Chosen(world, world.settings(tasks=str(tasks))), llm or EXPERT, task, scored=True)
-    return known if llm else known | {"llm": {}}
+    place = Selection.of("world", world, world.settings(tasks=str(tasks)))
+    return RunSpec(planner=name, world=place, llm=llm).of_task(task, task.task_id)
 
 
 def in_this_process(
@@ -96,19 +94,18 @@ def in_this_process(
     tasks: Path,
     name: str = "reactree_wm",
     model: LanguageModel | None = None,
-    llm: Chosen | None = EXPERT,
+    llm: Selection | None = EXPERT,
 ) -> tuple[list[str], dict[str, Any]]:
     """Carry a task of a file out without ROS; returns the decisions and the result."""
     decisions = Decisions()
-    decisions.episode = episode = Episode(
-        task.instruction,
+    file = RecordFile(path)
+    decisions.episode = episode = assemble(
+        spec_of(tasks, task, name, llm),
         world=SymbolicWorld(task),
         model=model or ExpertModel(),
-        planner=planner(name),
         listener=decisions,
-        record=Recorder((file := RecordFile(path)).write, flush=file.flush, **header(tasks, task, llm)),
-        task_id=task.task_id,
-        task_name=task.task_name,
+        write=file.write,
+        flush=file.flush,
     )
     result = episode.run()
     file.close()
@@ -204,11 +201,12 @@ def test_the_small_model_is_the_same_over_ros_as_in_this_process(
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
     monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")
     chosen = model_by_name(llm, **given)
-    if missing := [one for one in chosen.spec.needs if importlib.util.find_spec(one) is None]:
+    spec, settings = chosen.chosen()
+    if missing := [one for one in spec.needs if importlib.util.find_spec(one) is None]:
         pytest.skip(f"needs {', '.join(missing)}")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(generate_house(seed=9_000_100, tasks=SMALL_TASKS)), encoding="utf-8")
-    trained_for, *_ = chosen.spec.trained_for(chosen.settings)
+    trained_for, *_ = spec.trained_for(settings)
     inference = graph.inference(llm=llm, active=False, **given)
     assert inference.trigger_configure() == TransitionCallbackReturn.SUCCESS
     activated = TransitionCallbackReturn.SUCCESS
@@ -216,7 +214,7 @@ def test_the_small_model_is_the_same_over_ros_as_in_this_process(
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"))
     compare = Comparison(graph, tmp_path, file)
-    model = make_model(chosen.spec, chosen.settings)
+    model = make_model(spec, settings)
     try:
         results = [compare(task, model=model, llm=chosen, trained_for=trained_for) for task in load_tasks(file)]
     finally:

@@ -92,15 +92,15 @@ def test_a_skill_is_on_its_way_before_anything_is_told_of_the_decision(
 ) -> None:
     node = graph.household({"root": ["Act: open fridge 1", "Act: done"]})
     happened: list[str] = []
-    send, publish = node._world._skills.send, node._decisions.publish
+    send, publish = node._world._skills.send, node._reporter._decisions.publish
     monkeypatch.setattr(node._world._skills, "send", lambda *goal: (happened.append("sent"), send(*goal)))
-    monkeypatch.setattr(node._decisions, "publish", lambda msg: (happened.append(msg.text), publish(msg)))
+    monkeypatch.setattr(node._reporter._decisions, "publish", lambda msg: (happened.append(msg.text), publish(msg)))
     assert graph.task().result.success
     assert happened == ["sent", "Act: open fridge 1", "Act: done"]
 
 
 def test_a_tick_walks_through_the_whole_tree_only_for_visitors_that_want_it(graph: Graph) -> None:
-    tree = graph.planner()._tree
+    tree = graph.planner()._reporter.tree
     later = py_trees.behaviours.Success("later")
     tree.root.add_children([py_trees.behaviours.Running("now"), later])
     later.iterate = lambda: pytest.fail("it is walked through")
@@ -395,7 +395,7 @@ def test_the_tree_of_a_task_gives_way_to_the_next_ones(graph: Graph) -> None:
     planner = graph.household(FAMILY | {"next": ["Act: done"]})
     assert graph.task().result.success
     assert graph.task("next").result.success
-    assert [child.name for child in planner._tree.root.children] == ["next"]
+    assert [child.name for child in planner._reporter.tree.root.children] == ["next"]
 
 
 def parents(tree: BehaviourTree) -> dict[str, str | None]:
@@ -468,10 +468,10 @@ def test_statistics_of_ticks_are_made_as_long_as_somebody_watches(graph: Graph) 
     planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
     goal = graph.task()
     graph.until(lambda: world.held)
-    assert len(planner._tree.time_series) == 0, "nobody watches"
+    assert len(planner._reporter.tree.time_series) == 0, "nobody watches"
     opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
     trees = graph.listen(BehaviourTree, opened.topic_name)
     graph.until(lambda: any(tree.statistics.tick_interval_average > 0 for tree in trees))
-    assert len(planner._tree.time_series) > 1
+    assert len(planner._reporter.tree.time_series) > 1
     world.finish()
     assert goal.result.end == "done"

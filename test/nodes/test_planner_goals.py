@@ -108,7 +108,7 @@ def test_cancel_in_an_expansion_stops_what_runs_in_it(graph: Graph) -> None:
     assert_canceled(goal)
     graph.until(lambda: world.cancelled)
     assert world.cancelled == {"open fridge 1": 1}
-    assert all(behaviour.status.value == "INVALID" for behaviour in planner._tree.root.children[0].iterate())
+    assert all(behaviour.status.value == "INVALID" for behaviour in planner._reporter.tree.root.children[0].iterate())
 
 
 def test_cancel_during_the_first_look_ends_the_task(graph: Graph) -> None:

@@ -263,5 +263,5 @@ def test_a_policy_that_wants_a_person_who_is_there_says_nothing(graph: Graph, po
     Answerer(graph, BRIDGE)
     heard = graph.listen(Log, "/rosout")
     bridge = graph.bridge(ScriptedWorld(), policy=policy)
-    graph.until(lambda: bridge._somebody_by is None, "it was looked for")
+    graph.until(lambda: bridge._skills._person_by is None, "it was looked for")
     assert not [log.msg for log in heard if "nobody answers" in log.msg]

@@ -55,7 +55,7 @@ def test_a_decision_whose_inference_node_is_killed_and_started_again_is_asked_ag
     task = processes.node("execute_task", INSTRUCTION)
     inference.wait_for("holds: a decision")
     inference.signal(signal.SIGKILL)
-    planner.wait_for("a decision is asked again: held_inference/generate has gone (silent for 1.5 s)")
+    planner.wait_for("a decision is requested again: held_inference/generate has gone (silent for 1.5 s)")
     inference = processes.held("inference")
     assert processes.node("bring_up", "held_inference").end() == 0
     inference.wait_for("holds: a decision")

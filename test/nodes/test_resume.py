@@ -167,12 +167,12 @@ def test_a_run_of_a_household_goes_on_to_its_goal(graph: Graph, tmp_path: Path) 
 
 
 def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reactree_ros.nodes import planner_node
+    from reactree_ros.nodes import task_runner
 
     world = HeldWorld()
     graph.household(SCRIPT, world=world, save_to=str(tmp_path))
     before = broken_off(graph, world)
-    monkeypatch.setattr(planner_node, "SLICE", -1.0)  # it never gets on
+    monkeypatch.setattr(task_runner, "SLICE", -1.0)  # it never gets on
     goal = graph.task("", resume=before.saved_to)
     goal.cancel()
     assert goal.status == GoalStatus.STATUS_CANCELED
@@ -188,7 +188,7 @@ def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypa
         ({}, {"task_id": 1}, "resume: the run's own task_id counts"),
         ({"decided": {"decisions": 7}}, {}, "cannot be brought to where it was: event"),
         ({"run": {"household": {"name": "ship"}}}, {}, "was in another household than 'wah_nl' of this bridge"),
-        ({"run": {"options": {"max_depth": "deep"}}}, {}, "its options cannot be used"),
+        ({"run": {"options": {"max_depth": "deep"}}}, {}, "what the run is cannot be used"),
         ({"run": {"planner": {"name": "gardener", "options": {}}}}, {}, "planner 'gardener' is unknown"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
@@ -49,7 +49,7 @@ def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None
     ActionServer(house.robot, ComputePathToPose, "compute_path_to_pose", plan)
 
 
-def checked(house: House, change: Change = lambda config: None, *, patience: float = 0.6) -> list[Finding]:
+def checked(house: House, change: Change = lambda config: None, *, patience: float = 0.6) -> list[Diagnosis]:
     """Walk through what a changed robot.yaml names."""
 
     def until(done: Callable[[], bool], seconds: float) -> bool:
@@ -63,8 +63,8 @@ def checked(house: House, change: Change = lambda config: None, *, patience: flo
     return Walk(house.graph.add_node("robot_check"), until, patience).walk(house.config(change))
 
 
-def wrong(found: list[Finding]) -> list[Finding]:
-    return [one for one in found if one.verdict is Verdict.WRONG]
+def wrong(found: list[Diagnosis]) -> list[Diagnosis]:
+    return [one for one in found if one.level is Level.WRONG]
 
 
 def test_a_robot_that_has_everything_is_all_right(house: House) -> None:
@@ -75,11 +75,11 @@ def test_a_robot_that_has_everything_is_all_right(house: House) -> None:
     assert said["places"].said == "compute_path_to_pose plans a path to each of the 14"
     assert said["emergency stop"].said == "/emergency_stop: released"
     assert said["where it is"].said.endswith("in the living room 1")
-    assert all(one.verdict is Verdict.RIGHT for one in found), found
+    assert all(one.level is Level.RIGHT for one in found), found
 
 
 @pytest.mark.parametrize(
-    ("change", "what", "said", "mend"),
+    ("change", "what", "said", "remedy"),
     [
         (lambda config: config.update(hand=1), "configuration", "hand: there is no setting 'hand'", "that line"),
         (lambda config: config.update(map="none.yaml"), "map", "none.yaml: cannot be read", "that line"),
@@ -141,20 +141,20 @@ def test_a_robot_that_has_everything_is_all_right(house: House) -> None:
             lambda config: config.update(
                 pose={"topic": "/detections", "type": "vision_msgs/msg/Detection3DArray", "field": "header"}
             ),
-            "what it senses",
+            "perception",
             "pose: field 'header' is std_msgs/msg/Header; a pose is one of geometry_msgs/msg/Pose",
             "that entry",
         ),
     ],
 )
 def test_a_configuration_that_is_wrong_in_one_way_is_named_with_its_way_out(
-    house: House, change: Change, what: str, said: str, mend: str
+    house: House, change: Change, what: str, said: str, remedy: str
 ) -> None:
     plans_paths(house)
     (one,) = wrong(checked(house, change))
     assert one.what == what
     assert said in one.said
-    assert mend in one.mend
+    assert remedy in one.remedy
 
 
 def test_a_place_to_which_no_path_is_found_is_named(house: House) -> None:
@@ -162,7 +162,7 @@ def test_a_place_to_which_no_path_is_found_is_named(house: House) -> None:
     (one,) = wrong(checked(house))
     assert one.what == "place 'fridge 1'"
     assert one.said == "no path: compute_path_to_pose: NO_VALID_PATH, error code 208"
-    assert "its approach on the map" in one.mend
+    assert "its approach on the map" in one.remedy
 
 
 def test_an_approach_outside_of_its_room_is_noted(house: House) -> None:
@@ -170,7 +170,7 @@ def test_an_approach_outside_of_its_room_is_noted(house: House) -> None:
     house.change_map(lambda values: values["receptacles"][0].update(approach={"x": -50.0, "y": 0.0}))
     found = checked(house)
     assert wrong(found) == []
-    (note,) = [one for one in found if one.what == "map" and one.verdict is Verdict.NOTE]
+    (note,) = [one for one in found if one.what == "map" and one.level is Level.NOTE]
     assert "approach: (-50, 0) is in no room, by the outlines, not in " in note.said
 
 
@@ -180,7 +180,7 @@ def test_a_stop_that_is_not_latched_though_it_is_said_to_be_is_wrong(house: Hous
     plans_paths(house)
     (one,) = wrong(checked(house))
     assert one.said == "/emergency_stop is not latched by probe: a press before the start would be missed"
-    assert "silent_for" in one.mend
+    assert "silent_for" in one.remedy
 
 
 def test_a_detector_of_whose_classes_the_map_knows_none_is_wrong(house: House) -> None:
@@ -190,7 +190,7 @@ def test_a_detector_of_whose_classes_the_map_knows_none_is_wrong(house: House) -
     house.robot.create_timer(0.1, lambda: house.robot.see({"zebra": (2.5, 3.2, 0.5)}, frame="map"))
     (one,) = wrong(checked(house))
     assert one.said == "/detections: the map has a word for none of its classes zebra"
-    assert "objects.classes" in one.mend
+    assert "objects.classes" in one.remedy
 
 
 def test_a_battery_that_is_empty_and_two_servers_of_one_name_are_wrong(house: House) -> None:
@@ -213,6 +213,6 @@ def test_what_is_not_wrong_but_should_be_known_is_a_note(house: House) -> None:
         in_skill("open", time_limit=3.0)(config)
         config["reach"] = None
 
-    found = {one.what: one for one in checked(house, change) if one.verdict is Verdict.NOTE}
+    found = {one.what: one for one in checked(house, change) if one.level is Level.NOTE}
     assert found["emergency stop"].said == "the emergency stop is engaged: nothing moves until it is released"
     assert set(found) == {"emergency stop", "places"}

@@ -54,8 +54,8 @@ def assert_model_gone(goal: Goal, message: str) -> None:
 
 def let_tick(graph: Graph, planner: PlannerNode) -> None:
     """Let a planner look around, so that it sees what has changed in the graph."""
-    ticks = planner._tree.count
-    graph.until(lambda: planner._tree.count > ticks + 1)
+    ticks = planner._reporter.tree.count
+    graph.until(lambda: planner._reporter.tree.count > ticks + 1)
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_o
             raise EpisodicMemoryError("memory.db: disk I/O error")
 
     planner = graph.household({"root": ACT * 2})
-    planner._memory = Torn(tmp_path / "memory.db", WordHashEmbedder())
+    planner._runner.memory = Torn(tmp_path / "memory.db", WordHashEmbedder())
     goal = graph.task()
     assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "memory_gone")
     assert (goal.result.error_code, goal.result.success) == (Result.MEMORY_GONE, False)
     assert goal.result.message == "the memory does not answer: no examples: memory.db: disk I/O error"
-    planner._memory = None
+    planner._runner.memory = None
     assert graph.task().result.success
 
 
@@ -266,7 +266,7 @@ def test_a_task_waits_for_a_bridge_that_comes_in_time(graph: Graph) -> None:
     planner = graph.planner(server_timeout=600.0)
     goal = graph.task()
     assert goal.accepted
-    graph.until(lambda: planner._task.asked is not None)
+    graph.until(lambda: planner._queue.running.asked is not None)
     graph.bridge(ScriptedWorld())
     assert goal.result.success
 
@@ -508,8 +508,8 @@ def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_th
     again = ScriptedModel({"root": ACT})
     successor = graph.inference(again, active=False)
     graph.until(lambda: waits.planner._lives.life("/inference") not in (None, first), "the successor is heard")
-    ticks = waits.planner._tree.count
-    graph.until(lambda: waits.planner._tree.count > ticks + 100, "there is time to ask the wrong one")
+    ticks = waits.planner._reporter.tree.count
+    graph.until(lambda: waits.planner._reporter.tree.count > ticks + 100, "there is time to ask the wrong one")
     activate(successor)
     assert waits.goal.result.success
     assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)

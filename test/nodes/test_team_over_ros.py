@@ -120,9 +120,9 @@ def test_a_household_of_two_robots_has_a_bridge_for_each_and_its_goal_is_reached
 
 def observed(planner: PlannerNode) -> list[str]:
     """What the robots of the last run were told that they see."""
-    assert planner._shown is not None
-    assert planner._shown.episode is not None
-    return [turn.text for node in planner._shown.episode.context.nodes for turn in node.turns]
+    assert planner._reporter._shown is not None
+    assert planner._reporter._shown.episode is not None
+    return [turn.text for node in planner._reporter._shown.episode.context.nodes for turn in node.turns]
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -137,7 +137,7 @@ def test_the_planner_keeps_no_more_than_the_last_records(graph: Graph) -> None:
     planner = graph.household({"root": [*THREE["root"]] * 5})
     for _ in range(5):
         assert graph.task().result.success
-    assert len(planner._record._records) == record_topic.KEPT
+    assert len(planner._runner._record._records) == record_topic.KEPT
 
 
 def test_a_planner_that_is_started_again_is_followed_on(graph: Graph, tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_planner_that_does_not_answer_is_not_waited_for_without_end(
     follower = follow(graph, tmp_path)
     heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
     graph.until(heard.get_subscription_count, "it is followed")
-    graph.until(follower._pauser.service_is_ready, "the service is there")
+    graph.until(follower._steerers["pause"].service_is_ready, "the service is there")
     heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
     graph.until(lambda: copies(tmp_path), "a run is followed")
     (record,) = copies(tmp_path)

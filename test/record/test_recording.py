@@ -124,7 +124,7 @@ def test_a_kill_at_any_moment_leaves_a_record_that_goes_on_to_the_end(
     kept = Kept()
     with SymbolicWorld(TASK) as world:
         until = stop_of(record) if record.end is None else decision_of(record, 5)
-        episode = go_on(record, until, world=world, model=ExpertModel(), write=kept.write, about={})
+        episode = go_on(record, until, world=world, model=ExpertModel(), write=kept.write)
         result = episode.run()
     assert outcome(result) == outcome(expected)
     assert kept.record.run["parent"]["id"] == record.run["id"]
@@ -464,7 +464,6 @@ def test_what_comes_to_something_else_is_told_and_the_run_looks_around_anew(whol
             world=world,
             model=ExpertModel(),
             write=kept.write,
-            about={},
             differs=lambda what, recorded, now: told.append((what, now)),
         )
         assert episode.run().end == "done"
@@ -481,7 +480,7 @@ def test_a_record_that_this_version_does_not_make_again_cannot_be_gone_on_with(
     events = [dict(event) for event in read_record(whole[0]).events]
     next(event for event in events if event["e"] == "decided")["decisions"] = 7
     with SymbolicWorld(TASK) as world, pytest.raises(UserError, match="cannot be brought to where it was: event"):
-        go_on(Record(events), 60, world=world, model=ExpertModel(), write=Kept().write, about={})
+        go_on(Record(events), 60, world=world, model=ExpertModel(), write=Kept().write)
 
 
 # ---------------------------------------------------------------------- going on later, from what is there now
@@ -522,7 +521,7 @@ def left_of(count: int) -> tuple[Record, SymbolicWorld]:
 def test_a_run_goes_on_later_without_doing_anything_again(count: int) -> None:
     record, standing = left_of(count)
     kept, world = Kept(), Counting(standing)
-    given: dict[str, Any] = {"world": world, "model": ExpertModel(), "write": kept.write, "about": {}}
+    given: dict[str, Any] = {"world": world, "model": ExpertModel(), "write": kept.write}
     episode = go_on(record, stop_of(record), later=True, **given)
     stood = [node.status for node in episode.context.nodes]
     before = len([event for event in record.events if event["e"] == "decided"])
@@ -546,7 +545,7 @@ def test_a_skill_that_was_under_way_is_told_to_be_broken_off_and_not_done_again(
     count = next(at for at, event in enumerate(whole_events(), 1) if event["e"] == "skill")
     record, standing = left_of(count)
     kept, world = Kept(), Counting(standing)
-    episode = go_on(record, stop_of(record), world=world, model=ExpertModel(), write=kept.write, about={}, later=True)
+    episode = go_on(record, stop_of(record), world=world, model=ExpertModel(), write=kept.write, later=True)
     episode.tick()
     assert not world.done
     assert kept.record.events[-1]["e"] in ("held", "status")
@@ -560,7 +559,7 @@ def test_a_skill_that_was_under_way_is_told_to_be_broken_off_and_not_done_again(
 def test_a_person_may_pause_it_or_let_it_go_on_as_soon_as_it_is_there(count: int, ticks: int) -> None:
     record, standing = left_of(count)
     kept = Kept()
-    given: dict[str, Any] = {"world": standing, "model": ExpertModel(), "write": kept.write, "about": {}}
+    given: dict[str, Any] = {"world": standing, "model": ExpertModel(), "write": kept.write}
     episode = go_on(record, stop_of(record), later=True, **given)
     episode.resume()
     episode.pause()
@@ -585,9 +584,7 @@ def whole_events() -> list[dict[str, Any]]:
 
 def test_what_is_not_where_the_record_has_it_is_told() -> None:
     record, standing = left_of(60)
-    way = WayBack(
-        record, stop_of(record), world=standing, model=ExpertModel(), write=Kept().write, about={}, later=True
-    )
+    way = WayBack(record, stop_of(record), world=standing, model=ExpertModel(), write=Kept().write, later=True)
     known = Moment.after(record.events).known
     one, other = [thing.seen for thing in known.values() if thing.seen.room and not thing.seen.held][:2]
     now = Observation("", seen=(one, dataclasses.replace(other, room="cellar 1", place=None)))

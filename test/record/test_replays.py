@@ -38,7 +38,6 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
-from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.program import Program
@@ -462,7 +461,7 @@ def test_every_beginning_of_a_record_is_played_again() -> None:
 def test_the_authors_runs_are_converted_to_records_that_are_played_again(wah_nl: Path, variant: str) -> None:
     for run in load_recording(wah_nl / "trajectories" / f"{variant}.jsonl")[:12]:
         kept = Kept()
-        episode: Episode = episode_of(run, variant, record=Recorder(kept.write))
+        episode: Episode = episode_of(run, variant, write=kept.write)
         episode.run()
         assert kept.record.run["instruction"] == run.instruction
         assert_replays(kept)

@@ -222,7 +222,7 @@ def test_a_run_that_a_person_has_stopped_can_be_gone_on_with() -> None:
     episode.conclude()
     record = Record(tuple(events), "test")
     model, again = ScriptedModel({"root": ["Act: done"]}), list[Event]()
-    resumed = go_on(record, stop_of(record), world=ScriptedWorld(), model=model, write=again.append, about={})
+    resumed = go_on(record, stop_of(record), world=ScriptedWorld(), model=model, write=again.append)
     assert resumed.run().end == "done"
     assert told_by_the_person(resumed) == ['The person says: "the red one".']
     assert replays(again)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.llm.port import FreeText, Reply, ServerUnavailable
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.llm.port import FreeText, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.context import Listener, RunContext
@@ -457,3 +459,21 @@ def test_ids_of_requests_are_unique_within_a_run() -> None:
 
     run_of(write).run()
     assert ids == ["0.1", "0.2"]
+
+
+def test_the_rules_of_the_household_stand_once_in_a_prompt_also_after_it_was_shortened() -> None:
+    prompts = list[str]()
+
+    def write(node: Node) -> Program:
+        node.begin_prompt("the system", ["an example", "another example"])
+        for _ in range(2):
+            prompts.append(node.prompt()[0].text)
+            node.shorten(PromptTooLong(1, 1000))
+        yield Wait("nothing", Pending.of(None))
+        return True
+
+    world = ScriptedWorld()
+    world.household = replace(WAH_NL, rules="the rules")  # type: ignore[misc]
+    run_of(write, world=world).run()
+    assert [text.count("the rules") for text in prompts] == [1, 1]
+    assert [text.count("example") for text in prompts] == [2, 1]

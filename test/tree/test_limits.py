@@ -11,7 +11,7 @@ from doubles import Clock, ScriptedModel, ScriptedWorld, expand, scripted_episod
 from reactree_ros.agent.budget import Limit
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import LIMITED, Episode, EpisodeEnd, EpisodeResult
-from reactree_ros.episode.going_on import go_on, more_than, stop_of
+from reactree_ros.episode.going_on import go_on, more_than, resumed, stop_of
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.llm.fallback import Backup, FallbackModel
@@ -222,8 +222,8 @@ def test_such_an_end_is_recorded_played_again_and_gone_on_with(end: str) -> None
     later: list[dict[str, Any]] = []
     until = stop_of(record)
     with ScriptedWorld() as world:
-        given: dict[str, Any] = {"world": world, "model": Costly(**COUNTS), "write": later.append, "about": {}}
-        again = go_on(record, until, limits=more, **given)
+        given: dict[str, Any] = {"world": world, "model": Costly(**COUNTS), "write": later.append}
+        again = go_on(record, until, resumed(record, {}), **given)
         before = again.context.budget.decisions
         for _ in range(6):
             again.tick()

@@ -379,7 +379,7 @@ def test_a_run_goes_on_from_each_of_its_decisions(number: int) -> None:
             return Pending.of(Reply(self.script["all"].pop(0)))
 
     model = Rest({"all": said[replied:]})
-    episode = go_on(before, until, world=ScriptedWorld(), model=model, write=again.write, about={})
+    episode = go_on(before, until, world=ScriptedWorld(), model=model, write=again.write)
     assert episode.run().end == "done"
     assert [event["e"] for event in again.record.events] == [event["e"] for event in before.events]
     assert_replays(again)

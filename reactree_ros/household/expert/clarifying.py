@@ -28,7 +28,7 @@ from reactree_ros.household.lexicon import (
     SURFACE_OF_ROOM,
     TABLE,
     WASHER,
-    Kind,
+    Topic,
     correct,
     look_up,
     word_set,
@@ -137,7 +137,7 @@ class _Clarifying:
             return place in (None, TABLE) or place in GLASS_PLACES
         named = item.phrase.split()
         parts = {part for word in item.entry.words for part in word.split()}
-        return item.entry.kind is Kind.GROUP and not all(any(one.startswith(part) for one in named) for part in parts)
+        return item.entry.kind is Topic.GROUP and not all(any(one.startswith(part) for one in named) for part in parts)
 
     def _twice(self) -> Iterator[str]:
         """One list has the same thing with a number twice: one of them may be a mistake."""
@@ -255,8 +255,8 @@ def _without_summaries(items: list[Item]) -> list[Item]:
     """Leave out an item that sums up later ones; "an apple and a snack" are two."""
 
     def sums_up(at: int, item: Item) -> bool:
-        after = {word for other in items[at + 1 :] for word in other.entry.words if other.entry.kind is not Kind.GROUP}
-        return item.label or (item.entry.kind is Kind.GROUP and not after.isdisjoint(item.entry.words))
+        after = {word for other in items[at + 1 :] for word in other.entry.words if other.entry.kind is not Topic.GROUP}
+        return item.label or (item.entry.kind is Topic.GROUP and not after.isdisjoint(item.entry.words))
 
     return [item for at, item in enumerate(items) if not sums_up(at, item)] or items
 
@@ -270,7 +270,7 @@ def _things_in(answer: str, asked: Item | None) -> list[Item]:
         answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
     read = read_sentence(answer)
     items = [item for errand in errands_of(read) for item in errand.items]
-    told = [item for item in items if item.entry.kind is Kind.THING and _can_be_held(item.entry.words[0])]
+    told = [item for item in items if item.entry.kind is Topic.THING and _can_be_held(item.entry.words[0])]
     if len(told) != 1 or asked is None:
         return told
     only = told[0]
@@ -300,8 +300,8 @@ def _places_in(answer: str, *, head: str) -> list[str]:
         at += length
         if entry is None or entry.words[0] in (TABLE, WASHER):
             continue
-        word = SURFACE_OF_ROOM.get(entry.words[0], "") if entry.kind is Kind.ROOM else entry.words[0]
-        if word and not _can_be_held(word) and not (entry.kind is Kind.ROOM and found):
+        word = SURFACE_OF_ROOM.get(entry.words[0], "") if entry.kind is Topic.ROOM else entry.words[0]
+        if word and not _can_be_held(word) and not (entry.kind is Topic.ROOM and found):
             found.append(word)
     return list(dict.fromkeys(found))
 

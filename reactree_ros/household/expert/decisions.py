@@ -13,25 +13,25 @@ DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
 
 
 def think(thought: str) -> str:
-    """Say a thought."""
+    """Word a thought."""
     return str(Think(thought))
 
 
 def act(skill: str) -> str:
-    """Say a skill."""
+    """Word a skill."""
     return str(Act(skill))
 
 
 def ask(question: str) -> str:
-    """Say a question."""
+    """Word a question."""
     return str(Ask(question))
 
 
 def expand(control_flow: str, subgoals: Iterable[str]) -> str:
-    """Say an expansion."""
+    """Word an expansion."""
     return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
 
 
 def after(thought: str, decision: str, thoughts: Collection[str]) -> str:
-    """Return a decision once its thought has been said; before that the thought."""
+    """Return a decision if its thought has been said, otherwise the thought."""
     return decision if thought in thoughts else think(thought)

@@ -15,7 +15,7 @@ from reactree_ros.household.lexicon import (
     TABLE,
     TABLEWARE,
     WASHER,
-    Kind,
+    Topic,
 )
 from reactree_ros.household.scene import HANDS
 
@@ -128,10 +128,10 @@ def _moves(errands: Iterable[Errand], rooms: Mapping[str, str]) -> Iterator[Goal
 
 def _without_labels(items: list[Item]) -> list[Item]:
     """Leave out labels that only sum up other items: "the food items", or "snacks" if an apple is named, too."""
-    named = {word for item in items if item.entry.kind is not Kind.GROUP for word in item.entry.words}
+    named = {word for item in items if item.entry.kind is not Topic.GROUP for word in item.entry.words}
 
     def sums_up(item: Item) -> bool:
-        return item.label or (item.entry.kind is Kind.GROUP and not named.isdisjoint(item.entry.words))
+        return item.label or (item.entry.kind is Topic.GROUP and not named.isdisjoint(item.entry.words))
 
     return [item for item in items if not sums_up(item)] or items
 
@@ -151,7 +151,7 @@ def _meant(item: Item, place: str | None, named: set[str]) -> Iterator[tuple[str
     """Yield the things that an item stands for, each with its count, given the place and the other items."""
     count = item.count or (2 if item.entry.plural else 1)
     for word in item.entry.words:
-        if item.entry.kind is Kind.GROUP:
+        if item.entry.kind is Topic.GROUP:
             yield word, 1
         elif word == GLASSES and place in GLASS_PLACES:
             yield from (("wine glass", 1), ("water glass", 1)) if count <= 2 else (("water glass", count),)

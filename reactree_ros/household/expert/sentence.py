@@ -17,7 +17,7 @@ from reactree_ros.household.lexicon import (
     TABLEWARE,
     WASHER,
     Entry,
-    Kind,
+    Topic,
     correct,
     look_up,
     word_set,
@@ -262,7 +262,7 @@ class Sentence:
             if self.words[index] in _ENDS | PUTTING | GETTING:
                 return
             found = look_up(self.words, index)
-            if found is not None and found[0].kind is Kind.PLACE:
+            if found is not None and found[0].kind is Topic.PLACE:
                 if found[0].words[0] not in (TABLE, self.errands[-1].place):
                     self.pending = self.errands.pop().items
                 return
@@ -272,24 +272,24 @@ class Sentence:
     def _mention(self, entry: Entry, length: int) -> None:
         start = self._at
         self._at += length
-        if entry.kind is not Kind.ROOM:
+        if entry.kind is not Topic.ROOM:
             self._fixed, self._fixed_end = None, self._at
         following = look_up(self.words, self._at)
-        place_follows = following is not None and following[0].kind is Kind.PLACE
+        place_follows = following is not None and following[0].kind is Topic.PLACE
         word = entry.words[0]
-        if entry.kind is Kind.ROOM:
+        if entry.kind is Topic.ROOM:
             self._room(word, start, place_follows)
-        elif place_follows and entry.kind is not Kind.PLACE and self._action is None:
+        elif place_follows and entry.kind is not Topic.PLACE and self._action is None:
             pass  # in "the dishes cupboard" and "the fork drawer" the first word only says which
-        elif self._action is not None and entry.kind is not Kind.GROUP and _operable(self._action, word):
+        elif self._action is not None and entry.kind is not Topic.GROUP and _operable(self._action, word):
             self._operate(word)
             self._fixed = word
-            if entry.kind is Kind.PLACE:
+            if entry.kind is Topic.PLACE:
                 self.last_place = word
                 self.open_place = self.open_place if self.pending else word
-        elif entry.kind is Kind.PLACE and (self._towards or not _grabbable(word) or self._verb not in ("get", "put")):
+        elif entry.kind is Topic.PLACE and (self._towards or not _grabbable(word) or self._verb not in ("get", "put")):
             self._place(word)
-        elif self._towards and entry.kind is Kind.THING:
+        elif self._towards and entry.kind is Topic.THING:
             self.vessel = word if self.pending else self.vessel
             self._number, self._towards = None, False
         else:
@@ -312,7 +312,7 @@ class Sentence:
         if TABLEWARE.isdisjoint(entry.words):  # "wine bottle", "pudding cup"
             while self._word() in CONTAINERS:
                 self._at += 1
-        label = entry.kind is Kind.GROUP and (
+        label = entry.kind is Topic.GROUP and (
             self._word() in _LABELS or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
         phrase = " ".join(self.words[start:end])
@@ -362,7 +362,7 @@ class Sentence:
         ):
             index += 1
         found = look_up(self.words, index)
-        return found is not None and found[0].kind in (Kind.THING, Kind.GROUP)
+        return found is not None and found[0].kind in (Topic.THING, Topic.GROUP)
 
     def _particle_ahead(self) -> str | None:
         found = (index for index in range(self._at + 1, self._at + 7) if index in self._particles)

@@ -82,7 +82,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Told:
+class RunEvents:
     """The data from a run's record.
 
     Attributes:
@@ -94,7 +94,7 @@ class Told:
     sizes: tuple[Size, ...]
 
 
-def told_by(record: Iterable[Recorded]) -> Told:
+def told_by(record: Iterable[Recorded]) -> RunEvents:
     """Return the data from a record's events.
 
     Raises:
@@ -104,11 +104,11 @@ def told_by(record: Iterable[Recorded]) -> Told:
     for event in record:
         moment.apply(event)
         teller.hear(event, moment)
-    return Told(tuple(teller.events), tuple(teller.sizes))
+    return RunEvents(tuple(teller.events), tuple(teller.sizes))
 
 
 class _Teller:
-    """Collects :class:`Told` from a record's events."""
+    """Collects :class:`RunEvents` from a record's events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

@@ -10,7 +10,8 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.household.person import SimulatedPerson, person_from_dict
 from reactree_ros.lab.bench.events import told_by
@@ -21,13 +22,12 @@ from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import memory
-from reactree_ros.planners.spec import planner
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
-from reactree_ros.record.writer import Recorder, encoded
+from reactree_ros.record.writer import encoded
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import WorldError
-from reactree_ros.world.spec import in_house
 
 #: Files of a run: its record, its goal at the end, and an exception outside of the run's own reports.
 RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
@@ -113,20 +113,15 @@ class JobRunner:
 
     def _carry_out(self, job: Job, instruction: str) -> Finished:
         key, task, events = job.key, job.task, list[Event]()
-        place = {"suite": key.suite, "settings": self._settings.suite_settings, **in_house(task)}
         person = self._person_for(job)
         with self._suite.make_world(task) as world:
-            episode = Episode(
-                instruction,
+            episode = assemble(
+                self.spec_of(job),
                 world=world,
                 model=self._model_of(key.planner),
-                planner=planner(self._settings.planner_of(key.planner)),
                 person=person,
                 memory=self._memory,
-                options=TreeOptions(seed=key.seed, **self._settings.options),
-                task_id=key.task_id,
-                task_name=task.task_name,
-                record=Recorder(events.append, world=place, llm=self._settings.llm_of(key.planner)),
+                write=events.append,
             )
             result = episode.run()
             record = "".join(f"{encoded(event)}\n" for event in events).encode("ascii")
@@ -136,6 +131,21 @@ class JobRunner:
         told = told_by(events)
         needless = 0 if person is None else person.needless(instruction)
         return Finished(line_of(job, result, told.events, told.sizes, needless=needless), files)
+
+    def spec_of(self, job: Job) -> RunSpec:
+        """Return what the run of a job is."""
+        key, settings = job.key, self._settings
+        suite = read_settings(self._suite.settings, settings.suite_settings, where=f"task suite '{key.suite}'")
+        llm = model_from_dict(settings.llm_of(key.planner), where="settings of the bench")
+        spec = RunSpec(
+            planner=settings.planner_of(key.planner),
+            options=TreeOptions(seed=key.seed, **settings.options),
+            world=Selection.of("suite", self._suite, suite),
+            llm=Selection.of("llm", *llm),
+            memory=settings.memory,
+            person=self._person_for(job) is not None,
+        )
+        return spec.of_task(job.task, key.task_id)
 
     def _person_for(self, job: Job) -> SimulatedPerson | None:
         """Return the person of a run; the draws depend on task and seed, not on the planner."""

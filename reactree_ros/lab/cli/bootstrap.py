@@ -38,25 +38,27 @@ def bootstrap(
     A tree's experiences are stored by subgoal, a flat planner's run as a whole. Exit code 1 if the memory is still
     empty, or a run broke off.
     """
+    from reactree_ros.episode.run_spec import RunSpec, Selection
     from reactree_ros.lab.bootstrap import Bootstrap
 
     chosen = chosen_planner(planner, llm)
+    spec = RunSpec(
+        planner=chosen.name,
+        options=TreeOptions(**dict(options)),
+        world=Selection.of("suite", *suite),
+        llm=Selection.of("llm", *llm),
+        memory=memory.absolute(),
+    )
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)
     if seed_memory is not None:
         seed_memory.check_exists()
     with (
-        open_model(llm) as model,
+        open_model(*llm) as model,
         open_memory(memory) as episodic,
         open_memory(seed_memory) if seed_memory else nullcontext() as other,
     ):
-        one = Bootstrap(
-            episodic,
-            model=model,
-            planner=chosen,
-            make_world=suite.spec.make_world,
-            options=TreeOptions(**dict(options)),
-        )
+        one = Bootstrap(episodic, spec, model=model, make_world=suite.spec.make_world)
         begun_with = one.begin_with(other) if other is not None else 0
         before, attempts = len(episodic), []
         with progress("Bootstrapping") as advance:

@@ -31,7 +31,7 @@ def import_(
     """Convert recorded trajectories to records, one per run, by repeating each in the recorded world."""
     from reactree_ros.lab.recordings import VARIANTS, load_recording
     from reactree_ros.lab.replay_recordings import episode_of
-    from reactree_ros.record.writer import Recorder, RecordFile
+    from reactree_ros.record.writer import RecordFile
 
     if out.exists():
         raise UserError(f"--out {out}: exists already; name a new folder")
@@ -44,7 +44,7 @@ def import_(
     with progress("Importing") as advance:
         for number, (path, run) in enumerate(recorded, 1):
             file = RecordFile(out / path.stem / f"{run.run}.jsonl")
-            episode_of(run, chosen[path], record=Recorder(file.write, flush=file.flush)).run()
+            episode_of(run, chosen[path], write=file.write, flush=file.flush).run()
             file.close()
             if file.problem:
                 raise UserError(file.problem)

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
 from reactree_ros.files.whole_file import write_whole
-from reactree_ros.lab.dataset.making import Part
+from reactree_ros.lab.dataset.making import DatasetPart
 from reactree_ros.lab.dataset.settings import ABOUT, HELD_OUT, LATER, SCHEMA, TRAIN, Recipe
 
 _PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
@@ -81,7 +81,7 @@ class DatasetFolder:
         """Return whether a part exists."""
         return self._part(number).exists()
 
-    def keep(self, number: int, part: Part) -> None:
+    def keep(self, number: int, part: DatasetPart) -> None:
         """Write a part, completely or not at all.
 
         Raises:
@@ -260,7 +260,7 @@ def _versions() -> dict[str, str]:
 
 
 def make_dataset(
-    folder: DatasetFolder, parts: int, made: Iterator[tuple[int, Part]], *, advance: Callable[[float], None]
+    folder: DatasetFolder, parts: int, made: Iterator[tuple[int, DatasetPart]], *, advance: Callable[[float], None]
 ) -> None:
     """Store parts as they come, then make the dataset from them.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from reactree_ros.background.worker_process import deaf_to_the_terminal, kill_workers, serve_the_parent
 from reactree_ros.errors import UserError
-from reactree_ros.lab.dataset.making import Maker, Part, Source
+from reactree_ros.lab.dataset.making import DatasetPart, Maker, Source
 from reactree_ros.lab.dataset.settings import Recipe
 
 #: Parts that a worker gets before it has finished the last one.
@@ -21,7 +21,9 @@ _AHEAD = 2
 _maker: dict[str, Maker] = {}  # of a worker's process
 
 
-def made_parts(recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers: int) -> Iterator[tuple[int, Part]]:
+def made_parts(
+    recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers: int
+) -> Iterator[tuple[int, DatasetPart]]:
     """Make parts; yield each with its number as soon as it is done, in any order.
 
     Args:
@@ -43,7 +45,7 @@ def made_parts(recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers:
     with deaf_to_the_terminal():  # its locks have their own process
         pool = ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (recipe, threads))
     with pool:
-        running: dict[Future[Part], int] = {}
+        running: dict[Future[DatasetPart], int] = {}
         try:
             while True:
                 for number, sources in waiting:
@@ -72,5 +74,5 @@ def _begin(recipe: Recipe, threads: int) -> None:
     _maker["one"] = Maker(recipe)
 
 
-def _part(sources: list[Any]) -> Part:
+def _part(sources: list[Any]) -> DatasetPart:
     return _maker["one"].part(sources)

@@ -148,6 +148,6 @@ class PlanNode(GoalNode):
 
 
 def step_said(step: str, words: str = "") -> Said:
-    """Return a step of a plan as something that is said, in these words or in those of an act."""
+    """Return a step of a plan as a turn, in these words or in those of an act."""
     act = Act(step)
     return Said(words or str(act), act)

@@ -284,7 +284,7 @@ def test_a_server_that_is_gone_is_not_asked_by_every_run_that_is_left(
 def test_a_run_that_a_bug_ended_is_no_result_and_keeps_its_traceback(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactree_ros.lab.bench.job_runner.Episode", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("reactree_ros.lab.bench.job_runner.assemble", lambda *_, **__: 1 / 0)
     bench_here(tmp_path)
     monkeypatch.undo()
     assert read_results(tmp_path) == []
@@ -428,6 +428,6 @@ def test_a_planner_that_lacks_something_ends_the_bench_in_one_line(monkeypatch: 
     def lacking(name: str) -> None:
         raise UserError(f"planner '{name}' needs pydantic-monty")
 
-    monkeypatch.setattr("reactree_ros.lab.bench.job_runner.planner", lacking)
+    monkeypatch.setattr("reactree_ros.episode.run_spec.planner", lacking)
     runner, (job, *_) = JobRunner(SETTINGS), SETTINGS.jobs()
     assert runner.carry_out(job) == "planner 'react' needs pydantic-monty"

@@ -6,7 +6,7 @@ from doubles import ScriptedModel, ScriptedWorld
 
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.episode import Episode
-from reactree_ros.lab.bench.events import Size, Told, told_by
+from reactree_ros.lab.bench.events import RunEvents, Size, told_by
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event as Recorded
@@ -24,7 +24,7 @@ SCRIPT = {
 }
 
 
-def recorded(script: dict[str, list[str]], model: LanguageModel | None = None, name: str = "reactree_wm") -> Told:
+def recorded(script: dict[str, list[str]], model: LanguageModel | None = None, name: str = "reactree_wm") -> RunEvents:
     events: list[Recorded] = []
     world = ScriptedWorld(refused=["pick up apple 1"])
     Episode(

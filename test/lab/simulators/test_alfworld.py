@@ -359,9 +359,9 @@ def test_a_process_that_ends_in_mid_episode_is_told_in_one_line_and_the_next_res
 
 
 def test_a_process_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = engines.Engine()
+    engine = engines.AlfworldProcess()
     engine.load(small().data())
-    monkeypatch.setattr(engines.Engine, "answer_limit", 1.0)
+    monkeypatch.setattr(engines.AlfworldProcess, "answer_limit", 1.0)
     os.kill(engine._process.pid, signal.SIGSTOP)
     with pytest.raises(WorldError, match="does not answer within 1 s"):
         engine.step("look")
@@ -371,8 +371,8 @@ def test_a_process_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_process_that_takes_nothing_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = engines.Engine()
-    monkeypatch.setattr(engines.Engine, "answer_limit", 1.0)
+    engine = engines.AlfworldProcess()
+    monkeypatch.setattr(engines.AlfworldProcess, "answer_limit", 1.0)
     os.kill(engine._process.pid, signal.SIGSTOP)
     with pytest.raises(WorldError, match="does not listen within 1 s"):
         engine.load({**small().data(), "more than a pipe takes": "x" * 1_000_000})
@@ -381,8 +381,8 @@ def test_a_process_that_takes_nothing_in_is_given_up(monkeypatch: pytest.MonkeyP
 
 def test_the_process_ends_with_one_that_is_killed() -> None:
     code = (
-        "import time; from reactree_ros.lab.worlds.alfworld.engine import Engine; "
-        "print(Engine()._process.pid, flush=True); time.sleep(600)"
+        "import time; from reactree_ros.lab.worlds.alfworld.engine import AlfworldProcess; "
+        "print(AlfworldProcess()._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -398,7 +398,7 @@ def test_the_process_ends_with_one_that_is_killed() -> None:
 def test_a_process_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "fast_downward.py").write_text("raise ImportError('no library')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    engine = engines.Engine()
+    engine = engines.AlfworldProcess()
     with pytest.raises(WorldError, match=r"ImportError: no library$"):
         engine.load(small().data())
     engine.kill()
@@ -435,9 +435,9 @@ def test_a_process_that_has_played_many_games_is_not_given_to_another(monkeypatc
 
 def test_nothing_is_made_in_the_users_home(tmp_path: Path) -> None:
     code = (
-        "from reactree_ros.lab.worlds.alfworld.engine import Engine\n"
+        "from reactree_ros.lab.worlds.alfworld.engine import AlfworldProcess\n"
         "from reactree_ros.lab.worlds.alfworld.games import made_up\n"
-        "game = made_up('pick_and_place_simple', 5); Engine().load(game.data()); print(game.instruction)"
+        "game = made_up('pick_and_place_simple', 5); AlfworldProcess().load(game.data()); print(game.instruction)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "ALFWORLD_DATA"}
     environment["HOME"] = str(tmp_path)

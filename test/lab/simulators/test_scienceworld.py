@@ -173,7 +173,7 @@ def test_java_that_ends_in_mid_episode_is_told_in_one_line_and_the_next_reset_ha
 
 def test_java_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "ANSWER_LIMIT", 5.0)
-    engine = engines.Engine()
+    engine = engines.ScienceWorldProcess()
     engine.load("boil", 0)
     os.kill(engine._process.pid, signal.SIGSTOP)
     with pytest.raises(WorldError, match="does not answer"):
@@ -185,8 +185,8 @@ def test_java_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_java_ends_with_a_process_that_is_killed() -> None:
     code = (
-        "import time; from reactree_ros.lab.worlds.scienceworld.engine import Engine; "
-        "print(Engine()._process.pid, flush=True); time.sleep(600)"
+        "import time; from reactree_ros.lab.worlds.scienceworld.engine import ScienceWorldProcess; "
+        "print(ScienceWorldProcess()._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

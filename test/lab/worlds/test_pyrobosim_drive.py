@@ -1,4 +1,4 @@
-"""A drive of a robot of pyrobosim that has company; nothing here needs pyrobosim."""
+"""A drive of a pyrobosim robot among others; nothing here needs pyrobosim."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from reactree_ros.files.read_back import bytes_of, in_a_line, parse_json
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.plugins.settings import Settings
 
 
@@ -115,9 +115,9 @@ def _drawn(one: Experience, seed: int) -> bytes:
     return hashlib.blake2b(repr((seed, one)).encode(), digest_size=8).digest()
 
 
-def _diagnose(settings: NotebookSettings) -> Iterator[Finding]:
+def _diagnose(settings: NotebookSettings) -> Iterator[Diagnosis]:
     lines = bytes_of(settings.path).count(b"\n")
-    yield Finding("notebook", Verdict.RIGHT, f"{settings.path}: {lines} runs")
+    yield Diagnosis("notebook", Level.RIGHT, f"{settings.path}: {lines} runs")
 
 
 SPEC = MemorySpec(

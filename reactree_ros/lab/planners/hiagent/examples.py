@@ -15,7 +15,7 @@ from reactree_ros.memory.experience import Experience
 
 
 @dataclass
-class Part:
+class SubgoalPart:
     """The actions of one subgoal.
 
     Attributes:
@@ -29,13 +29,13 @@ class Part:
     came_to: str = ""
 
 
-def parts(experience: Experience) -> list[Part]:
+def parts(experience: Experience) -> list[SubgoalPart]:
     """Split a flat trajectory into subgoals.
 
     A HiAgent node says which subgoal begins. For another planner, each thought before an action begins one; actions
     before the first thought belong to the task itself. Refusals are left out.
     """
-    found = [Part(" ".join(experience.subgoal.split()))]
+    found = [SubgoalPart(" ".join(experience.subgoal.split()))]
     turns = [turn for turn in experience.turns if isinstance(turn, Said | Saw)]
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         decision = turn.decision if isinstance(turn, Said) else None
@@ -45,9 +45,9 @@ def parts(experience: Experience) -> list[Part]:
             ended = found[-2] if len(found) > 1 and not found[-1].pairs else found[-1]
             ended.came_to = decision.summary
         elif isinstance(decision, BeginSubgoal):
-            found.append(Part(decision.subgoal))
+            found.append(SubgoalPart(decision.subgoal))
         elif isinstance(decision, Think) and _acts(after):
-            found.append(Part(" ".join(decision.thought.split())))
+            found.append(SubgoalPart(" ".join(decision.thought.split())))
     return [part for part in found if part.pairs]
 
 
@@ -74,7 +74,7 @@ def told_as_subgoals(experience: Experience) -> str:
     return "\n".join(lines)
 
 
-def _told(found: Sequence[Part]) -> Iterator[str]:
+def _told(found: Sequence[SubgoalPart]) -> Iterator[str]:
     for number, part in enumerate(found, 1):
         told = render(as_turns([Subgoal(number, part.subgoal), *part.pairs]))
         met = judgement(part.came_to)

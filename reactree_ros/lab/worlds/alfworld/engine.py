@@ -39,7 +39,7 @@ class Turn:
         return {fact[1] for fact in self.facts if fact[0] == predicate}
 
 
-class Engine(LineProcess):
+class AlfworldProcess(LineProcess):
     """One process for one game at a time.
 
     Raises:
@@ -95,4 +95,4 @@ class Engine(LineProcess):
 
 
 #: The process that no world uses.
-SPARE = Spare(Engine)
+SPARE = Spare(AlfworldProcess)

@@ -18,7 +18,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.lab.worlds.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
-from reactree_ros.lab.worlds.alfworld.engine import SPARE, Engine, Turn
+from reactree_ros.lab.worlds.alfworld.engine import SPARE, AlfworldProcess, Turn
 from reactree_ros.lab.worlds.alfworld.games import (
     GAME,
     TASK_TYPES,
@@ -84,7 +84,7 @@ class AlfworldWorld(WorkerWorld):
     def __init__(self, task: AlfworldTask, *, scored: bool = True) -> None:
         super().__init__("alfworld", scored=scored)
         self._task = task
-        self._engine: Engine | None = None
+        self._engine: AlfworldProcess | None = None
         self._loaded = False
         self._turn: Turn | None = None
         self._overview = ""
@@ -112,7 +112,7 @@ class AlfworldWorld(WorkerWorld):
         self._won = turn.won
         return turn
 
-    def _load(self, engine: Engine) -> Turn:
+    def _load(self, engine: AlfworldProcess) -> Turn:
         try:
             turn = engine.load(self._task.data())
         except UserError as error:  # the file was deleted after it was read
@@ -140,7 +140,7 @@ class AlfworldWorld(WorkerWorld):
         return self._turn or self._begin()
 
     @property
-    def _playing(self) -> Engine:
+    def _playing(self) -> AlfworldProcess:
         assert self._engine is not None
         return self._engine
 

@@ -10,7 +10,7 @@ from reactree_ros.world.port import WorldError
 
 
 @dataclass(frozen=True)
-class Told:
+class GameReply:
     """A game's answer, and its state.
 
     Attributes:
@@ -41,7 +41,7 @@ class Interpreter(LineProcess):
     module = "reactree_ros.lab.worlds.jericho.player"
     answer_limit = 30.0
 
-    def load(self, story: str, seed: int) -> tuple[Told, frozenset[str]]:
+    def load(self, story: str, seed: int) -> tuple[GameReply, frozenset[str]]:
         """Start a story; return its text, and its known words with as many letters as it compares.
 
         Raises:
@@ -49,15 +49,15 @@ class Interpreter(LineProcess):
         """
         answer = self.ask("load", story, seed)
         words = frozenset(answer.pop("words"))
-        return Told(**answer), words
+        return GameReply(**answer), words
 
-    def step(self, said: str) -> Told:
+    def step(self, said: str) -> GameReply:
         """Say something to the game.
 
         Raises:
             WorldError: The interpreter is gone.
         """
-        return Told(**self.ask("step", said))
+        return GameReply(**self.ask("step", said))
 
     def look(self) -> str:
         """Return the place and the carried things, without taking time in the game; empty if it cannot be asked now.

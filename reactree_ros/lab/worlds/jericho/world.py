@@ -17,7 +17,7 @@ from pydantic import Field
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.lab.worlds.jericho.interpreter import SPARE, Interpreter, Told
+from reactree_ros.lab.worlds.jericho.interpreter import SPARE, GameReply, Interpreter
 from reactree_ros.lab.worlds.jericho.story import StoryTask, check_story, numbered
 from reactree_ros.plugins.settings import Harmless
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
@@ -86,7 +86,7 @@ class JerichoWorld(WorkerWorld):
         self._task, self._seed = task, task.seed
         self._interpreter: Interpreter | None = None
         self._words: frozenset[str] = frozenset()
-        self._told: Told | None = None  # the game's last answer
+        self._told: GameReply | None = None  # the game's last answer
         self._start = ""  # its first text, until something is done
         self._best = 0.0
 
@@ -122,21 +122,21 @@ class JerichoWorld(WorkerWorld):
         """Return the best share of the highest score so far; in a game without a score, whether it was won."""
         return Score(float(self._best == 1), self._best)
 
-    def _load(self) -> Told:
+    def _load(self) -> GameReply:
         if self._interpreter is None or self._interpreter.lost:
             self._interpreter = SPARE.borrow()
         told, self._words = self._interpreter.load(self._task.story, self._seed)
         self._start, self._best = told.text, 0.0
         return self._heard(told)
 
-    def _heard(self, told: Told) -> Told:
+    def _heard(self, told: GameReply) -> GameReply:
         self._told = told
         share = told.score / told.maximum if told.maximum else float(told.won)
         self._best = max(self._best, min(1.0, share))
         return told
 
     @property
-    def _here(self) -> tuple[Interpreter, Told]:
+    def _here(self) -> tuple[Interpreter, GameReply]:
         told = self._told or self._load()
         assert self._interpreter is not None
         if self._interpreter.lost:

@@ -81,7 +81,7 @@ def _expression(read: model.Problem, fact: Fact) -> Any:
     return read.fluent(name)(*map(read.object, arguments))
 
 
-class Engine:
+class PddlSimulator:
     """Carries out actions, which are named in words.
 
     Args:

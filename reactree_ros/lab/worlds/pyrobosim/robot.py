@@ -18,7 +18,7 @@ from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.lab.worlds.pyrobosim.drive import Drive
 from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_ros.lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
-from reactree_ros.world.company import is_here
+from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
 from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.worker_world import WorkerWorld
@@ -146,7 +146,9 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     def in_words(self) -> str:
         """Describe the robot's presence and the held thing."""
-        return is_here(self._name, tuple(thing.name for thing in looking.held(self._scene)) if self._scene else ())
+        return teammate_here(
+            self._name, tuple(thing.name for thing in looking.held(self._scene)) if self._scene else ()
+        )
 
     def close(self) -> None:
         """Stop the robot and its companions, and release the world."""

@@ -42,7 +42,7 @@ def _java() -> str:
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
-class Engine:
+class ScienceWorldProcess:
     """One simulator, for one thread at a time. Java ends with this process, even if it is killed.
 
     Raises:
@@ -162,11 +162,11 @@ class Engine:
 
 
 #: The simulator that no world uses.
-SPARE = Spare(Engine)
+SPARE = Spare(ScienceWorldProcess)
 
 
 @contextlib.contextmanager
-def borrowed() -> Iterator[Engine]:
+def borrowed() -> Iterator[ScienceWorldProcess]:
     """Borrow a simulator for a while.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
-from reactree_ros.lab.worlds.scienceworld.engine import SPARE, Engine, check_java
+from reactree_ros.lab.worlds.scienceworld.engine import SPARE, ScienceWorldProcess, check_java
 from reactree_ros.lab.worlds.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
 from reactree_ros.plugins.settings import Harmless, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score
@@ -69,13 +69,13 @@ class ScienceWorld(WorkerWorld):
         super().__init__("scienceworld", scored=scored)
         self.household = _household(task.simplifications)
         self._task = task
-        self._engine: Engine | None = None
+        self._engine: ScienceWorldProcess | None = None
         self._score, self._over = 0.0, False
         self._asked = False  # which of several actions was meant
 
     # ------------------------------------------------------------------ in the worker's thread
 
-    def _begin(self, seed: int | None = None) -> Engine:
+    def _begin(self, seed: int | None = None) -> ScienceWorldProcess:
         """Go back to the start; the variation determines the task's random events."""
         if self._engine is None or self._engine.lost:
             self._engine = SPARE.borrow()
@@ -84,7 +84,7 @@ class ScienceWorld(WorkerWorld):
         return self._engine
 
     @property
-    def _here(self) -> Engine:
+    def _here(self) -> ScienceWorldProcess:
         return self._engine or self._begin()
 
     def _look(self) -> Observation:

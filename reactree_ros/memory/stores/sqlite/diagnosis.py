@@ -10,7 +10,7 @@ from pathlib import Path
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite.database import SCHEMA_VERSION, check_schema
-from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.plugins.installation import install_line, lacking
 
 #: Longest wait for a process that locks it, in seconds.
@@ -18,8 +18,8 @@ PATIENCE = 2.0
 _JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # byte in the header of a database file, and its value for a write-ahead log
 
 
-def diagnose(path: Path) -> Iterator[Finding]:
-    """Yield findings about the memory in a file.
+def diagnose(path: Path) -> Iterator[Diagnosis]:
+    """Yield diagnoses about the memory in a file.
 
     Raises:
         OSError: The file does not exist or is not readable.
@@ -34,21 +34,21 @@ def diagnose(path: Path) -> Iterator[Finding]:
     except sqlite3.Error as error:
         is_held = "locked" in str(error)
         said = f"{path}: {'another process holds it' if is_held else 'cannot be read'} ({error})"
-        mend = "wait for that process, or end it" if is_held else "name an episodic memory that you may read"
-        yield Finding("memory", Verdict.WRONG, said, mend)
+        remedy = "wait for that process, or end it" if is_held else "name an episodic memory that you may read"
+        yield Diagnosis("memory", Level.WRONG, said, remedy)
         return
-    yield Finding("memory", Verdict.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
+    yield Diagnosis("memory", Level.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
     said = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
     if meta.get("embedder") != DEFAULT_MODEL:
-        mend = (
+        remedy = (
             f"`reactree` embeds with {DEFAULT_MODEL}: export the memory with the embedder that made it, and import that"
         )
-        yield Finding("embedder", Verdict.WRONG, said, mend)
+        yield Diagnosis("embedder", Level.WRONG, said, remedy)
     elif lacking("reactree_ros[memory]"):
-        mend = install_line("reactree_ros[memory]")
-        yield Finding("embedder", Verdict.WRONG, f"{said}, which is not installed here", mend)
+        remedy = install_line("reactree_ros[memory]")
+        yield Diagnosis("embedder", Level.WRONG, f"{said}, which is not installed here", remedy)
     else:
-        yield Finding("embedder", Verdict.RIGHT, said)
+        yield Diagnosis("embedder", Level.RIGHT, said)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

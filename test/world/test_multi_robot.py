@@ -7,7 +7,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.world.company import accompanied
+from reactree_ros.world.multi_robot import with_teammates
 from reactree_ros.world.port import Observation, WorldError
 
 
@@ -19,7 +19,7 @@ def pair() -> tuple[SymbolicWorld, SymbolicWorld]:
 
 def test_who_looks_around_or_comes_into_a_room_is_told_who_is_there_and_with_what() -> None:
     worlds = pair()
-    one, two = accompanied({"one": worlds[0], "two": worlds[1]}).values()
+    one, two = with_teammates({"one": worlds[0], "two": worlds[1]}).values()
     assert "two" not in one.observe().take().text.split()  # it has not said yet where it is
     assert two.observe().take().text.endswith(" one is here, too.")
     assert one.observe().take().text.endswith(" two is here, too.")
@@ -38,7 +38,7 @@ def test_who_looks_around_or_comes_into_a_room_is_told_who_is_there_and_with_wha
 
 def test_it_is_told_once_until_the_robot_looks_around_again() -> None:
     worlds = pair()
-    one, two = accompanied({"one": worlds[0], "two": worlds[1]}).values()
+    one, two = with_teammates({"one": worlds[0], "two": worlds[1]}).values()
     two.observe().take()
     assert "two is here" in one.observe().take().text
     rooms = {f"go to {room.name}" for room in worlds[0].scene.rooms}
@@ -54,7 +54,7 @@ def test_what_is_cancelled_or_fails_is_so_and_tells_nothing() -> None:
 
     task = parse_tasks(generate_house(seed=9000200, tasks=1))[0]
     flight: Pending[Observation] = Pending()
-    one, two = accompanied({"one": Slow(task), "two": SymbolicWorld(task)}).values()
+    one, two = with_teammates({"one": Slow(task), "two": SymbolicWorld(task)}).values()
     two.observe().take()
     assert one.execute("go to kitchen 1").cancel()
     assert flight.cancelled()

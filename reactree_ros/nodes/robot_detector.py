@@ -1,4 +1,4 @@
-"""Detectors that look only when they are asked: one goal or request at a time, bounded, and never waited for."""
+"""The client of a detector that looks only on request: one goal or request at a time, bounded, never waited for."""
 
 from __future__ import annotations
 
@@ -11,33 +11,30 @@ from rclpy.node import Node
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Server, ServiceOf, Underway
-from reactree_ros.nodes.robot_readings import Detector
+from reactree_ros.nodes.robot_topics import DetectionReader
 
-#: So many looks may be under way that the detector does not end.
+#: Most looks that may be under way because the detector does not end them.
 MOST = 3
-#: A warning that would be given again and again is given so often, in seconds.
+#: Time between two equal warnings, in seconds.
 WARNING_PERIOD = 10.0
 
 
-class Looks:
-    """Asks a detector for what is before the robot.
+class DetectorClient:
+    """Asks a detector for the objects before the robot.
 
-    Looking moves nothing: no skill waits for a look that does not end, and the next look takes its place.
+    Looking moves nothing: no skill waits for a look that does not end, and the next look replaces it.
 
     Args:
-        node: Whose client is used.
-        calls: Looks after what is waited for.
-        detector: What is asked; it has an action or a service.
-        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
-        heard: Called with what an answer says.
-        ended: Called when a look has come to its end, whatever came of it.
+        detector: Reads the answers; it has an action or a service.
+        heard: Called with an answer that has detections.
+        ended: Called when a look has ended, whatever came of it.
     """
 
     def __init__(
         self,
         node: Node,
         calls: Calls,
-        detector: Detector,
+        detector: DetectionReader,
         heartbeat: Heartbeat,
         *,
         heard: Callable[[Any], None],
@@ -49,7 +46,7 @@ class Looks:
         self._looks: list[Underway] = []
 
     def begin(self) -> None:
-        """Look; a look that is under way is given up for it."""
+        """Begin a look; one that is under way is given up."""
         self.stop()
         if len(self._looks) >= MOST:
             self._warn(f"{self.server.name} is not asked: it has not answered {MOST} times")
@@ -60,13 +57,13 @@ class Looks:
         look.result.add_done_callback(lambda _: self._answered(look))
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Give up all looks."""
         for look in self._looks:
             if not look.stopping:
                 self.server.stop(look)
 
     def watch(self) -> None:
-        """Look after what is under way; to be called regularly."""
+        """Watch the looks; to be called regularly."""
         for look in self._looks:
             self.server.watch(look)
         self._looks = [look for look in self._looks if not look.over]

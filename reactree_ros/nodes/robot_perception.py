@@ -1,4 +1,4 @@
-"""What a robot is told without asking: where it is, what is detected, its map."""
+"""Perception of a robot: its pose, its detections and its map become one semantic map."""
 
 from __future__ import annotations
 
@@ -14,42 +14,39 @@ from tf2_ros import Buffer, TransformException, TransformListener
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import check_name, type_name
-from reactree_ros.nodes.offered import topic_unlike
+from reactree_ros.nodes.mismatch import topic_mismatch
 from reactree_ros.nodes.qos import LATCHED
-from reactree_ros.nodes.robot_readings import Detector, Whereabouts
+from reactree_ros.nodes.robot_detector import WARNING_PERIOD
+from reactree_ros.nodes.robot_topics import DetectionReader, RobotPose
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import Detection, SemanticMap
 from reactree_ros.robot.stamps import Stamps
 
-#: How long the transform of a detection may be late, in seconds.
+#: Longest delay of a detection's transform, in seconds.
 LATE = 1.0
-#: A warning that would be given again and again is given so often, in seconds.
-WARNING_PERIOD = 10.0
 
 
 def stamp_of(msg: Any) -> Time:
-    """Return when something was detected, by the clock of who says so; 0 where nobody does."""
+    """Return the stamp of detections, by the detector's clock; 0 if there is none."""
     return Time.from_msg(msg.header.stamp) if hasattr(msg, "header") else Time()
 
 
-class Senses:
+class Perception:
     """Keeps a semantic map up to date.
 
     Args:
-        node: Whose subscriptions are used.
-        config: The robot.
-        document: Its map; None where that comes from a topic.
-        where: What errors begin with.
+        document: Its map; None: it comes from a topic.
+        where: Start of error messages.
 
     Raises:
         UserError: The name of a topic is not one that ROS allows, or a type does not fit.
 
     Attributes:
-        map: The map; None where there is none yet.
-        detector: What reads detections; None where there are none.
-        detected: Stamp of the newest detections that were taken in, in seconds.
+        map: The map; None: there is none yet.
+        detector: Reads detections; None: there are none.
+        detected: Stamp of the newest detections on the map, in seconds.
     """
 
     def __init__(self, node: Node, config: RobotConfig, document: MapDocument | None, *, where: str) -> None:
@@ -57,11 +54,9 @@ class Senses:
         if config.map_topic:
             check_name(config.map_topic, where)
         self.detector = (
-            None if config.detections is None else Detector(config.detections, config.at(where, "detections"))
+            None if config.detections is None else DetectionReader(config.detections, config.at(where, "detections"))
         )
-        self._whereabouts = (
-            None if config.pose is None else Whereabouts(node, config.pose, where=config.at(where, "pose"))
-        )
+        self._robot_pose = None if config.pose is None else RobotPose(node, config.pose, where=config.at(where, "pose"))
         self.map: SemanticMap | None = None
         self.detected = float("-inf")
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
@@ -82,11 +77,11 @@ class Senses:
         self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
         self._heard.append((topic, type_name(kind), qos))
 
-    def unlike(self) -> list[str]:
-        """Say of each topic that is published, and not as the configuration says, how it is."""
-        told = [topic_unlike(self._node, *heard) for heard in self._heard]
-        if self._whereabouts is not None:
-            told.append(self._whereabouts.unlike())
+    def mismatches(self) -> list[str]:
+        """Say of each topic that is published otherwise than the configuration says, how it is."""
+        told = [topic_mismatch(self._node, *heard) for heard in self._heard]
+        if self._robot_pose is not None:
+            told.append(self._robot_pose.mismatch())
         return [one for one in told if one]
 
     def now(self) -> float:
@@ -119,7 +114,7 @@ class Senses:
     # ------------------------------------------------------------------ frames
 
     def in_frame(self, frame: str, pose: Pose, stamp: Time | None = None) -> Pose | None:
-        """Return a pose in another frame; None where there is no transform. Without a stamp by the latest one."""
+        """Return a pose in another frame, by the transform of a stamp or the latest one; None: there is none."""
         if pose.frame == frame:
             return pose
         try:
@@ -136,7 +131,7 @@ class Senses:
         return by.placed(pose)
 
     def reaches(self, frame: str, other: str) -> bool:
-        """Whether tf can bring a pose in one frame to another."""
+        """Whether tf has a transform between two frames."""
         return self.in_frame(other, Pose(frame, 0.0, 0.0)) is not None
 
     def frames(self) -> list[str]:
@@ -147,22 +142,22 @@ class Senses:
     # ------------------------------------------------------------------ detections
 
     def note(self, msg: Any) -> None:
-        """Note what a detector has said; it is taken in with the next look."""
+        """Keep a detector's message until the next :meth:`look`."""
         now, stamp = self.now(), stamp_of(msg)
         if stamp.nanoseconds:
             self._stamps.heard(stamp.nanoseconds / 1e9, now)
         self._waiting.append((now, msg))
 
     def looked(self) -> None:
-        """Take in that a look has come to its end, also where it has shown nothing."""
+        """Note the end of a look, also of one without detections."""
         self.look(forget=False)
         self.detected = max(self.detected, self.now())
 
     def look(self, *, forget: bool) -> None:
-        """Take in where the robot is and what was detected; to be called regularly.
+        """Update the map with the robot's pose and the detections; to be called regularly.
 
         Args:
-            forget: Whether what has not been detected for too long may be forgotten now.
+            forget: Whether to forget objects that were not detected for too long.
         """
         if self.map is None:
             return
@@ -176,27 +171,27 @@ class Senses:
             self.map.forget(self.now())
 
     def _note_clock(self, map: SemanticMap) -> None:
-        """Take in a clock that was set back: what was stamped by it before says nothing any more."""
+        """Drop everything with a stamp from before the clock was set back."""
         before, self._looked = self._looked, self.now()
         if self._looked < before:
-            self._warn(f"the clock was set back by {before - self._looked:.1f} s; what is seen is seen anew")
+            self._warn(f"the clock was set back by {before - self._looked:.1f} s; perception starts anew")
             self._waiting.clear()
             self._stamps.forget()
             self.detected = min(self.detected, self._looked)
             map.clock_was_set_back(self._looked)
 
     def _robot(self, frame: str) -> Pose | None:
-        """Return where the robot is in a frame; None where nobody knows."""
-        if self._whereabouts is None:
+        """Return the robot's pose in a frame; None: unknown."""
+        if self._robot_pose is None:
             return self.in_frame(frame, Pose(self._config.base_frame, 0.0, 0.0))
-        said = self._whereabouts.pose(frame)
+        said = self._robot_pose.pose(frame)
         return None if said is None else self.in_frame(frame, said)
 
     def _taken(self, map: SemanticMap, since: float, msg: Any) -> bool:
-        """Take detections in; returns False where their transform may come yet."""
+        """Put detections on the map; returns False if their transform may come yet."""
         assert self.detector is not None  # it has read them
         source, stamp, seconds = self.detector.entry.source, stamp_of(msg), since
-        if stamp.nanoseconds and self.detector.entry.topic:  # who is asked looks after that, whatever the stamp is
+        if stamp.nanoseconds and self.detector.entry.topic:  # an asked detector answers for now, whatever the stamp
             seconds = self._stamps.ours(stamp.nanoseconds / 1e9, since)
         detections = []
         for one in self.detector.found(msg, map.document.objects, frame=map.frame):
@@ -220,7 +215,7 @@ class Senses:
     def close(self) -> None:
         """Take the subscriptions out of the node."""
         self._listener.unregister()
-        if self._whereabouts is not None:
-            self._whereabouts.close()
+        if self._robot_pose is not None:
+            self._robot_pose.close()
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)

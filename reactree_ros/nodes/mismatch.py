@@ -1,6 +1,6 @@
-"""What the graph offers under a name, where that is not what somebody wants to hear or to ask.
+"""Finds names that exist in the graph with another type or quality of service.
 
-ROS connects nobody whose types or qualities of service differ, and says nothing: whoever waits then waits for ever.
+ROS does not connect such endpoints and says nothing: a subscriber or client would wait forever.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 
 def another_type(full: str, kinds: Iterable[str], wanted: str) -> str:
-    """Say that a name is there under other types only; empty where that is not so."""
+    """Say that a name exists with other types only; empty if it does not."""
     kinds = sorted(set(kinds))
     return f"{full} is of type {', '.join(kinds)}, not {wanted}" if kinds and wanted not in kinds else ""
 
 
-def topic_unlike(node: Node, topic: str, wanted: str, hearing: QoSProfile | None = None) -> str:
-    """Say why nobody who publishes a topic is heard; empty where somebody is, or nobody publishes it.
+def topic_mismatch(node: Node, topic: str, wanted: str, hearing: QoSProfile | None = None) -> str:
+    """Say why no publisher of a topic can be heard; empty if one can, or if there is none.
 
     Args:
-        node: By whose graph it is looked up.
-        topic: Name of the topic, as the node says it.
-        wanted: The type that is heard.
-        hearing: How it is heard; None: in every way.
+        node: The node whose graph is searched.
+        topic: Name of the topic, relative to the node.
+        wanted: The subscriber's type.
+        hearing: The subscriber's quality of service; None: any.
     """
     full = node.resolve_topic_name(topic)
     publishers = node.get_publishers_info_by_topic(full)
@@ -41,25 +41,25 @@ def topic_unlike(node: Node, topic: str, wanted: str, hearing: QoSProfile | None
 def _unheard(offer: QoSProfile, hearing: QoSProfile) -> str:
     reliable = hearing.reliability is ReliabilityPolicy.RELIABLE
     if reliable and offer.reliability is ReliabilityPolicy.BEST_EFFORT:
-        return "is published best effort, and is heard only where it is reliable"
+        return "is published best effort, but must be reliable to be heard"
     latched = hearing.durability is DurabilityPolicy.TRANSIENT_LOCAL
     if latched and offer.durability is DurabilityPolicy.VOLATILE:
-        return "is published volatile, and is heard only where it is transient local"
+        return "is published volatile, but must be transient local to be heard"
     return ""
 
 
-def server_unlike(node: Node, name: str, wanted: str, *, action: bool) -> str:
-    """Say that the servers of an action or a service are of another type; empty where that is not so, or there is none.
+def server_mismatch(node: Node, name: str, wanted: str, *, action: bool) -> str:
+    """Say that the servers of an action or service have another type; empty if they have not, or if there is none.
 
     Args:
-        node: By whose graph it is looked up.
-        name: Its name, as the node says it.
-        wanted: The type that is asked.
+        node: The node whose graph is searched.
+        name: Name of the action or service, relative to the node.
+        wanted: The client's type.
         action: Whether it is an action.
     """
     full = node.resolve_topic_name(name) if action else node.resolve_service_name(name)
     kinds = set[str]()
-    for other, namespace in node.get_node_names_and_namespaces():  # the graph as a whole has the clients' types, too
+    for other, namespace in node.get_node_names_and_namespaces():  # the whole graph's list has the clients' types, too
         with suppress(NodeNameNonExistentError):  # it has gone meanwhile
             by_node = get_action_server_names_and_types_by_node
             listed = (

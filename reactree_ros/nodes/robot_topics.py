@@ -1,4 +1,4 @@
-"""What a robot says of itself in messages of any type: where it is, what it detects, how full its battery is."""
+"""A robot's topics, in messages of any type: poses, detections, the battery."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from geometry_msgs.msg import Pose as PoseMsg
 from rclpy.node import Node
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rosidl_parser.definition import AbstractNestedType, NamespacedType
 
 from reactree_ros.errors import UserError
@@ -26,12 +26,12 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
     type_name,
 )
-from reactree_ros.nodes.offered import topic_unlike
+from reactree_ros.nodes.mismatch import topic_mismatch
 from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
 from reactree_ros.robot.map_file import TrackingEntry
 from reactree_ros.robot.poses import Pose
 
-#: Reads a pose; with the frame of one that names none. None: it is no pose.
+#: Reads a pose from a message, with the frame of a pose that names none. None: it is no pose.
 PoseReader = Callable[[Any, str], Pose | None]
 
 
@@ -73,10 +73,10 @@ def _itself(msg: Any) -> Any:
 
 
 def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
-    """Return what reads a pose from a field of a message; from the message itself where no field is named.
+    """Return a reader of the pose in a field of a message; without a field, of the message itself.
 
     Raises:
-        UserError: The type has no such field, or that is no pose.
+        UserError: The type has no such field, or the field is no pose.
     """
     read: Callable[[Any], Any] = _itself
     name = type_name(kind)
@@ -91,18 +91,18 @@ def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
 
 
 def frame_of(msg: Any) -> str:
-    """Return the frame of a message's header; empty where it has none."""
+    """Return the frame in a message's header; empty: there is none."""
     return str(msg.header.frame_id) if hasattr(msg, "header") else ""
 
 
 @dataclass(frozen=True)
-class Found:
-    """One thing that was detected.
+class DetectedObject:
+    """One object that was detected.
 
     Attributes:
-        word: What the map calls its class.
-        frame: The frame that it was detected in.
-        pose: Where; None where the detector says no pose.
+        word: The map's word for its class.
+        frame: The frame in which it was detected.
+        pose: Its pose; None if the detector gives none.
         own: The robot's own name for it; empty: it has none.
     """
 
@@ -112,12 +112,12 @@ class Found:
     own: str = ""
 
 
-class Detector:
-    """Reads what a detector says, whatever type it says it in.
+class DetectionReader:
+    """Reads detections from messages or answers of any type.
 
     Args:
-        entry: What the configuration says of it.
-        where: What errors begin with.
+        entry: The detector's entry in the configuration.
+        where: Start of error messages.
 
     Attributes:
         kind: The type of the topic, the action or the service.
@@ -142,30 +142,30 @@ class Detector:
         self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(said, where)
 
     def request(self) -> Any:
-        """Return what it is asked with."""
+        """Return the goal or request that asks for detections."""
         return None if self._request is None else self._request({})
 
     def could_look(self, answer: Any) -> bool:
-        """Whether an answer says that it could look."""
+        """Whether an answer says that the detector could look."""
         return all(read(answer) == wanted for read, wanted in self._success)
 
     def classes(self, msg: Any) -> list[str]:
-        """Return the classes of what a message or an answer says to be there, also those of no interest."""
+        """Return the classes of all detections, also of those without a word on the map."""
         return [kind for kind, *_ in self._read(msg, "")]
 
-    def found(self, msg: Any, tracking: TrackingEntry, *, frame: str) -> list[Found]:
-        """Return what a message or an answer says to be there, of what is of interest.
+    def found(self, msg: Any, tracking: TrackingEntry, *, frame: str) -> list[DetectedObject]:
+        """Return the detections whose class has a word on the map.
 
         Args:
-            msg: The message.
-            tracking: Which classes are, and how certain they have to be.
-            frame: The map's.
+            msg: The message or answer.
+            tracking: The words of classes, and the least score of a detection.
+            frame: The map's frame.
         """
         seen = []
         for kind, score, own, at, pose in self._read(msg, self.entry.frame or frame_of(msg) or frame):
             word = tracking.classes.get(kind)
             if word is not None and score >= tracking.min_score:
-                seen.append(Found(word, at, pose, own))
+                seen.append(DetectedObject(word, at, pose, own))
         return seen
 
     def _reading(self, said: Any, where: str) -> Callable[[Any, str], Any]:
@@ -196,7 +196,7 @@ def _field(kind: Any, path: str, fits: Callable[[Any], bool], where: str) -> Cal
 
 
 def _of_array(msg: Any, frame: str) -> Any:
-    """Yield what a ``vision_msgs/msg/Detection3DArray`` says: of each detection what it most likely is."""
+    """Yield the detections of a ``vision_msgs/msg/Detection3DArray``, each by its best hypothesis."""
     for detection in msg.detections:
         best = max(detection.results, key=lambda result: result.hypothesis.score, default=None)
         if best is None:
@@ -208,91 +208,92 @@ def _of_array(msg: Any, frame: str) -> Any:
         yield best.hypothesis.class_id, best.hypothesis.score, "", where, pose
 
 
-def _unlike(node: Node, entry: BatteryTopic | PoseTopic) -> str:
-    return topic_unlike(node, entry.topic, entry.type, qos_profile_sensor_data)
-
-
-class Battery:
-    """Says whether there is enough left to go on.
+class ConfiguredTopic:
+    """A topic that the configuration names, of whatever type; nothing is heard before :meth:`subscribe`.
 
     Args:
-        node: Whose subscription is used.
-        entry: What the configuration says; None: nobody says how full it is.
-        where: What errors begin with.
+        entry: The topic's entry in the configuration; None: there is no such topic.
+        where: Start of error messages.
 
     Raises:
-        UserError: A name, a type or a field is wrong.
+        UserError: The topic's name or its type is wrong.
     """
 
-    def __init__(self, node: Node, entry: BatteryTopic | None, *, where: str) -> None:
-        self._node, self._entry, self._level = node, entry, math.nan
-        self._subscription = None
+    #: How it is heard; None: in every way.
+    hearing: QoSProfile | None = qos_profile_sensor_data
+
+    def __init__(self, node: Node, entry: Any, where: str) -> None:
+        self._node, self._entry, self._kind = node, entry, None
+        self._subscriptions: list[Any] = []
         if entry is not None:
             check_name(entry.topic, where)
             self._kind = resolve("message", entry.type, where)
+
+    def subscribe(self, hear: Callable[..., None], qos: QoSProfile, **given: Any) -> None:
+        """Call a function with each message; ``given`` goes on to the subscription."""
+        self._subscriptions.append(self._node.create_subscription(self._kind, self._entry.topic, hear, qos, **given))
+
+    def mismatch(self) -> str:
+        """Say that the topic is published otherwise than the configuration says; empty if that is not so."""
+        if self._entry is None:
+            return ""
+        return topic_mismatch(self._node, self._entry.topic, self._entry.type, self.hearing)
+
+    def close(self) -> None:
+        """Take the subscriptions out of the node."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+
+
+class Battery(ConfiguredTopic):
+    """Says whether the battery has enough left to go on; without an entry nobody knows."""
+
+    def __init__(self, node: Node, entry: BatteryTopic | None, *, where: str) -> None:
+        super().__init__(node, entry, where)
+        self._level = math.nan
+        if entry is not None:
             self._field = _field(self._kind, entry.field, is_number, where)
 
     def listen(self) -> None:
         """Begin to hear the topic."""
         if self._entry is not None:
-            self._subscription = self._node.create_subscription(
-                self._kind, self._entry.topic, self._hear, qos_profile_sensor_data
-            )
+            self.subscribe(self._hear, qos_profile_sensor_data)
 
     def _hear(self, msg: Any) -> None:
         self._level = float(self._field(msg))
 
     def too_low(self) -> str:
-        """Say why nothing may be begun or go on; empty where it may, also where the level is not known."""
+        """Say why nothing may begin or go on; empty if it may, or if the level is unknown."""
         if self._entry is None or not self._level <= self._entry.least:
             return ""
         return f"the battery is at {self._level:.3g}, and {self._entry.least:g} is too little to go on"
 
-    def unlike(self) -> str:
-        """Say that its topic is published, and not as the configuration says; empty where that is not so."""
-        return "" if self._entry is None else _unlike(self._node, self._entry)
-
     def in_words(self) -> str:
-        """Say how full it is, for people."""
+        """Say how full the battery is, for people."""
         if self._entry is None:
             return "nobody says"
-        unheard = self.unlike() or f"not heard on {self._entry.topic} yet"
+        unheard = self.mismatch() or f"not heard on {self._entry.topic} yet"
         return unheard if math.isnan(self._level) else f"{self._level:.3g}"
 
-    def close(self) -> None:
-        """Take the subscription out of the node."""
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
 
-
-class Whereabouts:
-    """Hears from a topic where the robot is.
-
-    Args:
-        node: Whose subscription is used.
-        entry: What the configuration says.
-        where: What errors begin with.
+class RobotPose(ConfiguredTopic):
+    """Hears the robot's pose on a topic.
 
     Raises:
         UserError: A name, a type or a field is wrong.
     """
 
     def __init__(self, node: Node, entry: PoseTopic, *, where: str) -> None:
-        check_name(entry.topic, where)
-        self._node, self._entry, self._latest = node, entry, None
-        kind = resolve("message", entry.type, where)
-        self._read = pose_reader(kind, entry.field, where)
-        self._subscription = node.create_subscription(kind, entry.topic, self._hear, qos_profile_sensor_data)
+        super().__init__(node, entry, where)
+        self._latest: Any = None
+        self._read = pose_reader(self._kind, entry.field, where)
+        self.subscribe(self._hear, qos_profile_sensor_data)
 
     def _hear(self, msg: Any) -> None:
         self._latest = msg
 
-    def unlike(self) -> str:
-        """Say that its topic is published, and not as the configuration says; empty where that is not so."""
-        return _unlike(self._node, self._entry)
-
     def pose(self, frame: str) -> Pose | None:
-        """Return where it is; None where that was not heard.
+        """Return the robot's pose; None before the first message.
 
         Args:
             frame: Frame of a pose that names none: the map's.
@@ -300,7 +301,3 @@ class Whereabouts:
         if self._latest is None:
             return None
         return self._read(self._latest, self._entry.frame or frame_of(self._latest) or frame)
-
-    def close(self) -> None:
-        """Take the subscription out of the node."""
-        self._node.destroy_subscription(self._subscription)

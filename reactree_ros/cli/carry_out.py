@@ -1,0 +1,180 @@
+"""How `reactree run`, `resume` and `fork` carry a run out: they open what it names, show it, and print its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from reactree_ros.cli.opening import open_memory, open_model
+
+if TYPE_CHECKING:
+    from reactree_ros.episode import Episode, EpisodeResult
+    from reactree_ros.episode.run_spec import RunSpec
+    from reactree_ros.llm.port import LanguageModel
+    from reactree_ros.person.desk import Desk
+    from reactree_ros.record.schema import Event
+    from reactree_ros.record.writer import RecordFile
+    from reactree_ros.world.port import World
+    from reactree_ros.world.spec import Place
+
+
+def carry_out(
+    spec: RunSpec,
+    begin: Callable[..., Episode],
+    *,
+    place: Place | None = None,
+    save: Path | None,
+    as_json: bool,
+    view: bool = False,
+    paused: bool = False,
+    remember: bool = False,
+) -> EpisodeResult:
+    """Carry a run out, show it, and return what comes of it.
+
+    Args:
+        spec: What the run is, as the user said it.
+        begin: Makes the episode, as :func:`reactree_ros.episode.assembly.assemble` does.
+        place: The world with its tasks, if they are loaded already.
+        save: Where the record is written; None: nowhere.
+        as_json: Whether the result is printed as JSON, and nothing else.
+        view: Whether a page shows the run and steers it.
+        paused: Whether the run waits on the page before its first decision.
+        remember: Whether a run that reaches its goal is added to its memory.
+
+    Raises:
+        UserError: Something that the run names is not here.
+    """
+    from reactree_ros.cli.view import kept_for_the_page, watched
+    from reactree_ros.episode.assembly import make_world
+    from reactree_ros.record.writer import RecordFile
+    from reactree_ros.view.steering import Steering
+
+    memory = spec.chosen_memory()
+    console = Console(stderr=as_json)
+    with (
+        open_model(*spec.chosen("llm")) as model,
+        open_memory(memory) if memory else nullcontext() as episodic,
+        kept_for_the_page(save) if view else nullcontext(save) as record,
+        closing(RecordFile(record)) if record else nullcontext() as file,
+        make_world(spec, place) as world,
+        _desk(console, view=view) as desk,
+        _shown(file, save, as_json=as_json, console=console, model=model) as write,
+    ):
+        steering = Steering(model, desk, paused=paused) if view else None
+        episode = begin(
+            spec,
+            world=_guarded(world, spec, desk),
+            model=steering or model,
+            person=desk,
+            memory=episodic,
+            write=write,
+            **({} if file is None else {"flush": file.flush}),
+        )
+        if desk is not None:
+            desk.follow(episode.hear)
+        with watched(episode, record, steering) if steering and record else nullcontext():
+            result = _result(episode, as_json=as_json)
+            if remember:
+                episode.remember(result)  # last: a memory that cannot be written loses nothing else
+    return result
+
+
+def differs(what: str, recorded: str, now: str) -> None:
+    """Say on stderr that a skill came to something else when it was carried out again."""
+    text = f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}"
+    Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def terminal() -> int | None:
+    """Return the file descriptor of what a person types; None: nobody does."""
+    try:
+        return sys.stdin.fileno() if sys.stdin.isatty() else None
+    except (AttributeError, OSError, ValueError):  # it is closed, or stands for something else
+        return None
+
+
+@contextmanager
+def _desk(console: Console, *, view: bool) -> Iterator[Desk | None]:
+    """Yield the desk whose questions a person answers: on the page, or at this terminal; None if nobody can."""
+    from reactree_ros.person.desk import Desk
+    from reactree_ros.person.terminal import at_the_terminal
+
+    desk, typed = Desk(), terminal()
+    if view:
+        yield desk
+    elif typed is not None:
+        with at_the_terminal(desk, typed, lambda line: console.print(line, style="bold", markup=False)):
+            yield desk
+    else:
+        yield None
+
+
+def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
+    """Guard a world by the run's skill policy, which the person confirms skills for.
+
+    Raises:
+        UserError: The policy does not fit this world.
+    """
+    from reactree_ros.person.confirmation import confirmed_by
+    from reactree_ros.person.desk import Desk
+    from reactree_ros.world.wrappers import PolicyGuard
+
+    if spec.policy is None:
+        return world
+    spec.policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
+    if person is None:
+        person = Desk()
+        person.leave()
+    return PolicyGuard(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
+
+
+@contextmanager
+def _shown(
+    record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console, model: LanguageModel
+) -> Iterator[Callable[[Event], None] | None]:
+    """Show a run in the terminal, unless JSON is printed; yields what takes its events, None if nobody does.
+
+    Args:
+        record: Takes them, too.
+        save: Where they are written, for what can be done next.
+        as_json: Whether nothing is shown.
+        console: Where to.
+        model: What decides; what it waits for is shown.
+    """
+    from reactree_ros.view.terminal import Terminal
+
+    if as_json:
+        yield None if record is None else record.write
+        return
+    with Terminal(console, record=save, model=model) as shown:
+        takers = [shown.take] if record is None else [record.write, shown.take]
+
+        def take(event: Event) -> None:
+            for one in takers:
+                one(event)
+
+        yield take
+
+
+def _result(episode: Episode, *, as_json: bool) -> EpisodeResult:
+    """Run an episode; if JSON is wanted, its result is printed, also if it was interrupted."""
+    try:
+        result = episode.run()
+    except KeyboardInterrupt:
+        if as_json:
+            _print_json(episode.result())
+        raise
+    if as_json:
+        _print_json(result)
+    return result
+
+
+def _print_json(result: EpisodeResult) -> None:
+    print(json.dumps(dataclasses.asdict(result) | {"verdict": result.verdict.as_dict()}))  # noqa: T201

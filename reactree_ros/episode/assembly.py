@@ -1,0 +1,84 @@
+"""Makes a run from its specification: the episode, and the world that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.run_spec import RunSpec
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.person.port import Person
+from reactree_ros.record.schema import Event
+from reactree_ros.record.writer import Recorder
+from reactree_ros.world.port import World
+from reactree_ros.world.spec import Place, Task, WorldSpec
+
+
+def assemble(
+    spec: RunSpec,
+    *,
+    world: World,
+    model: LanguageModel,
+    person: Person | None = None,
+    builder: Builder | None = None,
+    write: Callable[[Event], None] | None = None,
+    flush: Callable[[], None] = lambda: None,
+    **live: Any,
+) -> Episode:
+    """Make the episode of a run; nothing else makes one.
+
+    Args:
+        spec: What the run is.
+        world: Where, standing where the task starts.
+        model: Decides.
+        person: Whom goal nodes ask, if the specification says that they can.
+        builder: Who plans; None: as the specification says.
+        write: Takes the events of the run's record; None: the run is not recorded.
+        flush: Makes them safe; see :class:`~reactree_ros.record.writer.Recorder`.
+        live: What else the episode is given, such as its memory or the tree in which it grows.
+
+    Raises:
+        UserError: The planner is not here or cannot be used in this world, or the instruction is empty.
+    """
+    return Episode(
+        spec.instruction,
+        world=world,
+        model=model,
+        planner=builder or spec.chosen_planner(),
+        person=person if spec.person else None,
+        options=spec.options,
+        working_memory=spec.working_memory,
+        record=None if write is None else Recorder(write, flush=flush, **spec.about()),
+        task_id=cast("int | None", spec.task_id),
+        task_name=spec.task_name,
+        **live,
+    )
+
+
+def make_world(spec: RunSpec, place: Place | None = None) -> World:
+    """Make the world of a run, standing where its task starts.
+
+    Args:
+        spec: What the run is.
+        place: The world with its tasks, if they are loaded already.
+
+    Raises:
+        UserError: Nobody knows which world it is, it cannot be made, or only a record says what it would start.
+    """
+    chosen, settings = spec.chosen("world")
+    task_id = spec.task_id
+    if isinstance(task_id, str):
+        raise UserError(f"there is no task {task_id!r}; the tasks of '{chosen.name}' have numbers")
+    if not isinstance(chosen, WorldSpec):
+        return _of_suite(chosen, chosen.tasks(settings), task_id)
+    place = place or Place.of(chosen, settings)
+    task = place.choose(spec.instruction)[0] if task_id is None else place.task(task_id)
+    return place.make(task, scored=task_id is not None)
+
+
+def _of_suite(suite: Any, tasks: Mapping[int, Task], task_id: int | None) -> World:
+    if task_id is None or task_id not in tasks:
+        raise UserError(f"there is no task {task_id} in the suite '{suite.name}' with these settings")
+    return cast("World", suite.make_world(tasks[task_id]))

@@ -1,0 +1,259 @@
+"""What a run is, as one value: whoever begins, resumes or forks a run makes it, and the run's record carries it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field, ValidationError, model_validator
+
+from reactree_ros.errors import UserError
+from reactree_ros.memory.spec import NamedMemory, memory
+from reactree_ros.planners.spec import Planner, planner
+from reactree_ros.plugins import REGISTRIES, Spec
+from reactree_ros.plugins.settings import Settings, fault_of, reaching, read_settings
+from reactree_ros.record.reader import Record, RecordError
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.skill_policy import SkillPolicy, policy_from_list
+from reactree_ros.world.spec import Place, Task, in_house
+
+#: Fields that name something which is started, opened, loaded or sent to.
+Opened: TypeAlias = Literal["world", "llm", "planner", "memory"]
+_REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
+
+
+class Selection(Settings):
+    """A registered thing as it was chosen.
+
+    Attributes:
+        kind: What it is.
+        name: Its name in the registry.
+        settings: Its settings as JSON has them, without those that hold their default.
+    """
+
+    kind: Literal["world", "suite", "llm"]
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: Literal["world", "suite", "llm"], spec: Spec, settings: Settings) -> Selection:
+        """Return the selection of a registered thing with these settings."""
+        return cls(kind=kind, name=spec.name, settings=settings.model_dump(mode="json", exclude_defaults=True))
+
+    def chosen(self, where: str = "") -> tuple[Any, Any]:
+        """Return what the registry has under this name, and its settings.
+
+        Args:
+            where: Where the settings come from, for errors.
+
+        Raises:
+            UserError: There is nothing of that name, or a setting is wrong.
+        """
+        spec = REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name)
+        return spec, read_settings(spec.settings, self.settings, where=where or f"{self.kind} '{self.name}'")
+
+    def reaching(self) -> dict[str, Any]:
+        """Return the settings that may start, open, load or send something."""
+        return reaching(REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name).settings, self.settings)
+
+    def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
+        """Return the same thing with other values for some settings; all settings are checked.
+
+        Args:
+            said: The other values.
+            where: Where the settings come from, for errors.
+
+        Raises:
+            UserError: There is nothing of that name, or a setting is wrong.
+        """
+        changed = self.model_copy(update={"settings": {**self.settings, **said}})
+        return self.of(self.kind, *changed.chosen(where))
+
+
+class RunSpec(Settings):
+    """What a run is.
+
+    Everything else about a run follows from these fields, such as the household, the limits and the robots. Where its
+    record is written is not a part of it.
+
+    Attributes:
+        instruction: What to do.
+        task_id: The task whose goal the instruction asks for; None: no task's goal, so there is no score.
+        task_name: The type of the task.
+        house: The house, if the world names its houses.
+        planner: Who plans, with its options.
+        working_memory: Whether the planner remembers where things were seen; if None is given, its name says it.
+        options: Limits, seed and all else that holds for a whole run.
+        world: The world, or the task suite that makes it; None: nobody knows how to make it again.
+        policy: The skill policy that guards the world; None: every skill is carried out.
+        llm: The language model; None: nobody knows how to make it again.
+        memory: The episodic memory that examples come from; empty: none.
+        person: Whether goal nodes can ask a person.
+        parent: The record that this run continues: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
+        recorded: The record that this was read from, until the user has said it again. A record alone must not start,
+            open, load or send anything: see :meth:`unsaid`. Empty: the user said it.
+    """
+
+    instruction: str = ""
+    task_id: int | str | None = None
+    task_name: str = "instruction"
+    house: str = ""
+    planner: str
+    working_memory: bool | None = None
+    options: TreeOptions = TreeOptions()
+    world: Selection | None = None
+    policy: SkillPolicy | None = None
+    llm: Selection | None = None
+    memory: str = ""
+    person: bool = False
+    parent: dict[str, Any] | None = None
+    recorded: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Look the planner up, and fill in what follows from it."""
+        if fields.get("recorded"):  # a replay may bring a planner of its own
+            return fields
+        remembers = planner(fields["planner"]).working_memory
+        return {**fields, "working_memory": remembers} if fields.get("working_memory") is None else fields
+
+    @classmethod
+    def in_place(
+        cls, place: Place, instruction: str | None, *, llm: tuple[Spec, Settings], planner: str, **fields: Any
+    ) -> RunSpec:
+        """Return the specification of a run in a world.
+
+        Args:
+            place: The world, with its tasks.
+            instruction: What to do; None: what the chosen task asks for.
+            llm: The language model and its settings.
+            planner: Who plans, with its options.
+            fields: Other fields.
+
+        Raises:
+            UserError: There is no such task or planner, or nothing says what to do.
+        """
+        task, task_id = place.choose(instruction, by_number=place.settings.of_many)
+        world = Selection.of("world", place.spec, place.settings)
+        spec = cls(planner=planner, world=world, llm=Selection.of("llm", *llm), **fields)
+        return spec.of_task(task, task_id, instruction)
+
+    @classmethod
+    def of_record(cls, record: Record) -> RunSpec:
+        """Return the specification of a recorded run, which the user has not said again yet.
+
+        Raises:
+            RecordError: It makes no sense.
+        """
+        run = record.run
+        try:
+            fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
+            fields |= {name: run[name] for name in ("memory", "person", "parent") if name in run}
+            fields |= {"planner": run["planner"]["name"], "recorded": record.name or "a record"}
+            fields["options"] = {"stuck_after": 0, **run["options"]}  # older runs could not get stuck
+            return cls(**fields, **surroundings(run.get("world"), run.get("llm"), where=record.name))
+        except ValidationError as error:
+            fault = fault_of(error, cls)
+            said = fault.said if fault.unknown else f"{'.'.join(map(str, fault.path))}: {fault.with_value}"
+        except (KeyError, TypeError) as error:
+            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise RecordError(f"{record.name}: what the run is cannot be used: {said}")
+
+    def but(self, **fields: Any) -> RunSpec:
+        """Return the specification with other values for some fields; they are checked."""
+        return RunSpec(**{**dict(self), **fields})
+
+    def of_task(self, task: Task | None, task_id: int | None, instruction: str | None = None) -> RunSpec:
+        """Return the specification for a task.
+
+        Args:
+            task: The task that the world is made for; None: the world has none.
+            task_id: The task's number; None: the task's goal is not what the instruction asks for.
+            instruction: What to do; None: what the task asks for.
+        """
+        named = {} if task is None or task_id is None else {"task_name": task.task_name}
+        asked = instruction or (task.instruction if task else "")
+        return self.but(instruction=asked.strip(), task_id=task_id, **named, **in_house(task))
+
+    def about(self) -> dict[str, Any]:
+        """Return what the record's header says that the episode itself does not know."""
+        world: dict[str, Any] = {}
+        if self.world is not None:
+            kind = "name" if self.world.kind == "world" else self.world.kind
+            world = {kind: self.world.name, "settings": self.world.settings, "scored": self.task_id is not None}
+            world |= {"house": self.house} if self.house else {}
+        if self.world is not None and self.policy is not None:
+            world["policy"] = [rule.model_dump(mode="json") for rule in self.policy.rules]
+        llm = {} if self.llm is None else {"llm": self.llm.name, **self.llm.settings}
+        return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
+
+    def unsaid(self, field: Opened) -> dict[str, Any]:
+        """Return those settings of a field that only a record says, and that may start, open, load or send something.
+
+        Raises:
+            UserError: The field names something that is not here.
+        """
+        if not self.recorded:
+            return {}
+        if field == "memory":
+            return {"memory": self.memory} if self.memory else {}
+        one = planner(self.planner) if field == "planner" else getattr(self, field)
+        return {} if one is None else dict(one.reaching())
+
+    def chosen_planner(self) -> Planner:
+        """Return who plans; errors as of :meth:`chosen`."""
+        self._check_said("planner")
+        return planner(self.planner)
+
+    def chosen_memory(self) -> NamedMemory | None:
+        """Return the episodic memory, which is not opened yet, None if there is none; errors as of :meth:`chosen`."""
+        self._check_said("memory")
+        return memory(self.memory) if self.memory else None
+
+    def chosen(self, field: Literal["world", "llm"]) -> tuple[Any, Any]:
+        """Return the spec of the world, the task suite or the language model, and its settings.
+
+        Raises:
+            UserError: What is named is not here, or only a record says what would be started, opened, loaded or sent.
+        """
+        self._check_said(field)
+        one: Selection | None = getattr(self, field)
+        if one is None:
+            raise UserError(f"the run does not say which {field} it had, so it cannot be had again")
+        return one.chosen()
+
+    def _check_said(self, field: Opened) -> None:
+        """Look whether a field may be used: nothing that only a record says may start, open, load or send something."""
+        if found := self.unsaid(field):
+            hint = f"; `reactree fork RUN --at DECISION --planner {shlex.quote(self.planner)}` begins anew with them"
+            raise UserError(
+                f"{self.recorded}: its {field}'s settings {', '.join(found)} would start, open, load or send "
+                f"something, and a record may not decide that by itself{hint if field == 'planner' else ''}"
+            )
+
+
+def surroundings(world: Any, llm: Any, *, where: str) -> dict[str, Any]:
+    """Read what a record's header, or a ROS node, says of a world and a language model; returns fields of a RunSpec.
+
+    Args:
+        world: The world; anything that names none stands for an unknown world.
+        llm: The language model; likewise.
+        where: Who says it, for errors.
+
+    Raises:
+        PolicyError: The skill policy makes no sense.
+    """
+    world, llm = (dict(one) if isinstance(one, Mapping) else {} for one in (world, llm))
+    kind: Literal["world", "suite"] = "suite" if "suite" in world else "world"
+    named, model = world.get("suite", world.get("name")), llm.pop("llm", None)
+    house, rules = world.get("house"), world.get("policy")
+    settings = world.get("settings", {})
+    known = isinstance(named, str) and isinstance(settings, Mapping)
+    return {
+        "world": Selection(kind=kind, name=named, settings=dict(settings)) if known else None,
+        "house": house if isinstance(house, str) else "",
+        "policy": None if rules is None else policy_from_list(rules, where=where),
+        "llm": Selection(kind="llm", name=model, settings=llm) if isinstance(model, str) else None,
+    }

@@ -1,0 +1,126 @@
+"""The world that a bridge hosts: with policy and time limit around it, and closed only when nothing of it moves."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reactree_ros.background.pending import Pending, asked
+from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.settings import BridgeSettings
+from reactree_ros.world.port import World
+from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
+from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit
+
+
+class WorldHost:
+    """Holds one world at a time.
+
+    Args:
+        settings: Name the policy and the limits.
+        confirm: Asks a person; the answer is why a skill is refused; empty: it is approved.
+
+    Attributes:
+        active: Whether skills may be carried out.
+        bare: The world as it was loaded; None: there is none.
+        world: The same with policy and time limit around it.
+        policy: The policy; None: every skill is carried out.
+    """
+
+    def __init__(self, settings: BridgeSettings, log: Any, confirm: Callable[[str, str], Pending[str]]) -> None:
+        self._settings, self._log, self._confirm = settings, log, confirm
+        self.active = False
+        self.bare: World | None = None
+        self.world: World | None = None
+        self.policy: SkillPolicy | None = None
+        self._leaving: list[_Leaving] = []
+        self._rest: Pending[None] = Pending.of(None)  # of the last stop
+
+    @property
+    def leaving(self) -> bool:
+        """Whether something may still move in a released world."""
+        return bool(self._leaving)
+
+    def load_policy(self) -> None:
+        """Read the policy.
+
+        Raises:
+            UserError: It makes no sense.
+        """
+        self.policy = load_policy(self._settings.policy) if self._settings.policy else None
+
+    def asks_person(self) -> bool:
+        """Whether the policy wants a person's yes to some skills."""
+        return self.policy is not None and any(rule.verdict is Verdict.CONFIRM for rule in self.policy.rules)
+
+    def take(self, world: World) -> None:
+        """Host a world; the one before is closed.
+
+        Raises:
+            UserError: The policy does not fit it.
+        """
+        settings, policy = self._settings, self.policy
+        if policy is not None:
+            self._check(policy, world)
+        self.release()
+        limit = settings.skill_timeout
+        limited = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
+        self.bare, self.world = world, limited if policy is None else PolicyGuard(limited, policy, self._confirm)
+
+    def _check(self, policy: SkillPolicy, world: World) -> None:
+        try:
+            policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
+        except UserError:
+            world.close()
+            raise
+        if not world.words and any(rule.object for rule in policy.rules):
+            self._log.warning(f"{policy.where}: the world does not say its words: the objects are not checked")
+
+    def halted(self) -> str:
+        """Say why nothing may move; empty if it may, or if there is no world."""
+        return "" if self.bare is None else self.bare.halted()
+
+    def stop(self) -> None:
+        """Carry no more skills out, and begin to wait until nothing moves."""
+        self.active = False
+        if self.bare is not None:
+            self._rest = asked(self.bare.at_rest)
+
+    def at_rest(self) -> bool:
+        """Whether nothing moves after the last :meth:`stop`, in no world."""
+        return not self._leaving and self._rest.done()
+
+    def release(self) -> None:
+        """Close the world as soon as nothing of it moves any more, or after ``stop_timeout``."""
+        if self.bare is not None:
+            until = steady.now() + self._settings.stop_timeout
+            self._leaving.append(_Leaving(self.bare, asked(self.bare.at_rest), until))
+            self.bare = self.world = None
+            self.close_what_rests()
+
+    def close(self) -> None:
+        """Close every world now, whatever moves."""
+        self.release()
+        self.close_what_rests(in_any_case=True)
+
+    def close_what_rests(self, *, in_any_case: bool = False) -> None:
+        """Close the released worlds in which nothing moves; to be called regularly."""
+        for one in list(self._leaving):
+            if in_any_case or one.rest.done() or steady.now() > one.until:
+                self._leaving.remove(one)
+                try:
+                    one.world.close()
+                except Exception:  # an error of the world's author
+                    self._log.error(f"the world could not be closed: {traceback.format_exc()}")
+
+
+@dataclass(eq=False)
+class _Leaving:
+    """A world that is to be closed as soon as nothing of it moves."""
+
+    world: World
+    rest: Pending[None]
+    until: float
