@@ -216,7 +216,7 @@ class RosWorld(SharedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; an early cancel is carried out when the goal is accepted."""
         with suppress(ParameterError):
-            skill = self.household.call(skill)
+            skill = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
         goal = SkillGoal(skill)
         self._now = ()
 
