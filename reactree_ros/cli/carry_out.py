@@ -53,7 +53,6 @@ def carry_out(
     """
     from reactree_ros.cli.view import kept_for_the_page, watched
     from reactree_ros.episode.assembly import make_world
-    from reactree_ros.memory.spec import memory as named_memory
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.view.steering import Steering
 
@@ -61,7 +60,7 @@ def carry_out(
     console = Console(stderr=as_json)
     with (
         open_model(*spec.chosen("llm")) as model,
-        open_memory(named_memory(memory)) if memory else nullcontext() as episodic,
+        open_memory(memory) if memory else nullcontext() as episodic,
         kept_for_the_page(save) if view else nullcontext(save) as record,
         closing(RecordFile(record)) if record else nullcontext() as file,
         make_world(spec, place) as world,

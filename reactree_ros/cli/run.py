@@ -79,7 +79,7 @@ def run(
         planner=chosen.name,
         options=TreeOptions(**dict(options)),
         policy=rules,
-        memory=str(memory or ""),
+        memory="" if memory is None else memory.absolute(),
         person=answers,
     )
     if not answers and chosen.settings.model_dump().get("questions"):

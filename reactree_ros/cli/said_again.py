@@ -63,7 +63,7 @@ def said_again(
         recorded="",
         world=spec.world.with_settings(world, name),
         llm=chosen,
-        memory="" if memory is None else str(memory),
+        memory="" if memory is None else memory.absolute(),
         **({} if policy is None else {"policy": load_policy(policy)}),
         **({"planner": planner, "working_memory": None} if planner else {}),
     )

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.memory.spec import NamedMemory, memory
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.plugins import REGISTRIES, Spec
 from reactree_ros.plugins.settings import Settings, fault_of, reaching, read_settings
@@ -206,10 +207,10 @@ class RunSpec(Settings):
         self._check_said("planner")
         return planner(self.planner)
 
-    def chosen_memory(self) -> str:
-        """Return the name of the episodic memory, empty if there is none; errors as of :meth:`chosen`."""
+    def chosen_memory(self) -> NamedMemory | None:
+        """Return the episodic memory, which is not opened yet, None if there is none; errors as of :meth:`chosen`."""
         self._check_said("memory")
-        return self.memory
+        return memory(self.memory) if self.memory else None
 
     def chosen(self, field: Literal["world", "llm"]) -> tuple[Any, Any]:
         """Return the spec of the world, the task suite or the language model, and its settings.

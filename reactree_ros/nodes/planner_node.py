@@ -113,7 +113,7 @@ class PlannerNode(Node):
             model=RosLanguageModel(self, settings.inference, self._calls),
             person=self._person,
             memory=store,
-            memory_name=settings.memory,
+            memory_name=memory(settings.memory).absolute() if settings.memory else "",
             control=self._control,
             reporter=self._reporter,
             wake=self._wake.trigger,

@@ -351,6 +351,26 @@ def chosen_of(spec: RunSpec, field: str) -> Any:
     return getattr(spec, f"chosen_{field}")() if field in ("planner", "memory") else spec.chosen(cast("Any", field))
 
 
+@pytest.mark.parametrize("said", [False, True])
+def test_a_recorded_memory_is_opened_if_the_user_names_it(
+    said: bool, cli: Cli, tasks: Path, tmp_path: Path, assembled: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
+    monkeypatch.chdir(tmp_path)
+    world = ("--world-option", f"tasks={tasks}")
+    whole = ("run", *world, "--task-id", TASK_ID, "--memory", "own.db", "--json", "--save", "whole.jsonl")
+    assert cli(*whole).code == 0
+    record = read_record("whole.jsonl")
+    assert record.run["memory"] == assembled[0].memory == str(tmp_path / "own.db")
+    cut_off(record, tmp_path / "cut.jsonl")
+    (tmp_path / "own.db").unlink()
+    ended = cli("resume", "cut.jsonl", *world, *(("--memory", "own.db") if said else ()), "--json")
+    assert (ended.code, ended.json["end"]) == (0, "done")
+    assert (tmp_path / "own.db").exists() is said
+    assert ("add --memory " in ended.err) is not said
+    assert assembled[-1].memory == (assembled[0].memory if said else "")
+
+
 def test_a_world_is_made_of_what_a_user_said_alone(expected: RunSpec) -> None:
     with pytest.raises(UserError, match="its world's settings tasks would start, open, load or send"):
         make_world(expected.but(recorded="of.jsonl"))

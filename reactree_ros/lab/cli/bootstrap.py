@@ -47,7 +47,7 @@ def bootstrap(
         options=TreeOptions(**dict(options)),
         world=Selection.of("suite", *suite),
         llm=Selection.of("llm", *llm),
-        memory=str(memory),
+        memory=memory.absolute(),
     )
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.agent.tokens import approximate_tokens
-from reactree_ros.episode import Episode, Examples
+from reactree_ros.episode import Examples
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
 from reactree_ros.household.expert.goals import goals_of
@@ -29,12 +31,10 @@ from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import memory
-from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of
-from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
 
 
@@ -134,27 +134,26 @@ class Maker:
             who, most = self.recipe.planner, settings.examples
             yield self._carry_out(task, Run(house=house, task=str(task.task_id), planner=who, examples=most))
 
+    def spec_of(self, task: Task, instruction: str | None = None) -> RunSpec:
+        """Return the specification of a task's run; an instruction replaces the task's own."""
+        settings, recipe = self.recipe.settings, self.recipe
+        options = TreeOptions(max_decisions=settings.decisions)
+        spec = RunSpec(planner=recipe.planner, options=options, memory=recipe.memory if settings.examples else "")
+        return spec.of_task(task, task.task_id, instruction)
+
     def _carry_out(self, task: Task, run: Run) -> list[Line] | None:
         """Carry out a task; return None if the expert did not reach its goal."""
         settings, drawn = self.recipe.settings, random.Random(f"dataset {run.house} {run.task}")
         unclear = drawn.random() < settings.unclear
-        instruction = (say_nonsense(drawn) if unclear else task.instruction).strip()
+        spec = self.spec_of(task, say_nonsense(drawn) if unclear else None)
         goals = () if unclear else goals_of(task.goal)
         seed = f"noise {run.house} {run.task}"
-        teacher = Teacher(instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta)
+        teacher = Teacher(
+            spec.instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta
+        )
         events: list[Event] = []
         with SymbolicWorld(task, scored=not unclear) as world:
-            episode = Episode(
-                instruction,
-                world=world,
-                model=teacher,
-                planner=planner(self.recipe.planner),
-                examples=self._examples,
-                task_id=task.task_id,
-                task_name=task.task_name,
-                options=TreeOptions(max_decisions=settings.decisions),
-                record=Recorder(events.append),
-            )
+            episode = assemble(spec, world=world, model=teacher, examples=self._examples, write=events.append)
             result = episode.run()
         if result.broken:
             raise UserError(f"{run.house}, task {run.task}: {result.message}; repeat the command to continue here")

@@ -178,7 +178,7 @@ class HiAgentNode(GoalNode):
             number=begun + 1,
             goes_on=self.memory.current is not None,
             free=self.context.household.free_skills,
-            offers=self._offers,
+            offers=tuple(self._offers),
         )
 
     def _system_text(self) -> str:
