@@ -424,7 +424,7 @@ def test_a_topic_of_another_type_is_said_to_be_so(house: House, stranger: Any, c
 def test_a_map_that_is_not_latched_is_said_to_be_so(house: House, stranger: Any) -> None:
     stranger.create_publisher(String, "/thing", 1)
     house.start(_map_topic, stop_heard=False)
-    unlike = "/thing is published volatile, and is heard only where it is transient local"
+    unlike = "/thing is published volatile, but must be transient local to be heard"
     house.graph.until(lambda: unlike in house.bridge.lacks(), "bring-up is told so")
 
 

@@ -223,7 +223,7 @@ def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(g
     goal = graph.task("", task_id=3)
     assert (goal.result.error_code, goal.result.message) == (
         Result.WORLD_UNAVAILABLE,
-        "the bridge did not answer within 0.3 s",
+        "the world does not answer: the bridge did not answer within 0.3 s",
     )
     assert goal.result.end == "world_gone"
 
