@@ -185,7 +185,7 @@ class RunSpec(Settings):
             world = {kind: self.world.name, "settings": self.world.settings, "scored": self.task_id is not None}
             world |= {"house": self.house} if self.house else {}
         if self.world is not None and self.policy is not None:
-            world["policy"] = [rule.model_dump(mode="json") for rule in self.policy.rules]
+            world["policy"] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in self.policy.rules]
         llm = {} if self.llm is None else {"llm": self.llm.name, **self.llm.settings}
         return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
 

@@ -242,13 +242,13 @@ def test_a_record_loosens_no_policy_of_the_user(
     again = tmp_path / "again.jsonl"
     cli("fork", other, "--at", 1, "--json", "--save", again, *said)
     events = [json.loads(line) for line in again.read_text().splitlines()]
-    assert events[0]["world"]["policy"] == [{"skill": "go to", "object": None, "verdict": "deny"}]
+    assert events[0]["world"]["policy"] == [{"skill": "go to", "verdict": "deny"}]
     done = [event for event in events if event["e"] == "observation" and event["of"] == "execute"]
     assert not [event for event in done if event["outcome"] == "done"]
 
 
 def test_a_records_own_policy_holds_where_the_user_has_none(cli: Cli, record: Path, tmp_path: Path) -> None:
-    denied = [{"skill": "go to", "object": None, "verdict": "deny"}]
+    denied = [{"skill": "go to", "verdict": "deny"}]
     other = changed_header(record, tmp_path / "other.jsonl", {"world.policy": denied})
     again = tmp_path / "again.jsonl"
     cli("fork", other, "--at", 1, "--json", "--save", again)
