@@ -81,23 +81,15 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True)
 class Asked:
-    """The contents of a question.
-
-    Attributes:
-        form: Its form.
-        parts: Parts of the goal that an open question asks for, in its order.
-        things: Vocabulary words for the things that it names, one tuple per phrase.
-        places: Vocabulary words for the furniture and appliances that it names, likewise.
-        numbers: The numbers in it.
-        any_kind: Whether a phrase for things is general ("snacks", "things").
-    """
+    """The contents of a question."""
 
     form: Form
-    parts: tuple[GoalPart, ...] = ()
-    things: tuple[tuple[str, ...], ...] = ()
+    parts: tuple[GoalPart, ...] = ()  #: Parts of the goal that an open question asks for, in its order.
+    things: tuple[tuple[str, ...], ...] = ()  #: Vocabulary words for the things that it names, one tuple per phrase.
+    #: Vocabulary words for the furniture and appliances that it names, likewise.
     places: tuple[tuple[str, ...], ...] = ()
     numbers: tuple[int, ...] = ()
-    any_kind: bool = False
+    any_kind: bool = False  #: Whether a phrase for things is general ("snacks", "things").
 
 
 _NUMBERS = {"one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "three": 3, "four": 4, "five": 5, "six": 6}

@@ -61,17 +61,12 @@ class Graph(_Document):
 
 
 class Quirks(_Document):
-    """Skills that a recorded simulator reported as done although nothing changed.
+    """Skills that a recorded simulator reported as done although nothing changed."""
 
-    Attributes:
-        grab_no_effect: Ids of things that could not be picked up.
-        put_no_effect: Id of a thing with the class of a receptacle that did not take it.
-        open_no_effect: Ids of things that could not be opened.
-    """
-
-    grab_no_effect: list[int] = []
+    grab_no_effect: list[int] = []  #: Ids of things that could not be picked up.
+    #: Id of a thing with the class of a receptacle that did not take it.
     put_no_effect: list[Annotated[tuple[int, str], Field(strict=False)]] = []
-    open_no_effect: list[int] = []
+    open_no_effect: list[int] = []  #: Ids of things that could not be opened.
 
 
 @dataclass(frozen=True)

@@ -27,34 +27,21 @@ class ReplayError(UserError, ValueError):
 
 @dataclass(frozen=True)
 class RecordedNode:
-    """One recorded agent node.
+    """One recorded agent node."""
 
-    Attributes:
-        file: Name of its file.
-        decision: Decision count at its start.
-        depth: Depth in the tree.
-        text: Its text.
-        transcript: Its text, parsed.
-    """
-
-    file: str
-    decision: int
-    depth: int
+    file: str  #: Name of its file.
+    decision: int  #: Decision count at its start.
+    depth: int  #: Depth in the tree.
     text: str
-    transcript: Transcript
+    transcript: Transcript  #: Its text, parsed.
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One recorded run.
+    """One recorded run."""
 
-    Attributes:
-        run: Its task: a WAH-NL task id, or the name of an ALFRED trial.
-        nodes: Its agent nodes in the order in which they started.
-    """
-
-    run: int | str
-    nodes: tuple[RecordedNode, ...]
+    run: int | str  #: Its task: a WAH-NL task id, or the name of an ALFRED trial.
+    nodes: tuple[RecordedNode, ...]  #: Its agent nodes in the order in which they started.
 
     @property
     def household(self) -> Household:

@@ -51,15 +51,10 @@ _NO = word_set("no none not nothing")
 
 @dataclass(frozen=True)
 class Clarified:
-    """The known contents of an instruction.
+    """The known contents of an instruction."""
 
-    Attributes:
-        instruction: The goals; open parts are read as without a person.
-        question: The next question; empty if nothing is open, or every question was asked.
-    """
-
-    instruction: Instruction
-    question: str = ""
+    instruction: Instruction  #: The goals; open parts are read as without a person.
+    question: str = ""  #: The next question; empty if nothing is open, or every question was asked.
 
 
 def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
@@ -79,17 +74,11 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
 
 @dataclass
 class _Clarifying:
-    """Goes through the open parts in order, as far as they are answered.
+    """Goes through the open parts in order, as far as they are answered."""
 
-    Attributes:
-        sentence: The parsed instruction.
-        answers: The answers so far, by question.
-        errands: The known contents so far: one errand per place.
-    """
-
-    sentence: Sentence
-    answers: Mapping[str, str]
-    errands: list[Errand] = field(init=False)
+    sentence: Sentence  #: The parsed instruction.
+    answers: Mapping[str, str]  #: The answers so far, by question.
+    errands: list[Errand] = field(init=False)  #: The known contents so far: one errand per place.
 
     def __post_init__(self) -> None:
         by_place: dict[str | None, list[Item]] = {}

@@ -21,23 +21,14 @@ _NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A measure of a run.
+    """A measure of a run."""
 
-    Attributes:
-        name: Its name in tables.
-        of: Reads it from a result; None if unknown.
-        is_share: Whether it lies between 0 and 1.
-        is_success: Whether it is yes or no.
-        counts_tokens: Whether it is a number of tokens that may be approximate.
-        digits: Digits after the decimal point.
-    """
-
-    name: str
-    of: Callable[[RunLine], float | None]
-    is_share: bool = False
-    is_success: bool = False
-    counts_tokens: bool = False
-    digits: int = 1
+    name: str  #: Its name in tables.
+    of: Callable[[RunLine], float | None]  #: Reads it from a result; None if unknown.
+    is_share: bool = False  #: Whether it lies between 0 and 1.
+    is_success: bool = False  #: Whether it is yes or no.
+    counts_tokens: bool = False  #: Whether it is a number of tokens that may be approximate.
+    digits: int = 1  #: Digits after the decimal point.
 
 
 GSR = Measure(name="GSR", of=lambda run: float(run.achieved), is_share=True, is_success=True, digits=3)
@@ -74,15 +65,10 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a language model, in dollars for a million tokens.
+    """Prices of a language model, in dollars for a million tokens."""
 
-    Attributes:
-        input: Price of prompts, without a discount for a prefix cache.
-        output: Price of replies.
-    """
-
-    input: float
-    output: float
+    input: float  #: Price of prompts, without a discount for a prefix cache.
+    output: float  #: Price of replies.
 
     def measure(self) -> Measure:
         """Return the measure of a run's cost, in thousandths of a dollar (ReCode, table 3)."""
@@ -97,17 +83,11 @@ class Prices:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over tasks with its 95 % interval.
-
-    Attributes:
-        mean: The mean.
-        low: Lower end of the interval; None for a single task.
-        high: Upper end.
-    """
+    """A mean over tasks with its 95 % interval."""
 
     mean: float
-    low: float | None
-    high: float | None
+    low: float | None  #: Lower end of the interval; None for a single task.
+    high: float | None  #: Upper end.
 
 
 def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
@@ -149,29 +129,17 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two planners compared on the same tasks with the same seeds.
+    """Two planners compared on the same tasks with the same seeds."""
 
-    Attributes:
-        one: The first planner.
-        other: The second planner.
-        measure: The measure.
-        pairs: Number of compared pairs of runs.
-        mean: Mean difference: the second planner's value minus the first one's.
-        half: Half of its 95 % interval, Student's over the tasks; None for a single task.
-        median: Median difference.
-        test: The test.
-        p: Its two-sided p value.
-    """
-
-    one: str
-    other: str
+    one: str  #: The first planner.
+    other: str  #: The second planner.
     measure: Measure
-    pairs: int
-    mean: float
-    half: float | None
-    median: float
+    pairs: int  #: Number of compared pairs of runs.
+    mean: float  #: Mean difference: the second planner's value minus the first one's.
+    half: float | None  #: Half of its 95 % interval, Student's over the tasks; None for a single task.
+    median: float  #: Median difference.
     test: str
-    p: float
+    p: float  #: Its two-sided p value.
 
 
 def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:

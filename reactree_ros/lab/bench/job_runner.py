@@ -35,15 +35,10 @@ RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run.
+    """A finished run."""
 
-    Attributes:
-        line: Its result.
-        files: Its saved files: content by name, in the run's folder.
-    """
-
-    line: RunLine
-    files: Mapping[str, bytes]
+    line: RunLine  #: Its result.
+    files: Mapping[str, bytes]  #: Its saved files: content by name, in the run's folder.
 
 
 class JobRunner:

@@ -24,32 +24,20 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Died:
-    """A worker that has died.
+    """A worker that has died."""
 
-    Attributes:
-        worker: Its name.
-        job: Its job; None if it had none.
-        reason: How it ended, in words.
-    """
-
-    worker: str
-    job: Job | None
-    reason: str
+    worker: str  #: Its name.
+    job: Job | None  #: Its job; None if it had none.
+    reason: str  #: How it ended, in words.
 
 
 @dataclass(kw_only=True)
 class Slot:
-    """A worker from the sender's view.
-
-    Attributes:
-        name: Its name.
-        ready: Whether it has reported to be ready.
-        job: Its job; None if it has none.
-    """
+    """A worker from the sender's view."""
 
     name: str
-    ready: bool = False
-    job: Job | None = None
+    ready: bool = False  #: Whether it has reported to be ready.
+    job: Job | None = None  #: Its job; None if it has none.
 
     @property
     def idle(self) -> bool:

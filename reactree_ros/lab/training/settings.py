@@ -17,17 +17,11 @@ from reactree_ros.plugins.settings import Harmless, Settings, plain, read_settin
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a model of the Llama architecture.
+    """The shape of a model of the Llama architecture."""
 
-    Attributes:
-        width: Size of the hidden states.
-        layers: Number of layers.
-        inner: Inner size of a layer's feed-forward part.
-    """
-
-    width: int
-    layers: int
-    inner: int
+    width: int  #: Size of the hidden states.
+    layers: int  #: Number of layers.
+    inner: int  #: Inner size of a layer's feed-forward part.
 
     @property
     def heads(self) -> int:

@@ -64,29 +64,18 @@ _INSTRUCTION, _SEP = "Instruction:", "[SEP]"
 
 
 class Actions(BaseModel):
-    """The possible actions on a page.
+    """The possible actions on a page."""
 
-    Attributes:
-        has_search_bar: Whether there is a search bar.
-        clickables: The names that can be clicked.
-    """
-
-    has_search_bar: bool
-    clickables: list[str]
+    has_search_bar: bool  #: Whether there is a search bar.
+    clickables: list[str]  #: The names that can be clicked.
 
 
 class Step(BaseModel):
-    """The result of an action.
+    """The result of an action."""
 
-    Attributes:
-        state: The new page.
-        reward: The score of a purchase, from 0 to 1; 0 before.
-        done: Whether a purchase was made.
-    """
-
-    state: str
-    reward: Annotated[float, Field(ge=0, le=1)]
-    done: bool
+    state: str  #: The new page.
+    reward: Annotated[float, Field(ge=0, le=1)]  #: The score of a purchase, from 0 to 1; 0 before.
+    done: bool  #: Whether a purchase was made.
 
 
 _TEXT, _NUMBER, _NUMBERS = TypeAdapter(str), TypeAdapter(int), TypeAdapter(list[int])
