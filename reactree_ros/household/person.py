@@ -90,9 +90,6 @@ class SimulatedPerson(Person):
         goal: The goal conditions of the task.
         settings: How it answers.
         of: Name of the run, which selects its random draws.
-
-    Attributes:
-        told: The contents of its answers, by question, in order.
     """
 
     def __init__(
@@ -101,7 +98,7 @@ class SimulatedPerson(Person):
         self._goal = tuple(goal)
         self._settings = settings or SimulatedPersonSettings()
         self._of = of
-        self.told: list[Answered] = []
+        self.told: list[Answered] = []  #: The contents of its answers, by question, in order.
 
     def ask(self, question: Question) -> Pending[Answer]:
         """See :meth:`Person.ask`."""

@@ -11,19 +11,13 @@ class ActionTree:
     Args:
         step: The step; empty for the root.
         parent: The step before; None for the root.
-
-    Attributes:
-        step: The step.
-        parent: The step before.
-        children: Possible next steps, by step, in the order of the plans.
-        valid: False once the step, or every step after it, has failed.
     """
 
     def __init__(self, step: str = "", parent: ActionTree | None = None) -> None:
         self.step = step
-        self.parent = parent
-        self.children: dict[str, ActionTree] = {}
-        self.valid = True
+        self.parent = parent  #: The step before.
+        self.children: dict[str, ActionTree] = {}  #: Possible next steps, by step, in the order of the plans.
+        self.valid = True  #: False once the step, or every step after it, has failed.
 
     @classmethod
     def merge(cls, plans: Iterable[Sequence[str]]) -> ActionTree:

@@ -52,14 +52,11 @@ class TreePlannerNode(PlanNode):
         instruction: The instruction.
         context: Shared state of the run's nodes.
         settings: Its options.
-
-    Attributes:
-        action_tree: The merged plans; None before they exist.
     """
 
     def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
         super().__init__(instruction, context)
-        self.action_tree: ActionTree | None = None
+        self.action_tree: ActionTree | None = None  #: The merged plans; None before they exist.
         self._settings = settings
 
     def program(self) -> Program:

@@ -135,9 +135,6 @@ class Mapping:
     Args:
         steps: The steps.
         embedder: Embeds them.
-
-    Attributes:
-        steps: The steps.
     """
 
     def __init__(self, steps: list[str], embedder: Embedder) -> None:

@@ -109,11 +109,7 @@ class Flow(enum.Enum):
 
 
 class CodeRunner(GoalNode):
-    """A node that runs code; its subclass provides the code and handles placeholders.
-
-    Attributes:
-        targets: The variables that its code has to set.
-    """
+    """A node that runs code; its subclass provides the code and handles placeholders."""
 
     def __init__(
         self,
@@ -136,7 +132,7 @@ class CodeRunner(GoalNode):
             parent: The node whose code calls it; None for the root.
         """
         super().__init__(subgoal, context, name=name, parent=parent)
-        self.targets = targets
+        self.targets = targets  #: The variables that its code has to set.
         self._shared = shared
         self._reply = Reply("")  # with the code
         self._printed = ""

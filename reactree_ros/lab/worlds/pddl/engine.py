@@ -87,9 +87,6 @@ class PddlSimulator:
     Args:
         problem: The problem.
         wording: The words.
-
-    Attributes:
-        goal: The facts of the goal.
     """
 
     def __init__(self, problem: model.Problem, wording: Wording) -> None:
@@ -100,7 +97,7 @@ class PddlSimulator:
         with _ONE_AT_A_TIME:
             self._simulator = SequentialSimulator(problem)
             self._facts = [expression for expression in problem.initial_values if expression.is_fluent_exp()]
-            self.goal = tuple(map(_fact, _parts(problem.goals)))
+            self.goal = tuple(map(_fact, _parts(problem.goals)))  #: The facts of the goal.
             self._actions = self._by_skill(GrounderHelper(problem).get_grounded_actions())
         self.reset()
 

@@ -47,20 +47,13 @@ class Description:
 
 
 class HouseThing(Thing):
-    """A room, a place, a passage or a thing of a world of pyrobosim.
-
-    Attributes:
-        own: Its name in pyrobosim.
-        rooms: For a passage, the rooms that it joins; for a place, its room.
-        middle: Its position; empty if that changes.
-        outline: Its corners on the floor, in order.
-    """
+    """A room, a place, a passage or a thing of a world of pyrobosim."""
 
     __slots__ = ("middle", "outline", "own", "rooms")
 
     def __init__(self, id: int, own: str, word: str, number: int, properties: Iterable[str]) -> None:
         self.id = id
-        self.own = own
+        self.own = own  #: Its name in pyrobosim.
         self.class_name = self.word = word
         self.number = number
         self.name = f"{word} {number}"
@@ -70,9 +63,9 @@ class HouseThing(Thing):
         self.contains = "CONTAINERS" in self.properties
         self.observed = True
         self.room_item = False
-        self.rooms: tuple[HouseThing, ...] = ()
-        self.middle: tuple[float, ...] = ()
-        self.outline: tuple[tuple[float, float], ...] = ()
+        self.rooms: tuple[HouseThing, ...] = ()  #: For a passage, the rooms that it joins; for a place, its room.
+        self.middle: tuple[float, ...] = ()  #: Its position; empty if that changes.
+        self.outline: tuple[tuple[float, float], ...] = ()  #: Its corners on the floor, in order.
 
     def set_open(self, is_open: bool) -> None:
         """Record whether it is open, if it can be."""
