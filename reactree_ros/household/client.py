@@ -33,8 +33,6 @@ class VirtualHomeClient:
     """Talks to a VirtualHome simulator, and starts it if an executable is given.
 
     Args:
-        host: Host of the simulator.
-        port: Its HTTP port.
         executable: The executable that :meth:`connect` starts; None if the simulator is running already.
         display: X display of the executable, e.g. ``0``; None for no graphics.
         time_limit: Longest wait for one answer, in seconds.
@@ -66,11 +64,7 @@ class VirtualHomeClient:
         self._comm = self._module.UnityCommunication(url=host, port=str(port), timeout_wait=time_limit)
 
     def connect(self) -> None:
-        """Start the simulator if there is an executable, and wait until it answers.
-
-        Raises:
-            WorldError: It does not answer.
-        """
+        """Start the simulator if there is an executable, and wait until it answers."""
         if self._executable is None:
             self._ask("post_command", {"id": str(time.time()), "action": "idle"})
             return

@@ -90,11 +90,7 @@ class AlfworldTask:
         return _words(instruction) == _words(self.instruction)
 
     def data(self) -> dict[str, Any]:
-        """Return the game in the form that TextWorld loads.
-
-        Raises:
-            UserError: Its file cannot be read.
-        """
+        """Return the game in the form that TextWorld loads."""
         if self.file is not None:
             return _read_json(self.file)
         return {
@@ -117,10 +113,6 @@ def _text(name: str) -> str:
 
 def made_up(task_type: str, seed: int) -> AlfworldTask:
     """Make a game up: a room that allows such a task, things in it, and a goal.
-
-    Args:
-        task_type: One of :data:`TASK_TYPES`.
-        seed: The seed.
 
     Raises:
         UserError: The package ``alfworld`` is not installed.

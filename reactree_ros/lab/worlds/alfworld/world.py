@@ -72,12 +72,7 @@ HOUSEHOLD = Household(
 
 
 class AlfworldWorld(WorkerWorld):
-    """A game of ALFWorld.
-
-    Args:
-        task: The game.
-        scored: Whether to score the game's goal.
-    """
+    """A game of ALFWorld."""
 
     household = HOUSEHOLD
 

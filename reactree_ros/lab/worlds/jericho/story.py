@@ -42,13 +42,7 @@ class StoryTask:
 
 
 def story_task(story: Path, instruction: str = "", seed: int = 0) -> StoryTask:
-    """Return the task of a story.
-
-    Args:
-        story: Its file.
-        instruction: The instruction, with ``{name}`` for the file's name; empty takes :data:`INSTRUCTION`.
-        seed: Seed of the game's random events.
-    """
+    """Return the task of a story; ``{name}`` in its instruction is the file's name, none is :data:`INSTRUCTION`."""
     return StoryTask(str(story.resolve()), (instruction or INSTRUCTION).replace("{name}", story.stem).strip(), seed)
 
 

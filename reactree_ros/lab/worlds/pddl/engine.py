@@ -82,12 +82,7 @@ def _expression(read: model.Problem, fact: Fact) -> Any:
 
 
 class PddlSimulator:
-    """Carries out actions, which are named in words.
-
-    Args:
-        problem: The problem.
-        wording: The words.
-    """
+    """Carries out actions, which are named in words."""
 
     def __init__(self, problem: model.Problem, wording: Wording) -> None:
         from unified_planning.engines.compilers.grounder import GrounderHelper

@@ -59,10 +59,6 @@ def made_up(domain: str, seed: int) -> PddlTask:
 class PddlWorld(WorkerWorld):
     """A problem in PDDL.
 
-    Args:
-        task: The task.
-        scored: Whether to score the task's goal.
-
     Raises:
         UserError: The domain or the problem cannot be used; the message says why.
     """
@@ -147,11 +143,7 @@ class PddlSettings(WorldSettings):
 
 
 def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
-    """Make the tasks up, or read the one in the files.
-
-    Raises:
-        UserError: A file cannot be used; the message says why.
-    """
+    """Make the tasks up, or read the one in the files."""
     if not settings.problem:
         return TasksOnDemand(range(1, settings.problems + 1), partial(made_up, settings.domain))
     shipped = settings.domain in MAKERS

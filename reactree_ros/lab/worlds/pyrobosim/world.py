@@ -18,11 +18,7 @@ from reactree_ros.world.spec import WorldSettings, WorldSpec
 
 
 def check_factor(factor: float) -> float:
-    """Check a factor of time.
-
-    Raises:
-        ValueError: Time would stand still.
-    """
+    """Refuse a factor with which time would stand still."""
     if factor == 0:
         raise ValueError("time would stand still; 1 is real time, -1 as fast as can be")
     return factor

@@ -101,12 +101,7 @@ class WebShopTask:
 
 
 class WebShop(WorkerWorld):
-    """A goal at AgentGym's WebShop server.
-
-    Args:
-        task: The task.
-        scored: Whether to score the task's goal.
-    """
+    """A goal at AgentGym's WebShop server."""
 
     household = HOUSEHOLD
 
