@@ -118,9 +118,7 @@ class VirtualHomeClient:
     def add_character(self, room: str, number: int) -> None:
         """Add the agent to a room.
 
-        Args:
-            room: Class of the room.
-            number: Which room of its class, from 1. The simulator chooses one itself if it does not tell positions.
+        Rooms of a class are numbered from 1. The simulator chooses one itself if it does not tell positions.
         """
         self._cameras = self._answer("camera_count")[1]
         rooms = [node for node in self._document()["nodes"] if node.get("class_name") == room]

@@ -135,9 +135,7 @@ class BenchSettings:
     def jobs(self, tasks: Mapping[int, Task] | None = None, *, done: Collection[Key] = ()) -> Iterator[Job]:
         """Yield every job; planners take turns, so that a killed bench still compares all of them.
 
-        Args:
-            tasks: The result of :meth:`tasks`, if called before.
-            done: Jobs to leave out; a task that only these need is not made.
+        ``tasks`` is the result of :meth:`tasks`, if called before. A task that only jobs in ``done`` need is not made.
         """
         tasks = self.tasks() if tasks is None else tasks
         for seed in range(self.seeds):

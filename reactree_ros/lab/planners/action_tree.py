@@ -6,12 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 class ActionTree:
-    """One step of the merged plans, with the possible next steps.
-
-    Args:
-        step: The step; empty for the root.
-        parent: The step before; None for the root.
-    """
+    """One step of the merged plans, with the possible next steps; the root has an empty step and no parent."""
 
     def __init__(self, step: str = "", parent: ActionTree | None = None) -> None:
         self.step = step

@@ -299,11 +299,7 @@ class _TrajData(BaseModel):
 
 
 def game_files(folder: Path) -> list[Path]:
-    """Return the games in a folder, without those of tasks that ALFWorld itself leaves out.
-
-    Raises:
-        UserError: There is no such folder, or no game in it.
-    """
+    """Return the games in a folder, without those of tasks that ALFWorld itself leaves out."""
     if not folder.is_dir():
         raise UserError(f"games: no folder {folder}; alfworld-download fills one, json_2.1.1")
     found = [file for file in sorted(folder.rglob(GAME)) if "movable" not in str(file) and "Sliced" not in str(file)]

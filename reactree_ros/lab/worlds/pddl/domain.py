@@ -59,11 +59,7 @@ def _filled(template: str, name: str, arguments: Sequence[str]) -> str:
 
 @cache
 def wording_of(folder: Path) -> Wording:
-    """Read the words of a domain; without a file it has none.
-
-    Raises:
-        UserError: They are wrong; the message says where.
-    """
+    """Read the words of a domain; without a file it has none."""
     path = folder / WORDING
     if not path.exists():
         return Wording()

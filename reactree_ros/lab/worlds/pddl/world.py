@@ -57,11 +57,7 @@ def made_up(domain: str, seed: int) -> PddlTask:
 
 
 class PddlWorld(WorkerWorld):
-    """A problem in PDDL.
-
-    Raises:
-        UserError: The domain or the problem cannot be used; the message says why.
-    """
+    """A problem in PDDL."""
 
     def __init__(self, task: PddlTask, *, scored: bool = True) -> None:
         self._words = wording_of(task.domain.parent)

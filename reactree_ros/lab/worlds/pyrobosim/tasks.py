@@ -52,11 +52,7 @@ class Source:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def robots(self) -> tuple[str, ...]:
-        """Return the names of its robots.
-
-        Raises:
-            UserError: There is none, or the file cannot be used.
-        """
+        """Return the names of its robots."""
         entries = (_read(Path(self.file)) if self.file else self.document).get("robots") or ()
         if not entries:
             raise UserError(f"{self.file or 'the world'}: has no robot")
@@ -105,11 +101,7 @@ def said(category: str) -> str:
 
 
 def load_tasks(path: Path) -> dict[int, PyrobosimTask]:
-    """Read the tasks of a world file or of a folder, by task id; a world file may have no task.
-
-    Raises:
-        UserError: There is no such file, or its task cannot be used; the message says where and why.
-    """
+    """Read the tasks of a world file or of a folder, by task id; a world file may have no task."""
     tasks: dict[int, PyrobosimTask] = {}
     for file in _files(path):
         document = _read(file)

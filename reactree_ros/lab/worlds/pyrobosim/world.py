@@ -49,11 +49,7 @@ class PyrobosimSettings(WorldSettings):
 
 
 def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
-    """Return the tasks of a house by number; a foreign world file has none.
-
-    Raises:
-        UserError: There is no such house, or its file cannot be used.
-    """
+    """Return the tasks of a house by number; a foreign world file has none."""
     if (seed := number_of(settings.house)) is not None:
         return tasks_as_pyrobosim(seed=seed, robots=settings.robots)
     if not settings.house:

@@ -154,11 +154,7 @@ class ScienceWorldSettings(WorldSettings):
 
 
 def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
-    """Return the variations of a type of task, by number.
-
-    Raises:
-        UserError: There is no Java.
-    """
+    """Return the variations of a type of task, by number."""
     check_java()
     variations = range(VARIATIONS[settings.task])
     return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))

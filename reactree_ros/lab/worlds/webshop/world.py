@@ -253,11 +253,7 @@ class WebShopSettings(WorldSettings, ServerSettings):
 
 
 def tasks_of(settings: ServerSettings, ids: Sequence[int] = range(TASKS)) -> Mapping[int, WebShopTask]:
-    """Return the tasks at a server, by number.
-
-    Raises:
-        UserError: There is no server.
-    """
+    """Return the tasks at a server, by number."""
     check_server(settings.server, settings.time_limit)
     return TasksOnDemand(ids, lambda one: WebShopTask(settings.server, settings.time_limit, one))
 
