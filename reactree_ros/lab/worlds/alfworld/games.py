@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
+from reactree_ros.household.tasks import same_words
 from reactree_ros.lab.worlds.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
 from reactree_ros.lab.worlds.alfworld.rooms import (
     TREATMENTS,
@@ -87,7 +88,7 @@ class AlfworldTask:
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is the game's; case, spaces and final full stops do not matter."""
-        return _words(instruction) == _words(self.instruction)
+        return same_words(instruction, self.instruction)
 
     def data(self) -> dict[str, Any]:
         """Return the game in the form that TextWorld loads."""
@@ -98,10 +99,6 @@ class AlfworldTask:
             "grammar": _text("alfred.twl2").replace(_UNKNOWN_GOAL, self.instruction),
             "pddl_problem": self.problem,
         }
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().strip(" .").split()
 
 
 def _text(name: str) -> str:

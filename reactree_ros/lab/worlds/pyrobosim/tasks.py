@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
-from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.household.tasks import GoalCondition, same_words
 from reactree_ros.plugins.settings import fault_of
 
 #: The key of the task in a world file; pyrobosim itself ignores it.
@@ -85,7 +85,7 @@ class PyrobosimTask:
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is one of the task's own; case, spaces and final full stops do not matter."""
-        return any(_words(instruction) == _words(own) for own in self.entry.nl_instructions)
+        return any(same_words(instruction, own) for own in self.entry.nl_instructions)
 
     @property
     def goal(self) -> tuple[GoalCondition, ...]:
@@ -136,10 +136,6 @@ def _read(file: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or not document.get("rooms"):
         raise UserError(f"{file}: is no world of pyrobosim: it has no rooms")
     return document
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().strip(" .").split()
 
 
 #: Reads YAML, fast if PyYAML was built with libyaml.
