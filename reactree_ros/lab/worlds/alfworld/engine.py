@@ -37,7 +37,7 @@ class AlfworldProcess(LineProcess):
     """One process for one game at a time.
 
     Raises:
-        WorldError: It does not start or, in every method, is gone.
+        WorldError: It does not start or, when asked, is gone.
     """
 
     name = "ALFWorld's process"

@@ -25,7 +25,7 @@ class Interpreter(LineProcess):
     """One process for one story at a time.
 
     Raises:
-        WorldError: It does not start or, in every method, is gone.
+        WorldError: It does not start or, when asked, is gone.
     """
 
     name = "the interpreter of jericho"

@@ -77,7 +77,7 @@ class House:
         failures: Share of failing robot actions; 0 keeps the file's.
 
     Raises:
-        WorldError: In every method, if the process is gone.
+        WorldError: It is asked, and the process is gone.
     """
 
     def __init__(self, source: Source, *, realtime_factor: float = -1.0, failures: float = 0.0) -> None:

@@ -46,7 +46,7 @@ class ScienceWorldProcess:
     """One simulator, for one thread at a time. Java ends with this process, even if it is killed.
 
     Raises:
-        WorldError: Java does not start or, in every method, is gone.
+        WorldError: Java does not start or, when asked, is gone.
     """
 
     def __init__(self) -> None:

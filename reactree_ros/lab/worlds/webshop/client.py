@@ -117,7 +117,7 @@ class Shop:
     """An environment at a server, for one thread at a time.
 
     Raises:
-        WorldError: The server makes none or, in every method, is gone.
+        WorldError: The server makes none or, when asked, is gone.
     """
 
     def __init__(self, server: str, time_limit: float) -> None:
