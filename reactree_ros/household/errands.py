@@ -11,22 +11,34 @@ _AND = "_and_"  # between the task types of several places
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
-    """The things that may go to a class of furniture."""
+    """The things that may go to a class of furniture.
 
-    name: str  #: Name of the task type.
-    inside: bool  #: Whether things go in it; otherwise on it.
-    kinds: tuple[str, ...]  #: Kinds of things that go there, as in :data:`KINDS`.
-    switch: bool = False  #: Whether it may be turned on afterwards.
+    Attributes:
+        name: Name of the task type.
+        inside: Whether things go in it; otherwise on it.
+        kinds: Kinds of things that go there, as in :data:`KINDS`.
+        switch: Whether it may be turned on afterwards.
+    """
+
+    name: str
+    inside: bool
+    kinds: tuple[str, ...]
+    switch: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """The contents of a task."""
+    """The contents of a task.
 
-    name: str  #: Type of the task.
-    #: Number of things by class of thing and class of furniture: (thing, furniture) to count.
+    Attributes:
+        name: Type of the task.
+        wanted: Number of things by class of thing and class of furniture: (thing, furniture) to count.
+        switches: Classes to turn on after that.
+    """
+
+    name: str
     wanted: Mapping[tuple[str, str], int]
-    switches: tuple[str, ...] = ()  #: Classes to turn on after that.
+    switches: tuple[str, ...] = ()
 
     @property
     def subjects(self) -> frozenset[str]:

@@ -30,11 +30,17 @@ class Topic(enum.Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """The meaning of a phrase."""
+    """The meaning of a phrase.
+
+    Attributes:
+        kind: Its kind.
+        words: Words of the vocabulary; several for a group ("drinks").
+        plural: Whether the phrase was in the plural; the meaning is in the singular.
+    """
 
     kind: Topic
-    words: tuple[str, ...]  #: Words of the vocabulary; several for a group ("drinks").
-    plural: bool = False  #: Whether the phrase was in the plural; the meaning is in the singular.
+    words: tuple[str, ...]
+    plural: bool = False
 
 
 TABLE = "table"

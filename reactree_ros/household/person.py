@@ -72,11 +72,17 @@ class Fact:
 
 @dataclass(frozen=True)
 class Answered:
-    """The contents of one answer."""
+    """The contents of one answer.
+
+    Attributes:
+        question: The question.
+        facts: The parts of the goal that the answer told.
+        denied: Whether the answer was no to something in the question, which is information, too.
+    """
 
     question: str
-    facts: tuple[Fact, ...] = ()  #: The parts of the goal that the answer told.
-    denied: bool = False  #: Whether the answer was no to something in the question, which is information, too.
+    facts: tuple[Fact, ...] = ()
+    denied: bool = False
 
     def is_needless(self, instruction: str) -> bool:
         """Return whether the answer told nothing beyond the instruction."""
@@ -154,11 +160,17 @@ def person_to_dict(settings: SimulatedPersonSettings) -> dict[str, Any]:
 
 @dataclass
 class _Answerer:
-    """Makes one answer."""
+    """Makes one answer.
 
-    goal: Sequence[GoalCondition]  #: The person's knowledge.
-    rng: random.Random  #: Draws its words.
-    half: float  #: Share of answers that tell only half.
+    Attributes:
+        goal: The person's knowledge.
+        rng: Draws its words.
+        half: Share of answers that tell only half.
+    """
+
+    goal: Sequence[GoalCondition]
+    rng: random.Random
+    half: float
     _question: str = field(default="", init=False)
 
     def answer(self, question: Question) -> tuple[str, Answered]:

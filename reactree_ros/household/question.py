@@ -81,15 +81,23 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True)
 class Asked:
-    """The contents of a question."""
+    """The contents of a question.
+
+    Attributes:
+        form: Its form.
+        parts: Parts of the goal that an open question asks for, in its order.
+        things: Vocabulary words for the things that it names, one tuple per phrase.
+        places: Vocabulary words for the furniture and appliances that it names, likewise.
+        numbers: The numbers in it.
+        any_kind: Whether a phrase for things is general ("snacks", "things").
+    """
 
     form: Form
-    parts: tuple[GoalPart, ...] = ()  #: Parts of the goal that an open question asks for, in its order.
-    things: tuple[tuple[str, ...], ...] = ()  #: Vocabulary words for the things that it names, one tuple per phrase.
-    #: Vocabulary words for the furniture and appliances that it names, likewise.
+    parts: tuple[GoalPart, ...] = ()
+    things: tuple[tuple[str, ...], ...] = ()
     places: tuple[tuple[str, ...], ...] = ()
     numbers: tuple[int, ...] = ()
-    any_kind: bool = False  #: Whether a phrase for things is general ("snacks", "things").
+    any_kind: bool = False
 
 
 _NUMBERS = {"one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "three": 3, "four": 4, "five": 5, "six": 6}

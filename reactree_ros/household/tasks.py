@@ -61,12 +61,17 @@ class Graph(_Document):
 
 
 class Quirks(_Document):
-    """Skills that a recorded simulator reported as done although nothing changed."""
+    """Skills that a recorded simulator reported as done although nothing changed.
 
-    grab_no_effect: list[int] = []  #: Ids of things that could not be picked up.
-    #: Id of a thing with the class of a receptacle that did not take it.
+    Attributes:
+        grab_no_effect: Ids of things that could not be picked up.
+        put_no_effect: Id of a thing with the class of a receptacle that did not take it.
+        open_no_effect: Ids of things that could not be opened.
+    """
+
+    grab_no_effect: list[int] = []
     put_no_effect: list[Annotated[tuple[int, str], Field(strict=False)]] = []
-    open_no_effect: list[int] = []  #: Ids of things that could not be opened.
+    open_no_effect: list[int] = []
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,23 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectClass:
-    """A class of things."""
+    """A class of things.
 
-    name: str  #: The class name in a scene graph, e.g. ``dishbowl``.
-    word: str  #: Its word in text, e.g. ``bowl``. No two classes share a word.
-    category: str  #: The category of its nodes, e.g. ``Placable`` (the simulator's spelling).
-    properties: frozenset[str]  #: A subset of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE.
-    #: Whether an observation may list it. The authors' observations leave out walls, lamps, decor and more.
+    Attributes:
+        name: The class name in a scene graph, e.g. ``dishbowl``.
+        word: Its word in text, e.g. ``bowl``. No two classes share a word.
+        category: The category of its nodes, e.g. ``Placable`` (the simulator's spelling).
+        properties: A subset of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE.
+        observed: Whether an observation may list it. The authors' observations leave out walls, lamps, decor and more.
+        room_item: Whether it counts as furniture or an appliance in the quick look around a room. Some of these are
+            never observed, so a room view shows only classes that are both.
+    """
+
+    name: str
+    word: str
+    category: str
+    properties: frozenset[str]
     observed: bool
-    #: Whether it counts as furniture or an appliance in the quick look around a room. Some of these are never observed,
-    #: so a room view shows only classes that are both.
     room_item: bool
 
 
@@ -167,11 +174,17 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class WordGroup:
-    """Words of classes that allow the same actions."""
+    """Words of classes that allow the same actions.
+
+    Attributes:
+        use: Their use.
+        properties: Their properties, in the table's order, without SITTABLE, which no skill uses.
+        words: The words, in alphabetical order.
+    """
 
     use: Use
-    properties: tuple[str, ...]  #: Their properties, in the table's order, without SITTABLE, which no skill uses.
-    words: tuple[str, ...]  #: The words, in alphabetical order.
+    properties: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 def word_groups() -> list[WordGroup]:

@@ -19,14 +19,21 @@ from reactree_ros.household.vocabulary import CLASSES
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Some things of a class, wanted somewhere."""
+    """Some things of a class, wanted somewhere.
 
-    thing: str  #: Their class.
-    count: int  #: Number of things.
-    place: str  #: Class of their destination.
-    inside: bool  #: Whether they go in it; otherwise on it.
-    #: The current place of one of them: ``in`` or ``on``, the class of a piece of furniture, and that of a room; None
-    #: if not told.
+    Attributes:
+        thing: Their class.
+        count: Number of things.
+        place: Class of their destination.
+        inside: Whether they go in it; otherwise on it.
+        source: The current place of one of them: ``in`` or ``on``, the class of a piece of furniture, and that of a
+            room; None if not told.
+    """
+
+    thing: str
+    count: int
+    place: str
+    inside: bool
     source: tuple[str, str, str] | None = None
 
 

@@ -24,13 +24,21 @@ from reactree_ros.world.spec import Task
 
 @dataclass(frozen=True)
 class Attempt:
-    """The result of a training task: a line of the record next to the memory."""
+    """The result of a training task: a line of the record next to the memory.
+
+    Attributes:
+        task_id: The task.
+        planner: Name of the planner, with its options.
+        achieved: Whether the goal was reached.
+        added: Experiences that the memory gained.
+        end: How the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`.
+    """
 
     task_id: int
-    planner: str  #: Name of the planner, with its options.
-    achieved: bool  #: Whether the goal was reached.
-    added: int  #: Experiences that the memory gained.
-    end: str  #: How the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`.
+    planner: str
+    achieved: bool
+    added: int
+    end: str
 
     @property
     def broken(self) -> bool:

@@ -27,21 +27,34 @@ class ReplayError(UserError, ValueError):
 
 @dataclass(frozen=True)
 class RecordedNode:
-    """One recorded agent node."""
+    """One recorded agent node.
 
-    file: str  #: Name of its file.
-    decision: int  #: Decision count at its start.
-    depth: int  #: Depth in the tree.
+    Attributes:
+        file: Name of its file.
+        decision: Decision count at its start.
+        depth: Depth in the tree.
+        text: Its text.
+        transcript: Its text, parsed.
+    """
+
+    file: str
+    decision: int
+    depth: int
     text: str
-    transcript: Transcript  #: Its text, parsed.
+    transcript: Transcript
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One recorded run."""
+    """One recorded run.
 
-    run: int | str  #: Its task: a WAH-NL task id, or the name of an ALFRED trial.
-    nodes: tuple[RecordedNode, ...]  #: Its agent nodes in the order in which they started.
+    Attributes:
+        run: Its task: a WAH-NL task id, or the name of an ALFRED trial.
+        nodes: Its agent nodes in the order in which they started.
+    """
+
+    run: int | str
+    nodes: tuple[RecordedNode, ...]
 
     @property
     def household(self) -> Household:

@@ -51,10 +51,15 @@ _NO = word_set("no none not nothing")
 
 @dataclass(frozen=True)
 class Clarified:
-    """The known contents of an instruction."""
+    """The known contents of an instruction.
 
-    instruction: Instruction  #: The goals; open parts are read as without a person.
-    question: str = ""  #: The next question; empty if nothing is open, or every question was asked.
+    Attributes:
+        instruction: The goals; open parts are read as without a person.
+        question: The next question; empty if nothing is open, or every question was asked.
+    """
+
+    instruction: Instruction
+    question: str = ""
 
 
 def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
@@ -72,11 +77,17 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
 
 @dataclass
 class _Clarifying:
-    """Goes through the open parts in order, as far as they are answered."""
+    """Goes through the open parts in order, as far as they are answered.
 
-    sentence: Sentence  #: The parsed instruction.
-    answers: Mapping[str, str]  #: The answers so far, by question.
-    errands: list[Errand] = field(init=False)  #: The known contents so far: one errand per place.
+    Attributes:
+        sentence: The parsed instruction.
+        answers: The answers so far, by question.
+        errands: The known contents so far: one errand per place.
+    """
+
+    sentence: Sentence
+    answers: Mapping[str, str]
+    errands: list[Errand] = field(init=False)
 
     def __post_init__(self) -> None:
         by_place: dict[str | None, list[Item]] = {}

@@ -21,12 +21,19 @@ _WORDS = frozenset(entry.word for entry in CLASSES.values())
 
 @dataclass(frozen=True)
 class Move:
-    """Goal: some things of a kind are on or in a receptacle."""
+    """Goal: some things of a kind are on or in a receptacle.
 
-    thing: str  #: The thing to move, a word of the vocabulary.
-    place: str  #: The receptacle, a word of the vocabulary.
-    room: str = ""  #: The kind of room of the receptacle; empty for any.
-    count: int = 1  #: Number of things.
+    Attributes:
+        thing: The thing to move, a word of the vocabulary.
+        place: The receptacle, a word of the vocabulary.
+        room: The kind of room of the receptacle; empty for any.
+        count: Number of things.
+    """
+
+    thing: str
+    place: str
+    room: str = ""
+    count: int = 1
 
     def __str__(self) -> str:
         return f"move {some(self.thing, self.count)} {self.where}"
@@ -39,13 +46,21 @@ class Move:
 
 @dataclass(frozen=True)
 class Take:
-    """Goal: some things of a kind are in the hands."""
+    """Goal: some things of a kind are in the hands.
 
-    thing: str  #: The thing to pick up, a word of the vocabulary.
-    room: str = ""  #: The room to search, e.g. ``kitchen 1``; empty for the whole house.
-    closer: bool = False  #: Whether to search places that a quick search leaves out.
-    count: int = 1  #: Number of things.
-    another: bool = False  #: Whether the others have been picked up before.
+    Attributes:
+        thing: The thing to pick up, a word of the vocabulary.
+        room: The room to search, e.g. ``kitchen 1``; empty for the whole house.
+        closer: Whether to search places that a quick search leaves out.
+        count: Number of things.
+        another: Whether the others have been picked up before.
+    """
+
+    thing: str
+    room: str = ""
+    closer: bool = False
+    count: int = 1
+    another: bool = False
 
     def __str__(self) -> str:
         where = f" in {self.room}" if self.room else ""
@@ -72,11 +87,17 @@ class PutDown:
 
 @dataclass(frozen=True)
 class Operate:
-    """Goal: a thing is opened, closed or turned on."""
+    """Goal: a thing is opened, closed or turned on.
 
-    action: str  #: ``open``, ``close`` or ``turn on``; an open thing is closed before it is turned on.
-    thing: str  #: The thing, a word of the vocabulary.
-    room: str = ""  #: The kind of room of the thing; empty for any.
+    Attributes:
+        action: ``open``, ``close`` or ``turn on``; an open thing is closed before it is turned on.
+        thing: The thing, a word of the vocabulary.
+        room: The kind of room of the thing; empty for any.
+    """
+
+    action: str
+    thing: str
+    room: str = ""
 
     def __str__(self) -> str:
         closable = self.action == "turn on" and "CAN_OPEN" in class_of_word(self.thing).properties

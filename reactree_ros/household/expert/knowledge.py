@@ -10,12 +10,17 @@ from reactree_ros.household.expert.reading import word_of
 
 @dataclass(frozen=True)
 class _Habit:
-    """Usual places of some kinds of things, the likeliest first, weighed against the cost of a look."""
+    """Usual places of some kinds of things, the likeliest first, weighed against the cost of a look.
 
-    things: frozenset[str]  #: Words of the vocabulary; other words follow the last habit.
-    rooms: tuple[str, ...]  #: Kinds of rooms.
-    #: Places of a quick search. A surface shows its things at once, a container has to be opened, and there are many
-    #: kitchen cabinets.
+    Attributes:
+        things: Words of the vocabulary; other words follow the last habit.
+        rooms: Kinds of rooms.
+        places: Places of a quick search. A surface shows its things at once, a container has to be opened, and there
+            are many kitchen cabinets.
+    """
+
+    things: frozenset[str]
+    rooms: tuple[str, ...]
     places: tuple[str, ...]
 
 

@@ -25,11 +25,15 @@ _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of 
 
 @dataclass(frozen=True)
 class Decided:
-    """The expert's decision."""
+    """The expert's decision.
 
-    text: str  #: The decision.
-    #: Whether it follows from the task; otherwise the expert says that it knows nothing to do. Always true in a room of
-    #: AI2-THOR, where nobody asks for it.
+    Attributes:
+        text: The decision.
+        understood: Whether it follows from the task; otherwise the expert says that it knows nothing to do. Always true
+            in a room of AI2-THOR, where nobody asks for it.
+    """
+
+    text: str
     understood: bool = True
 
 

@@ -65,51 +65,77 @@ class Sighting:
 
 @dataclass
 class Situation:
-    """The contents of a prompt, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``."""
+    """The contents of a prompt, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``.
 
-    task: str  #: The agent node's task.
-    can_recall: bool  #: Whether there is a working memory.
-    #: Control flows of an expansion; empty if the agent node cannot expand, or an expansion was refused.
+    Attributes:
+        task: The agent node's task.
+        can_recall: Whether there is a working memory.
+        control_flows: Control flows of an expansion; empty if the agent node cannot expand, or an expansion was
+            refused.
+        rooms: Every room of the house.
+        room: The agent's room.
+        views: Each room's view from its middle, if it was looked at.
+        near: Things next to the agent: the latest list after an arrival or an opening.
+        held: Things in the hands.
+        at: The instance that it walked to last.
+        visits: How often it arrived at an instance that was not closed, or opened one.
+        looks: The room and the latest list of every instance that it walked to.
+        reached: Instances that were next to it at some time.
+        opened: Instances known to be open.
+        closed: Instances known to be closed.
+        shut: Those of them that were closed here: their contents must be seen again.
+        missed: Acts that picked up nothing although the thing had been seen once.
+        recalled: Answers of working memory, by the word asked for.
+        placed: Instances put down, with their places.
+        settled: Those of them that are where a goal wants them, and stay there; see :meth:`settle`.
+        brought: Things in the hands at the start.
+        refused: Acts without effect although they had a chance, with the agent's place.
+        done: Acts that had an effect.
+        thoughts: Its thoughts.
+        hands: Number of things that it can hold.
+        failed: How often acts failed without a refusal.
+        expansions: How often it decided to expand.
+        expandable: Control flows of an expansion, if more than one expansion is allowed.
+        fallen: Of each failed expansion, its control flow and the subgoals that succeeded.
+        searched: How often an instance was reported as searched, by itself or by another.
+        me: Its own name, if there are several robots.
+        crew: The robots; empty if there is only one.
+        told: Places that others have looked at meanwhile.
+        answers: A person's answer to each question, in order; empty if nobody answered.
+    """
+
+    task: str
+    can_recall: bool
     control_flows: tuple[str, ...]
-    rooms: tuple[str, ...] = ()  #: Every room of the house.
-    room: str = ""  #: The agent's room.
-    #: Each room's view from its middle, if it was looked at.
+    rooms: tuple[str, ...] = ()
+    room: str = ""
     views: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    near: tuple[str, ...] = ()  #: Things next to the agent: the latest list after an arrival or an opening.
-    held: tuple[str, ...] = ()  #: Things in the hands.
-    at: str = ""  #: The instance that it walked to last.
-    #: How often it arrived at an instance that was not closed, or opened one.
+    near: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    at: str = ""
     visits: Counter[str] = field(default_factory=Counter)
-    #: The room and the latest list of every instance that it walked to.
     looks: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    reached: set[str] = field(default_factory=set)  #: Instances that were next to it at some time.
-    opened: set[str] = field(default_factory=set)  #: Instances known to be open.
-    closed: set[str] = field(default_factory=set)  #: Instances known to be closed.
-    #: Those of them that were closed here: their contents must be seen again.
+    reached: set[str] = field(default_factory=set)
+    opened: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
     shut: set[str] = field(default_factory=set)
-    missed: set[str] = field(default_factory=set)  #: Acts that picked up nothing although the thing had been seen once.
-    #: Answers of working memory, by the word asked for.
+    missed: set[str] = field(default_factory=set)
     recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)
-    placed: dict[str, str] = field(default_factory=dict)  #: Instances put down, with their places.
-    #: Those of them that are where a goal wants them, and stay there; see :meth:`settle`.
+    placed: dict[str, str] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
-    brought: tuple[str, ...] = ()  #: Things in the hands at the start.
-    #: Acts without effect although they had a chance, with the agent's place.
+    brought: tuple[str, ...] = ()
     refused: set[tuple[str, str]] = field(default_factory=set)
-    done: set[str] = field(default_factory=set)  #: Acts that had an effect.
+    done: set[str] = field(default_factory=set)
     thoughts: set[str] = field(default_factory=set)
-    hands: int = HANDS  #: Number of things that it can hold.
-    failed: Counter[str] = field(default_factory=Counter)  #: How often acts failed without a refusal.
-    expansions: int = 0  #: How often it decided to expand.
-    expandable: tuple[str, ...] = ()  #: Control flows of an expansion, if more than one expansion is allowed.
-    #: Of each failed expansion, its control flow and the subgoals that succeeded.
+    hands: int = HANDS
+    failed: Counter[str] = field(default_factory=Counter)
+    expansions: int = 0
+    expandable: tuple[str, ...] = ()
     fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    #: How often an instance was reported as searched, by itself or by another.
     searched: Counter[str] = field(default_factory=Counter)
-    me: str = ""  #: Its own name, if there are several robots.
-    crew: tuple[str, ...] = ()  #: The robots; empty if there is only one.
-    told: set[str] = field(default_factory=set)  #: Places that others have looked at meanwhile.
-    #: A person's answer to each question, in order; empty if nobody answered.
+    me: str = ""
+    crew: tuple[str, ...] = ()
+    told: set[str] = field(default_factory=set)
     answers: dict[str, str] = field(default_factory=dict)
 
     def start(self, line: str) -> None:

@@ -63,13 +63,21 @@ _NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]
 
 @dataclass(frozen=True)
 class Item:
-    """A named item."""
+    """A named item.
 
-    entry: Entry  #: The meaning of the phrase.
-    count: int | None  #: Number of things; None if not said.
-    more: bool  #: Whether it is in addition to things named before ("another apple").
-    label: bool  #: Whether it only sums up a list ("the following food items").
-    phrase: str = ""  #: Its words, corrected.
+    Attributes:
+        entry: The meaning of the phrase.
+        count: Number of things; None if not said.
+        more: Whether it is in addition to things named before ("another apple").
+        label: Whether it only sums up a list ("the following food items").
+        phrase: Its words, corrected.
+    """
+
+    entry: Entry
+    count: int | None
+    more: bool
+    label: bool
+    phrase: str = ""
 
 
 @dataclass
@@ -82,30 +90,52 @@ class Errand:
 
 @dataclass(frozen=True)
 class Operation:
-    """A thing to open, close or turn on."""
+    """A thing to open, close or turn on.
 
-    action: str  #: ``open``, ``close``, ``turn on`` or ``turn off``.
-    thing: str  #: Its word.
-    named: int  #: Number of items named before.
+    Attributes:
+        action: ``open``, ``close``, ``turn on`` or ``turn off``.
+        thing: Its word.
+        named: Number of items named before.
+    """
+
+    action: str
+    thing: str
+    named: int
 
 
 @dataclass
 class Sentence:
-    """The parsed part of an instruction; see :func:`read_sentence`."""
+    """The parsed part of an instruction; see :func:`read_sentence`.
 
-    words: list[str]  #: The words, corrected, with punctuation as separate words.
-    errands: list[Errand] = field(default_factory=list)  #: Items with their places.
-    operations: list[Operation] = field(default_factory=list)  #: Things to open, close and turn on.
-    named: int = 0  #: Number of items named.
-    washing: bool = False  #: Whether things are to be washed.
-    pending: list[Item] = field(default_factory=list)  #: Items without a place so far.
-    open_place: str | None = None  #: A place named before its items.
-    last_place: str | None = None  #: The place that "it" and "the door" may stand for.
-    room: str | None = None  #: A room that something goes to.
-    rooms: dict[str, str] = field(default_factory=dict)  #: The kind of room of a place or a switch, if said.
-    vessel: str | None = None  #: A thing that something goes into or onto.
-    put: bool = False  #: Whether a verb of putting came after the pending items.
-    for_me: bool = False  #: Whether the pending items are for the speaker.
+    Attributes:
+        words: The words, corrected, with punctuation as separate words.
+        errands: Items with their places.
+        operations: Things to open, close and turn on.
+        named: Number of items named.
+        washing: Whether things are to be washed.
+        pending: Items without a place so far.
+        open_place: A place named before its items.
+        last_place: The place that "it" and "the door" may stand for.
+        room: A room that something goes to.
+        rooms: The kind of room of a place or a switch, if said.
+        vessel: A thing that something goes into or onto.
+        put: Whether a verb of putting came after the pending items.
+        for_me: Whether the pending items are for the speaker.
+    """
+
+    words: list[str]
+    errands: list[Errand] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    named: int = 0
+    washing: bool = False
+    pending: list[Item] = field(default_factory=list)
+    open_place: str | None = None
+    last_place: str | None = None
+    room: str | None = None
+    rooms: dict[str, str] = field(default_factory=dict)
+    vessel: str | None = None
+    put: bool = False
+    for_me: bool = False
 
     _at: int = field(default=0, init=False)
     _verb: str = field(default="", init=False)  # of this clause: put, get, go, turn or a door's

@@ -17,12 +17,19 @@ KNIVES = ("Knife", "ButterKnife")
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a task."""
+    """One step of a task.
 
-    verb: str  #: ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``.
-    thing: tuple[str, ...]  #: Possible classes of the thing.
-    place: tuple[str, ...] = ()  #: For ``place``, its destination; for ``take``, a place not to take it from.
-    near: tuple[str, ...] = ()  #: For ``place``, what the destination stands near.
+    Attributes:
+        verb: ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``.
+        thing: Possible classes of the thing.
+        place: For ``place``, its destination; for ``take``, a place not to take it from.
+        near: For ``place``, what the destination stands near.
+    """
+
+    verb: str
+    thing: tuple[str, ...]
+    place: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         thing, place, near = (" or ".join(classes) for classes in (self.thing, self.place, self.near))

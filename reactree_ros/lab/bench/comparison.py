@@ -21,14 +21,23 @@ _NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A measure of a run."""
+    """A measure of a run.
 
-    name: str  #: Its name in tables.
-    of: Callable[[RunLine], float | None]  #: Reads it from a result; None if unknown.
-    is_share: bool = False  #: Whether it lies between 0 and 1.
-    is_success: bool = False  #: Whether it is yes or no.
-    counts_tokens: bool = False  #: Whether it is a number of tokens that may be approximate.
-    digits: int = 1  #: Digits after the decimal point.
+    Attributes:
+        name: Its name in tables.
+        of: Reads it from a result; None if unknown.
+        is_share: Whether it lies between 0 and 1.
+        is_success: Whether it is yes or no.
+        counts_tokens: Whether it is a number of tokens that may be approximate.
+        digits: Digits after the decimal point.
+    """
+
+    name: str
+    of: Callable[[RunLine], float | None]
+    is_share: bool = False
+    is_success: bool = False
+    counts_tokens: bool = False
+    digits: int = 1
 
 
 GSR = Measure(name="GSR", of=lambda run: float(run.achieved), is_share=True, is_success=True, digits=3)
@@ -65,10 +74,15 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a language model, in dollars for a million tokens."""
+    """Prices of a language model, in dollars for a million tokens.
 
-    input: float  #: Price of prompts, without a discount for a prefix cache.
-    output: float  #: Price of replies.
+    Attributes:
+        input: Price of prompts, without a discount for a prefix cache.
+        output: Price of replies.
+    """
+
+    input: float
+    output: float
 
     def measure(self) -> Measure:
         """Return the measure of a run's cost, in thousandths of a dollar (ReCode, table 3)."""
@@ -83,11 +97,17 @@ class Prices:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over tasks with its 95 % interval."""
+    """A mean over tasks with its 95 % interval.
+
+    Attributes:
+        mean: The mean.
+        low: Lower end of the interval; None for a single task.
+        high: Upper end.
+    """
 
     mean: float
-    low: float | None  #: Lower end of the interval; None for a single task.
-    high: float | None  #: Upper end.
+    low: float | None
+    high: float | None
 
 
 def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
@@ -126,17 +146,29 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two planners compared on the same tasks with the same seeds."""
+    """Two planners compared on the same tasks with the same seeds.
 
-    one: str  #: The first planner.
-    other: str  #: The second planner.
+    Attributes:
+        one: The first planner.
+        other: The second planner.
+        measure: The measure.
+        pairs: Number of compared pairs of runs.
+        mean: Mean difference: the second planner's value minus the first one's.
+        half: Half of its 95 % interval, Student's over the tasks; None for a single task.
+        median: Median difference.
+        test: The test.
+        p: Its two-sided p value.
+    """
+
+    one: str
+    other: str
     measure: Measure
-    pairs: int  #: Number of compared pairs of runs.
-    mean: float  #: Mean difference: the second planner's value minus the first one's.
-    half: float | None  #: Half of its 95 % interval, Student's over the tasks; None for a single task.
-    median: float  #: Median difference.
+    pairs: int
+    mean: float
+    half: float | None
+    median: float
     test: str
-    p: float  #: Its two-sided p value.
+    p: float
 
 
 def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:

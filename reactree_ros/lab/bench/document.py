@@ -53,11 +53,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG, which is also saved as a file next to the document."""
+    """An SVG, which is also saved as a file next to the document.
 
-    title: str  #: Its caption.
-    file: str  #: Its file name.
-    svg: bytes  #: Its content.
+    Attributes:
+        title: Its caption.
+        file: Its file name.
+        svg: Its content.
+    """
+
+    title: str
+    file: str
+    svg: bytes
 
 
 Block = Heading | Paragraph | Bullets | Table | Picture

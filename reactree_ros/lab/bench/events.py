@@ -20,19 +20,33 @@ ACT, REFUSED, REFUSED_ACT = "act", "refused", "refused_act"
 
 @dataclass(frozen=True)
 class Event:
-    """One decision and its result."""
+    """One decision and its result.
 
-    decision: int  #: Number of decisions so far, including this one.
-    subgoal: str  #: Goal of the deciding agent node.
-    kind: str  #: What its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`.
-    said: str  #: The skill of an act or a recall, refused or not; otherwise the whole text.
-    outcome: str = ""  #: Outcome of the skill, a value of :class:`Outcome`; empty if there was none.
-    room: str = ""  #: Room of the observation; empty if nothing was seen.
-    place: str = ""  #: The agent's place during the observation; empty in the middle of a room.
-    seen: tuple[str, ...] = ()  #: Names of seen things, e.g. ``juice 1``.
-    subgoals: tuple[str, ...] = ()  #: Subgoals of an expansion.
-    input_tokens: int | None = None  #: Tokens of the longest prompt for it; None if it needed no request of its own.
-    output_tokens: int | None = None  #: Tokens of the reply; None likewise.
+    Attributes:
+        decision: Number of decisions so far, including this one.
+        subgoal: Goal of the deciding agent node.
+        kind: What its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`.
+        said: The skill of an act or a recall, refused or not; otherwise the whole text.
+        outcome: Outcome of the skill, a value of :class:`Outcome`; empty if there was none.
+        room: Room of the observation; empty if nothing was seen.
+        place: The agent's place during the observation; empty in the middle of a room.
+        seen: Names of seen things, e.g. ``juice 1``.
+        subgoals: Subgoals of an expansion.
+        input_tokens: Tokens of the longest prompt for it; None if it needed no request of its own.
+        output_tokens: Tokens of the reply; None likewise.
+    """
+
+    decision: int
+    subgoal: str
+    kind: str
+    said: str
+    outcome: str = ""
+    room: str = ""
+    place: str = ""
+    seen: tuple[str, ...] = ()
+    subgoals: tuple[str, ...] = ()
+    input_tokens: int | None = None
+    output_tokens: int | None = None
 
     @property
     def is_action(self) -> bool:
@@ -52,20 +66,32 @@ class Event:
 
 @dataclass(frozen=True)
 class Size:
-    """Tokens of one request and its reply."""
+    """Tokens of one request and its reply.
 
-    input: int  #: Prompt tokens of all requests for the reply.
-    longest: int  #: Tokens of the longest of these prompts.
-    output: int  #: Tokens of the reply.
-    approximate: bool  #: Whether one of them was not counted by the model's tokenizer.
+    Attributes:
+        input: Prompt tokens of all requests for the reply.
+        longest: Tokens of the longest of these prompts.
+        output: Tokens of the reply.
+        approximate: Whether one of them was not counted by the model's tokenizer.
+    """
+
+    input: int
+    longest: int
+    output: int
+    approximate: bool
 
 
 @dataclass(frozen=True)
 class RunEvents:
-    """The data from a run's record."""
+    """The data from a run's record.
 
-    events: tuple[Event, ...]  #: Its decisions and their results, in order.
-    sizes: tuple[Size, ...]  #: The size of each reply, in order.
+    Attributes:
+        events: Its decisions and their results, in order.
+        sizes: The size of each reply, in order.
+    """
+
+    events: tuple[Event, ...]
+    sizes: tuple[Size, ...]
 
 
 def told_by(record: Iterable[Recorded]) -> RunEvents:

@@ -60,10 +60,15 @@ _REVISITED = 0.5
 
 @dataclass(frozen=True)
 class Verdict:
-    """The cause of a failed run."""
+    """The cause of a failed run.
+
+    Attributes:
+        cause: The cause.
+        reason: The evidence in the run, in one sentence.
+    """
 
     cause: Cause
-    reason: str  #: The evidence in the run, in one sentence.
+    reason: str
 
 
 def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:

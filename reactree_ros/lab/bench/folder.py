@@ -28,12 +28,19 @@ _UNFINISHED = ".unfinished"
 
 @dataclass(frozen=True)
 class Session:
-    """One call of ``reactree bench`` on a folder."""
+    """One call of ``reactree bench`` on a folder.
 
-    number: int  #: 1, and one more after each resume.
-    workers: int  #: Number of workers.
-    where: str  #: ``processes`` of this machine, or the address of a Ray cluster.
-    runs: int  #: Number of runs of the whole bench.
+    Attributes:
+        number: 1, and one more after each resume.
+        workers: Number of workers.
+        where: ``processes`` of this machine, or the address of a Ray cluster.
+        runs: Number of runs of the whole bench.
+    """
+
+    number: int
+    workers: int
+    where: str
+    runs: int
 
 
 class BenchFolder:

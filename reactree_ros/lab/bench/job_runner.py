@@ -35,10 +35,15 @@ RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run."""
+    """A finished run.
 
-    line: RunLine  #: Its result.
-    files: Mapping[str, bytes]  #: Its saved files: content by name, in the run's folder.
+    Attributes:
+        line: Its result.
+        files: Its saved files: content by name, in the run's folder.
+    """
+
+    line: RunLine
+    files: Mapping[str, bytes]
 
 
 class JobRunner:

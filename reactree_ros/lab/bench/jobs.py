@@ -41,33 +41,49 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One run to carry out, with everything that a worker needs, even on another machine."""
+    """One run to carry out, with everything that a worker needs, even on another machine.
 
-    key: Key  #: Its name.
-    task: Task  #: The task, with its house.
+    Attributes:
+        key: Its name.
+        task: The task, with its house.
+    """
+
+    key: Key
+    task: Task
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """Settings of a bench. Benches with the same settings have the same jobs."""
+    """Settings of a bench. Benches with the same settings have the same jobs.
 
-    suite: str  #: Name of the task suite.
-    suite_settings: Mapping[str, Any] = field(default_factory=dict)  #: Its settings; missing ones have their defaults.
-    digests: Mapping[str, str] | None = None  #: SHA-256 of each file that one of them names; None computes them now.
-    planners: tuple[str, ...]  #: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
-    seeds: int = 1  #: Number of seeds: 0, 1, …
-    limit: int = 0  #: Number of tasks, from the first; 0 for all.
-    #: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
+    Attributes:
+        suite: Name of the task suite.
+        suite_settings: Its settings; missing ones have their defaults.
+        digests: SHA-256 of each file that one of them names; None computes them now.
+        planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
+        seeds: Number of seeds: 0, 1, …
+        limit: Number of tasks, from the first; 0 for all.
+        llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
+        memory: The episodic memory for examples; empty for no examples.
+        experiences: Number of experiences in it.
+        options: The options of each run except the seed; missing ones have their defaults.
+        contenders: For each name that is no planner's, its ``planner`` and its ``llm`` if that differs, as
+            :func:`read_contenders` reads them.
+        person: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it;
+            empty for nobody.
+    """
+
+    suite: str
+    suite_settings: Mapping[str, Any] = field(default_factory=dict)
+    digests: Mapping[str, str] | None = None
+    planners: tuple[str, ...]
+    seeds: int = 1
+    limit: int = 0
     llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
-    memory: str = ""  #: The episodic memory for examples; empty for no examples.
-    experiences: int = 0  #: Number of experiences in it.
-    #: The options of each run except the seed; missing ones have their defaults.
+    memory: str = ""
+    experiences: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: For each name that is no planner's, its ``planner`` and its ``llm`` if that differs, as :func:`read_contenders`
-    #: reads them.
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it; empty for
-    #: nobody.
     person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -9,12 +9,19 @@ from itertools import product
 
 @dataclass(frozen=True)
 class Published:
-    """A table of a paper, or a part of it."""
+    """A table of a paper, or a part of it.
+
+    Attributes:
+        source: Its source.
+        differs: Differences to a bench here.
+        head: The columns; the first two are the planner and the language model.
+        rows: Their values, as printed.
+    """
 
     source: str
-    differs: str  #: Differences to a bench here.
-    head: Sequence[str]  #: The columns; the first two are the planner and the language model.
-    rows: Sequence[Sequence[str]]  #: Their values, as printed.
+    differs: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def _pairs(values: str) -> list[tuple[str, str]]:

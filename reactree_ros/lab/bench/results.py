@@ -18,26 +18,45 @@ from reactree_ros.record.verdict import EpisodeEnd
 
 @dataclass(frozen=True, kw_only=True)
 class RunLine(EpisodeResult):
-    """The result of one run of a bench."""
+    """The result of one run of a bench.
 
-    task_id: int  #: The task; every run of a bench has one.
-    suite: str  #: The task suite.
-    task_name: str  #: Type of the task.
-    planner: str  #: Name of the planner, with its options.
+    Attributes:
+        task_id: The task; every run of a bench has one.
+        suite: The task suite.
+        task_name: Type of the task.
+        planner: Name of the planner, with its options.
+        seed: Its seed.
+        actions: Requested skills, including refused ones but not recalls.
+        executable_actions: Number of them that the world carried out.
+        requests: Replies of the language model.
+        max_input_tokens: Tokens of the longest prompt of a single request; None if the model was not asked.
+        mean_input_tokens: Mean prompt tokens per reply.
+        mean_output_tokens: Mean tokens of a reply.
+        needless: Questions to a simulated person whose answers told nothing beyond the instruction.
+        approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
+        worker: Name of its worker.
+        busy_seconds: The worker's time from the job to its result.
+        session: Number of the bench's session: one more after each resume.
+        elapsed: Seconds from the session's start until the run was recorded.
+    """
+
+    task_id: int
+    suite: str
+    task_name: str
+    planner: str
     seed: int
-    actions: int = 0  #: Requested skills, including refused ones but not recalls.
-    executable_actions: int = 0  #: Number of them that the world carried out.
-    needless: int = 0  #: Questions to a simulated person whose answers told nothing beyond the instruction.
-    requests: int = 0  #: Replies of the language model.
-    #: Tokens of the longest prompt of a single request; None if the model was not asked.
+    actions: int = 0
+    executable_actions: int = 0
+    needless: int = 0
+    requests: int = 0
     max_input_tokens: int | None = None
-    mean_input_tokens: float | None = None  #: Mean prompt tokens per reply.
-    mean_output_tokens: float | None = None  #: Mean tokens of a reply.
-    approximate_tokens: bool = False  #: Whether one of these three was not counted by the model's own tokenizer.
-    worker: str = ""  #: Name of its worker.
-    busy_seconds: float = 0.0  #: The worker's time from the job to its result.
-    session: int = 0  #: Number of the bench's session: one more after each resume.
-    elapsed: float = 0.0  #: Seconds from the session's start until the run was recorded.
+    mean_input_tokens: float | None = None
+    mean_output_tokens: float | None = None
+    approximate_tokens: bool = False
+    worker: str = ""
+    busy_seconds: float = 0.0
+    session: int = 0
+    elapsed: float = 0.0
 
     @property
     def key(self) -> Key:

@@ -24,20 +24,32 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Died:
-    """A worker that has died."""
+    """A worker that has died.
 
-    worker: str  #: Its name.
-    job: Job | None  #: Its job; None if it had none.
-    reason: str  #: How it ended, in words.
+    Attributes:
+        worker: Its name.
+        job: Its job; None if it had none.
+        reason: How it ended, in words.
+    """
+
+    worker: str
+    job: Job | None
+    reason: str
 
 
 @dataclass(kw_only=True)
 class Slot:
-    """A worker from the sender's view."""
+    """A worker from the sender's view.
+
+    Attributes:
+        name: Its name.
+        ready: Whether it has reported to be ready.
+        job: Its job; None if it has none.
+    """
 
     name: str
-    ready: bool = False  #: Whether it has reported to be ready.
-    job: Job | None = None  #: Its job; None if it has none.
+    ready: bool = False
+    job: Job | None = None
 
     @property
     def idle(self) -> bool:

@@ -46,11 +46,17 @@ _FEW_LISTED = 3
 
 @dataclass(frozen=True)
 class _Step:
-    """A place of an exercise."""
+    """A place of an exercise.
 
-    text: str  #: The observation there.
-    seen: Sequence[Thing]  #: The things seen; if the wanted one is there, it is the last.
-    onwards: str  #: The next place if it is not there.
+    Attributes:
+        text: The observation there.
+        seen: The things seen; if the wanted one is there, it is the last.
+        onwards: The next place if it is not there.
+    """
+
+    text: str
+    seen: Sequence[Thing]
+    onwards: str
 
 
 def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: bool = False) -> Iterator[Line]:

@@ -31,28 +31,48 @@ def bare(planner: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The common part of all lines of a run."""
+    """The common part of all lines of a run.
 
-    house: str  #: Its house; no house is in both parts of a dataset.
-    task: str  #: The run, unique within its house.
-    planner: str  #: Its planner, with options.
-    examples: int = 0  #: Number of retrieved examples that stay in the prompts.
+    Attributes:
+        house: Its house; no house is in both parts of a dataset.
+        task: The run, unique within its house.
+        planner: Its planner, with options.
+        examples: Number of retrieved examples that stay in the prompts.
+    """
+
+    house: str
+    task: str
+    planner: str
+    examples: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One decision; ``docs/reference/dataset.md`` describes the attributes."""
+    """One decision; ``docs/reference/dataset.md`` describes the attributes.
+
+    Attributes:
+        run: Its run.
+        instruction: The run's instruction.
+        turns: The prompt.
+        begun: Given beginning of the completion.
+        completion: The decision's text.
+        node: The goal node, numbered by start.
+        decision: Number of the decision within the node, from 0; equal numbers are alternatives.
+        kind: ``think``, ``act``, ``expand``, …; ``choice`` or ``text`` if the request asked for one.
+        may_say: The decoding constraint; empty for none.
+        learn: Whether to learn it; otherwise it is context for later decisions.
+    """
 
     run: Run
-    instruction: str  #: The run's instruction.
-    turns: Sequence[Turn]  #: The prompt.
-    begun: str  #: Given beginning of the completion.
-    completion: str  #: The decision's text.
-    node: int  #: The goal node, numbered by start.
-    decision: int  #: Number of the decision within the node, from 0; equal numbers are alternatives.
-    kind: str  #: ``think``, ``act``, ``expand``, …; ``choice`` or ``text`` if the request asked for one.
-    may_say: Mapping[str, Any]  #: The decoding constraint; empty for none.
-    learn: bool  #: Whether to learn it; otherwise it is context for later decisions.
+    instruction: str
+    turns: Sequence[Turn]
+    begun: str
+    completion: str
+    node: int
+    decision: int
+    kind: str
+    may_say: Mapping[str, Any]
+    learn: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line for JSON."""
@@ -73,11 +93,17 @@ class Line:
 
 @dataclass
 class _Asked:
-    """An answered request."""
+    """An answered request.
+
+    Attributes:
+        request: The request.
+        may_say: Its constraint.
+        taken: Number of decisions read from its reply so far.
+    """
 
     request: Request
-    may_say: Mapping[str, Any]  #: Its constraint.
-    taken: int = 0  #: Number of decisions read from its reply so far.
+    may_say: Mapping[str, Any]
+    taken: int = 0
 
 
 @dataclass

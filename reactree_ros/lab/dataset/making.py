@@ -51,12 +51,19 @@ Source = Path | int | Exercise
 
 @dataclass(frozen=True)
 class DatasetPart:
-    """The lines from some sources."""
+    """The lines from some sources.
 
-    lines: list[str]  #: Lines for JSON; ``format`` in them holds the decision in the additional layout.
-    runs: int  #: Number of runs.
-    left_out: int  #: Number of runs left out because they did not reach their goal.
-    houses: set[str]  #: The houses of the others.
+    Attributes:
+        lines: Lines for JSON; ``format`` in them holds the decision in the additional layout.
+        runs: Number of runs.
+        left_out: Number of runs left out because they did not reach their goal.
+        houses: The houses of the others.
+    """
+
+    lines: list[str]
+    runs: int
+    left_out: int
+    houses: set[str]
 
 
 @dataclass

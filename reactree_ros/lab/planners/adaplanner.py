@@ -83,23 +83,38 @@ class AdaPlannerSettings(PlannerSettings):
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A step of a plan."""
+    """A step of a plan.
+
+    Attributes:
+        number: Its number.
+        name: Its purpose from its first line, with its number.
+        body: Statements if the plan starts with this step or before.
+        otherwise: Statements if it starts later; mostly none.
+    """
 
     number: int
-    name: str  #: Its purpose from its first line, with its number.
-    body: Sequence[ast.stmt]  #: Statements if the plan starts with this step or before.
-    otherwise: Sequence[ast.stmt]  #: Statements if it starts later; mostly none.
+    name: str
+    body: Sequence[ast.stmt]
+    otherwise: Sequence[ast.stmt]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A plan."""
+    """A plan.
 
-    thought: str  #: The reasoning about it.
-    code: str  #: The whole code.
-    parts: Sequence[PlanStep | ast.stmt]  #: The steps, and statements between them, in order.
-    start: int  #: The number of the step to start with.
-    names: Sequence[str]  #: The variables that it may set.
+    Attributes:
+        thought: The reasoning about it.
+        code: The whole code.
+        parts: The steps, and statements between them, in order.
+        start: The number of the step to start with.
+        names: The variables that it may set.
+    """
+
+    thought: str
+    code: str
+    parts: Sequence[PlanStep | ast.stmt]
+    start: int
+    names: Sequence[str]
 
     @property
     def to_do(self) -> list[PlanStep]:
@@ -216,11 +231,16 @@ def _shortened(name: str) -> str:
 
 @dataclass
 class PlanShared(Shared):
-    """The shared state of the nodes of one run."""
+    """The shared state of the nodes of one run.
 
-    questions: int = 0  #: Most questions of one version of the plan.
-    asked: int = 0  #: Questions asked so far.
-    #: Its last skills with their observations.
+    Attributes:
+        questions: Most questions of one version of the plan.
+        asked: Questions asked so far.
+        happened: Its last skills with their observations.
+    """
+
+    questions: int = 0
+    asked: int = 0
     happened: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_SKILLS))
 
 

@@ -52,17 +52,27 @@ class AdaptSettings(AgentNodeSettings):
 
 @dataclass(frozen=True)
 class Order:
-    """The order of steps."""
+    """The order of steps.
 
-    flow: ControlFlow  #: In sequence, or each step only if the ones before it failed.
-    parts: tuple[int | Order, ...]  #: Numbers of steps, and nested orders.
+    Attributes:
+        flow: In sequence, or each step only if the ones before it failed.
+        parts: Numbers of steps, and nested orders.
+    """
+
+    flow: ControlFlow
+    parts: tuple[int | Order, ...]
 
 
 @dataclass(frozen=True)
 class StepPlan:
-    """A plan."""
+    """A plan.
 
-    steps: dict[int, str]  #: The steps, by number.
+    Attributes:
+        steps: The steps, by number.
+        order: Their order.
+    """
+
+    steps: dict[int, str]
     order: Order
 
 

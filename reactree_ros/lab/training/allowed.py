@@ -25,10 +25,15 @@ _KEPT = 1 << 18
 
 @dataclass(frozen=True)
 class MaySay:
-    """The allowed texts of a decision."""
+    """The allowed texts of a decision.
 
-    whole: tuple[str, ...]  #: Complete decisions; a line end follows.
-    begun: tuple[str, ...] = ()  #: Beginnings that continue with any text up to the line's end.
+    Attributes:
+        whole: Complete decisions; a line end follows.
+        begun: Beginnings that continue with any text up to the line's end.
+    """
+
+    whole: tuple[str, ...]
+    begun: tuple[str, ...] = ()
 
     @property
     def acts(self) -> list[str]:

@@ -83,16 +83,27 @@ def shares(prepared: Prepared, passes_: Sequence[list[int]], processes: int) -> 
 
 @dataclass(frozen=True)
 class Pass:
-    """A batch of nodes, padded at their ends, with the tokens of decisions in them."""
+    """A batch of nodes, padded at their ends, with the tokens of decisions in them.
 
-    tokens: Any  #: The nodes' tokens, one row per node.
-    before: Any  #: For each token of a decision, the index of the token before it, over all rows.
-    targets: Any  #: The right token there: the token itself unless another would have been right.
+    Attributes:
+        tokens: The nodes' tokens, one row per node.
+        before: For each token of a decision, the index of the token before it, over all rows.
+        targets: The right token there: the token itself unless another would have been right.
+        learn: Whether to learn it.
+        may: For each of them and each token of the vocabulary, whether it is allowed there.
+        kinds: The kind of each decision, by number.
+        ends: End of each decision's tokens.
+        wanted: Whether to learn each decision.
+    """
+
+    tokens: Any
+    before: Any
+    targets: Any
     learn: Any
-    may: Any  #: For each of them and each token of the vocabulary, whether it is allowed there.
-    kinds: Any  #: The kind of each decision, by number.
-    ends: Any  #: End of each decision's tokens.
-    wanted: Any  #: Whether to learn each decision.
+    may: Any
+    kinds: Any
+    ends: Any
+    wanted: Any
 
 
 def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> Pass:

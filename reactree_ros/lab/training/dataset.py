@@ -20,23 +20,38 @@ TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OU
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision in a node's text."""
+    """A decision in a node's text.
 
-    begin: int  #: Its beginning, in characters.
-    text: str  #: The decision; a line end follows.
-    kind: str  #: Its kind, e.g. ``act``.
-    may_say: MaySay | None = None  #: The constraint; None allows anything.
-    learn: bool = True  #: Whether to learn it; otherwise it is context for later decisions.
-    instead: str = ""  #: The text to learn instead, up to the first token that differs; empty for none.
+    Attributes:
+        begin: Its beginning, in characters.
+        text: The decision; a line end follows.
+        kind: Its kind, e.g. ``act``.
+        may_say: The constraint; None allows anything.
+        learn: Whether to learn it; otherwise it is context for later decisions.
+        instead: The text to learn instead, up to the first token that differs; empty for none.
+    """
+
+    begin: int
+    text: str
+    kind: str
+    may_say: MaySay | None = None
+    learn: bool = True
+    instead: str = ""
 
 
 @dataclass(frozen=True)
 class NodeText:
-    """A goal node's text, with its decisions in order."""
+    """A goal node's text, with its decisions in order.
 
-    text: str  #: The whole text, with a line end at its end.
+    Attributes:
+        text: The whole text, with a line end at its end.
+        decisions: The decisions.
+        source: Number of its dataset among those that are learnt together.
+    """
+
+    text: str
     decisions: tuple[Decision, ...]
-    source: int = 0  #: Number of its dataset among those that are learnt together.
+    source: int = 0
 
 
 def planners_of(folders: Sequence[Path]) -> str:

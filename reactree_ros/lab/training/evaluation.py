@@ -27,20 +27,32 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Looked:
-    """One held-out decision."""
+    """One held-out decision.
+
+    Attributes:
+        kind: Its kind.
+        right: Whether the model's decision was the same, word for word.
+        sure: The model's probability of its decision, among the allowed ones.
+    """
 
     kind: str
-    right: bool  #: Whether the model's decision was the same, word for word.
-    sure: float  #: The model's probability of its decision, among the allowed ones.
+    right: bool
+    sure: float
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Decisions of similar confidence."""
+    """Decisions of similar confidence.
 
-    count: int  #: Number of decisions.
-    sure: float  #: Mean confidence.
-    right: float  #: Share of right ones.
+    Attributes:
+        count: Number of decisions.
+        sure: Mean confidence.
+        right: Share of right ones.
+    """
+
+    count: int
+    sure: float
+    right: float
 
 
 class _Weighed(Row):

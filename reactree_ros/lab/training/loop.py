@@ -37,14 +37,23 @@ Point = dict[str, float]
 
 @dataclass
 class Progress:
-    """A training's progress, as saved in a checkpoint."""
+    """A training's progress, as saved in a checkpoint.
 
-    step: int = 0  #: Finished steps.
-    tokens: int = 0  #: Tokens trained on.
-    seconds: float = 0.0  #: Training time.
-    points: list[Point] = field(default_factory=list)  #: Points of the curves.
-    loss: float = 0.0  #: Loss of the tokens learnt since the last point.
-    learnt: int = 0  #: Number of these tokens.
+    Attributes:
+        step: Finished steps.
+        tokens: Tokens trained on.
+        seconds: Training time.
+        points: Points of the curves.
+        loss: Loss of the tokens learnt since the last point.
+        learnt: Number of these tokens.
+    """
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    points: list[Point] = field(default_factory=list)
+    loss: float = 0.0
+    learnt: int = 0
 
 
 Shown = Callable[[Progress, float], None]

@@ -17,11 +17,17 @@ from reactree_ros.plugins.settings import Harmless, Settings, plain, read_settin
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a model of the Llama architecture."""
+    """The shape of a model of the Llama architecture.
 
-    width: int  #: Size of the hidden states.
-    layers: int  #: Number of layers.
-    inner: int  #: Inner size of a layer's feed-forward part.
+    Attributes:
+        width: Size of the hidden states.
+        layers: Number of layers.
+        inner: Inner size of a layer's feed-forward part.
+    """
+
+    width: int
+    layers: int
+    inner: int
 
     @property
     def heads(self) -> int:

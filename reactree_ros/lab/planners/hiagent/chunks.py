@@ -56,12 +56,19 @@ Element = Subgoal | Summary | Pair | Refusal
 
 @dataclass(frozen=True)
 class Chunk:
-    """A subgoal with its actions and observations."""
+    """A subgoal with its actions and observations.
+
+    Attributes:
+        subgoal: The subgoal.
+        before: The observation that it began with (the paper's o_0 of section 3.3).
+        pairs: Its actions and observations, and refusals.
+        summary: Its summary; None until it is finished.
+    """
 
     subgoal: str
-    before: str  #: The observation that it began with (the paper's o_0 of section 3.3).
-    pairs: tuple[Pair | Refusal, ...] = ()  #: Its actions and observations, and refusals.
-    summary: str | None = None  #: Its summary; None until it is finished.
+    before: str
+    pairs: tuple[Pair | Refusal, ...] = ()
+    summary: str | None = None
 
     @property
     def last_observation(self) -> str:
@@ -76,14 +83,21 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkMemory:
-    """The chunks of a run, in order; every change makes a new one."""
+    """The chunks of a run, in order; every change makes a new one.
 
-    start: str  #: The observation that the run began with.
-    chunks: tuple[Chunk, ...] = ()  #: Subgoals so far; all but the last one are finished, the last one may be.
-    #: Numbers of finished subgoals that are shown in detail until the next subgoal begins.
+    Attributes:
+        start: The observation that the run began with.
+        chunks: Subgoals so far; all but the last one are finished, the last one may be.
+        retrieved: Numbers of finished subgoals that are shown in detail until the next subgoal begins.
+        too_long: Numbers of those whose details do not fit into the prompt until then.
+        refused: Refusals before the first subgoal; shown until it begins.
+    """
+
+    start: str
+    chunks: tuple[Chunk, ...] = ()
     retrieved: frozenset[int] = frozenset()
-    too_long: frozenset[int] = frozenset()  #: Numbers of those whose details do not fit into the prompt until then.
-    refused: tuple[Refusal, ...] = ()  #: Refusals before the first subgoal; shown until it begins.
+    too_long: frozenset[int] = frozenset()
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def current(self) -> Chunk | None:

@@ -16,11 +16,17 @@ from reactree_ros.memory.experience import Experience
 
 @dataclass
 class SubgoalPart:
-    """The actions of one subgoal."""
+    """The actions of one subgoal.
+
+    Attributes:
+        subgoal: The subgoal.
+        pairs: Actions and observations.
+        came_to: Its summary; empty if there is none.
+    """
 
     subgoal: str
-    pairs: list[Pair] = field(default_factory=list)  #: Actions and observations.
-    came_to: str = ""  #: Its summary; empty if there is none.
+    pairs: list[Pair] = field(default_factory=list)
+    came_to: str = ""
 
 
 def parts(experience: Experience) -> list[SubgoalPart]:

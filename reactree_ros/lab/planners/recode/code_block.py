@@ -59,19 +59,30 @@ class BlockError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """The contents of a reply."""
+    """The contents of a reply.
 
-    thought: str  #: The reasoning about the code.
+    Attributes:
+        thought: The reasoning about the code.
+        code: The code.
+        statements: Its statements.
+    """
+
+    thought: str
     code: str
     statements: tuple[ast.stmt, ...]
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A statement that calls a function without code (paper, section 3.2)."""
+    """A statement that calls a function without code (paper, section 3.2).
+
+    Attributes:
+        call: The call.
+        targets: Variables that the function's code has to set: the names before the equals sign.
+    """
 
     call: ast.Call
-    targets: tuple[str, ...]  #: Variables that the function's code has to set: the names before the equals sign.
+    targets: tuple[str, ...]
 
     @property
     def function(self) -> str:

@@ -63,17 +63,25 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Assert, ast.R
 
 @dataclass
 class Shared:
-    """The shared state of the code nodes of one run."""
+    """The shared state of the code nodes of one run.
 
-    depth: int  #: Deepest node, counted in nodes.
-    corrections: int  #: How often a node may write its code again.
-    limits: Limits = field(default_factory=Limits)  #: Limits on the code.
-    #: Functions outside of the sandbox that code may call.
+    Attributes:
+        depth: Deepest node, counted in nodes.
+        corrections: How often a node may write its code again.
+        limits: Limits on the code.
+        functions: Functions outside of the sandbox that code may call.
+        arguments: Numbers for named arguments.
+        loops: Numbers for loops that run step by step.
+        sandbox: The sandbox of the code, while the root runs.
+    """
+
+    depth: int
+    corrections: int
+    limits: Limits = field(default_factory=Limits)
     functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
-    arguments: Iterator[int] = field(default_factory=lambda: itertools.count(1))  #: Numbers for named arguments.
-    #: Numbers for loops that run step by step.
+    arguments: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     loops: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    sandbox: Sandbox | None = None  #: The sandbox of the code, while the root runs.
+    sandbox: Sandbox | None = None
 
 
 def check_skills(planner: str, household: Household) -> None:

@@ -64,21 +64,34 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on the code."""
+    """Limits on the code.
 
-    seconds: float = 2.0  #: Computing time between two skills.
-    memory: int = 32 * 2**20  #: Bytes of its variables.
-    recursion: int = 100  #: Depth of calls.
-    output: int = 20_000  #: Most bytes that one statement may print.
-    pauses: int = 1000  #: How often one statement may ask for missing names, files or functions.
+    Attributes:
+        seconds: Computing time between two skills.
+        memory: Bytes of its variables.
+        recursion: Depth of calls.
+        output: Most bytes that one statement may print.
+        pauses: How often one statement may ask for missing names, files or functions.
+    """
+
+    seconds: float = 2.0
+    memory: int = 32 * 2**20
+    recursion: int = 100
+    output: int = 20_000
+    pauses: int = 1000
 
 
 @dataclass(frozen=True)
 class Outside:
-    """A function outside of the sandbox that code may call with one text."""
+    """A function outside of the sandbox that code may call with one text.
 
-    takes: str  #: Kind of the text, e.g. ``skill``.
-    longest: int  #: Longest text, in characters.
+    Attributes:
+        takes: Kind of the text, e.g. ``skill``.
+        longest: Longest text, in characters.
+    """
+
+    takes: str
+    longest: int
 
 
 #: Default functions outside of the sandbox.
@@ -87,26 +100,41 @@ RUN_ALONE: Mapping[str, Outside] = MappingProxyType({RUN: Outside("skill", MAX_S
 
 @dataclass(frozen=True)
 class Ended:
-    """The code ran to its end."""
+    """The code ran to its end.
 
-    value: Any  #: Value of its last line, if that is an expression.
-    printed: str  #: Its output.
+    Attributes:
+        value: Value of its last line, if that is an expression.
+        printed: Its output.
+    """
+
+    value: Any
+    printed: str
 
 
 @dataclass(frozen=True)
 class Called:
-    """The code called a function outside of the sandbox and waits for its result."""
+    """The code called a function outside of the sandbox and waits for its result.
 
-    function: str  #: Its name, e.g. ``run``.
-    text: str  #: Its argument, e.g. a skill.
+    Attributes:
+        function: Its name, e.g. ``run``.
+        text: Its argument, e.g. a skill.
+    """
+
+    function: str
+    text: str
 
 
 @dataclass(frozen=True)
 class Raised:
-    """The code ended with an exception."""
+    """The code ended with an exception.
 
-    traceback: str  #: The traceback, shortened in the middle if it is very long.
-    printed: str  #: The output before it.
+    Attributes:
+        traceback: The traceback, shortened in the middle if it is very long.
+        printed: The output before it.
+    """
+
+    traceback: str
+    printed: str
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "traceback", bounded(self.traceback, LONGEST_ERROR))

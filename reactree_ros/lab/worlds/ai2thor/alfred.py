@@ -199,13 +199,21 @@ Thing = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HouseState:
-    """The state for scoring a goal."""
+    """The state for scoring a goal.
 
-    objects: Sequence[Thing]  #: The objects of the simulator's metadata.
-    held: Sequence[str] = ()  #: Ids of held objects.
-    cleaned: frozenset[str] = frozenset()  #: Ids of objects that were in a sink while its faucet was turned on.
-    heated: frozenset[str] = frozenset()  #: Ids of objects that were in a microwave when it was turned on.
-    cooled: frozenset[str] = frozenset()  #: Ids of objects that were in a fridge when it was closed.
+    Attributes:
+        objects: The objects of the simulator's metadata.
+        held: Ids of held objects.
+        cleaned: Ids of objects that were in a sink while its faucet was turned on.
+        heated: Ids of objects that were in a microwave when it was turned on.
+        cooled: Ids of objects that were in a fridge when it was closed.
+    """
+
+    objects: Sequence[Thing]
+    held: Sequence[str] = ()
+    cleaned: frozenset[str] = frozenset()
+    heated: frozenset[str] = frozenset()
+    cooled: frozenset[str] = frozenset()
 
     def named(self, name: str, property: str) -> list[Thing]:
         """Return objects with a property and the name in their id.

@@ -45,19 +45,31 @@ _STOP_LIMIT = 2.0
 
 @dataclass(frozen=True)
 class SimulatorOptions:
-    """How to reach a simulator."""
+    """How to reach a simulator.
 
-    host: str  #: Address at which this process listens for a simulator.
-    port: int  #: The port it listens on.
-    start_unity: bool  #: Whether to start the simulator here; otherwise one connects to host and port.
-    headless: bool  #: Whether the simulator renders without a display (CloudRendering).
-    #: A build of the simulator on this machine; None takes the client's own, downloaded on first use.
+    Attributes:
+        host: Address at which this process listens for a simulator.
+        port: The port it listens on.
+        start_unity: Whether to start the simulator here; otherwise one connects to host and port.
+        headless: Whether the simulator renders without a display (CloudRendering).
+        executable: A build of the simulator on this machine; None takes the client's own, downloaded on first use.
+        x_display: The X display to render on, e.g. ``:0``.
+        time_limit: Limit of one simulator action, in seconds.
+        start_limit: Limit of the start, in seconds.
+        width: Width of the picture in pixels.
+        height: Height of the picture in pixels.
+    """
+
+    host: str
+    port: int
+    start_unity: bool
+    headless: bool
     executable: str | None
-    x_display: str | None  #: The X display to render on, e.g. ``:0``.
-    time_limit: float  #: Limit of one simulator action, in seconds.
-    start_limit: float  #: Limit of the start, in seconds.
-    width: int  #: Width of the picture in pixels.
-    height: int  #: Height of the picture in pixels.
+    x_display: str | None
+    time_limit: float
+    start_limit: float
+    width: int
+    height: int
 
 
 class Simulator:

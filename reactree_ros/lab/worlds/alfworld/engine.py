@@ -15,13 +15,19 @@ MOST_GAMES = 100
 
 @dataclass(frozen=True)
 class Turn:
-    """The state of a game."""
+    """The state of a game.
 
-    text: str  #: The game's text.
-    commands: tuple[str, ...]  #: Possible commands.
-    won: bool  #: Whether the goal is reached.
-    #: Facts, each a predicate with the names of its arguments; see
-    #: :data:`~reactree_ros.lab.worlds.alfworld.player.TOLD`.
+    Attributes:
+        text: The game's text.
+        commands: Possible commands.
+        won: Whether the goal is reached.
+        facts: Facts, each a predicate with the names of its arguments; see
+            :data:`~reactree_ros.lab.worlds.alfworld.player.TOLD`.
+    """
+
+    text: str
+    commands: tuple[str, ...]
+    won: bool
     facts: tuple[tuple[str, ...], ...]
 
     def pairs(self, predicate: str) -> list[tuple[str, str]]:

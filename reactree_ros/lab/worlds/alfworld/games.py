@@ -55,12 +55,19 @@ _OF_THE_DOMAIN = {"objects": ("Knife", "ButterKnife"), "receptacles": ("SinkBasi
 
 @dataclass(frozen=True)
 class Wanted:
-    """The goal of a game, in ALFRED's words."""
+    """The goal of a game, in ALFRED's words.
 
-    task_type: str  #: One of :data:`TASK_TYPES`.
-    item: str  #: The kind of thing, e.g. ``Apple``.
-    receptacle: str = ""  #: The kind of receptacle it goes to; empty if it is looked at.
-    lamp: str = ""  #: The kind of lamp it is looked at with; otherwise empty.
+    Attributes:
+        task_type: One of :data:`TASK_TYPES`.
+        item: The kind of thing, e.g. ``Apple``.
+        receptacle: The kind of receptacle it goes to; empty if it is looked at.
+        lamp: The kind of lamp it is looked at with; otherwise empty.
+    """
+
+    task_type: str
+    item: str
+    receptacle: str = ""
+    lamp: str = ""
 
     def said(self, drawn: random.Random) -> str:
         """Ask for it in one of ALFRED's ways, e.g. ``put a clean apple in fridge``."""
@@ -75,16 +82,25 @@ class Wanted:
 
 @dataclass(frozen=True)
 class AlfworldTask:
-    """A game."""
+    """A game.
 
-    task_name: str  #: The type of its task; empty if its files do not say.
+    Attributes:
+        task_name: The type of its task; empty if its files do not say.
+        instruction: The instruction.
+        wanted: The goal as data; None if the game's files do not say, or it is no type of ALFWorld.
+        house: Its room; empty for a file.
+        problem: Its problem in PDDL; empty for a file.
+        file: Its file.
+        unplayable: Why its file cannot be played; empty if it can.
+    """
+
+    task_name: str
     instruction: str
-    #: The goal as data; None if the game's files do not say, or it is no type of ALFWorld.
     wanted: Wanted | None = None
-    house: str = ""  #: Its room; empty for a file.
-    problem: str = field(default="", repr=False)  #: Its problem in PDDL; empty for a file.
+    house: str = ""
+    problem: str = field(default="", repr=False)
     file: Path | None = None
-    unplayable: str = ""  #: Why its file cannot be played; empty if it can.
+    unplayable: str = ""
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is the game's; case, spaces and final full stops do not matter."""

@@ -27,20 +27,32 @@ TREATMENTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Receptacle:
-    """A receptacle for things."""
+    """A receptacle for things.
 
-    id: str  #: Its id in ALFRED, e.g. ``Drawer|-02.28|+00.79|+00.44``.
-    kind: str  #: Its kind, e.g. ``Drawer``.
-    position: tuple[float, float, float] | None  #: Its position, in metres; None if ALFRED does not tell.
+    Attributes:
+        id: Its id in ALFRED, e.g. ``Drawer|-02.28|+00.79|+00.44``.
+        kind: Its kind, e.g. ``Drawer``.
+        position: Its position, in metres; None if ALFRED does not tell.
+    """
+
+    id: str
+    kind: str
+    position: tuple[float, float, float] | None
 
 
 @dataclass(frozen=True)
 class Room:
-    """A room of ALFRED."""
+    """A room of ALFRED.
 
-    plan: str  #: Its name, e.g. ``FloorPlan6``.
+    Attributes:
+        plan: Its name, e.g. ``FloorPlan6``.
+        receptacles: Its receptacles.
+        things: Kinds of things in it, without receptacles.
+    """
+
+    plan: str
     receptacles: tuple[Receptacle, ...]
-    things: tuple[str, ...]  #: Kinds of things in it, without receptacles.
+    things: tuple[str, ...]
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -11,14 +11,23 @@ from reactree_ros.world.port import WorldError
 
 @dataclass(frozen=True)
 class GameReply:
-    """A game's answer, and its state."""
+    """A game's answer, and its state.
 
-    text: str  #: The answer, unchanged.
-    score: int  #: Its score, in its points.
-    maximum: int  #: Its highest score; 0 if it does not tell.
-    over: bool  #: Whether it has ended.
-    won: bool  #: Whether it has ended well.
-    known: bool  #: Whether it seems to have understood the skill.
+    Attributes:
+        text: The answer, unchanged.
+        score: Its score, in its points.
+        maximum: Its highest score; 0 if it does not tell.
+        over: Whether it has ended.
+        won: Whether it has ended well.
+        known: Whether it seems to have understood the skill.
+    """
+
+    text: str
+    score: int
+    maximum: int
+    over: bool
+    won: bool
+    known: bool
 
 
 class Interpreter(LineProcess):

@@ -25,11 +25,17 @@ _LONGER_SCALE = 8
 
 @dataclass(frozen=True)
 class StoryTask:
-    """A story file and its instruction."""
+    """A story file and its instruction.
 
-    story: str  #: The file.
+    Attributes:
+        story: The file.
+        instruction: The instruction.
+        seed: Seed of the game's random events; 0 takes the seed of jericho's walkthrough.
+    """
+
+    story: str
     instruction: str
-    seed: int = 0  #: Seed of the game's random events; 0 takes the seed of jericho's walkthrough.
+    seed: int = 0
 
     @property
     def task_name(self) -> str:

@@ -16,11 +16,17 @@ Fact = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a domain."""
+    """A problem of a domain.
 
-    objects: Mapping[str, str]  #: The type of each object by its name.
-    start: tuple[Fact, ...]  #: The facts that hold at the start; all others do not.
-    goal: tuple[Fact, ...]  #: The facts of the goal.
+    Attributes:
+        objects: The type of each object by its name.
+        start: The facts that hold at the start; all others do not.
+        goal: The facts of the goal.
+    """
+
+    objects: Mapping[str, str]
+    start: tuple[Fact, ...]
+    goal: tuple[Fact, ...]
 
 
 def blocksworld(seed: int) -> Problem:

@@ -29,11 +29,17 @@ START_LINE = "This holds now:"
 
 @dataclass(frozen=True)
 class PddlTask:
-    """A problem of a domain."""
+    """A problem of a domain.
 
-    domain: Path  #: The domain's file.
-    problem: Problem | Path = field(repr=False)  #: The problem, or its file.
-    wanted: str  #: The goal in words.
+    Attributes:
+        domain: The domain's file.
+        problem: The problem, or its file.
+        wanted: The goal in words.
+    """
+
+    domain: Path
+    problem: Problem | Path = field(repr=False)
+    wanted: str
 
     @property
     def instruction(self) -> str:

@@ -19,14 +19,20 @@ HALLWAY = "hallway"
 
 @dataclass(frozen=True)
 class Description:
-    """The contents of a world, by pyrobosim's names."""
+    """The contents of a world, by pyrobosim's names.
 
-    rooms: tuple[Mapping[str, Any], ...]  #: The rooms: name, middle, outline.
-    #: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is open and
-    #: locked at the start, middle, outline.
+    Attributes:
+        rooms: The rooms: name, middle, outline.
+        places: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is
+            open and locked at the start, middle, outline.
+        hallways: Name, the two rooms, whether it is open and locked at the start.
+        things: Name and category.
+    """
+
+    rooms: tuple[Mapping[str, Any], ...]
     places: tuple[Mapping[str, Any], ...]
-    hallways: tuple[Mapping[str, Any], ...]  #: Name, the two rooms, whether it is open and locked at the start.
-    things: tuple[Mapping[str, Any], ...]  #: Name and category.
+    hallways: tuple[Mapping[str, Any], ...]
+    things: tuple[Mapping[str, Any], ...]
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Description:

@@ -33,15 +33,25 @@ SPARE = Spare(Simulator)
 
 @dataclass(frozen=True)
 class Body:
-    """The state of a robot."""
+    """The state of a robot.
 
-    pose: tuple[float, float, float]  #: Its pose: x and y in metres, yaw in radians.
-    at: str  #: Name of its place; empty for none.
-    room: str  #: Name of its room; empty between rooms.
-    held: str  #: Name of the held thing; empty for none.
-    battery: float  #: Its charge, from 0 to 100.
-    detected: tuple[tuple[str, str], ...]  #: The last detected things, with the place of each.
-    open: dict[str, bool]  #: Whether visible doors are open, by the names of places and hallways.
+    Attributes:
+        pose: Its pose: x and y in metres, yaw in radians.
+        at: Name of its place; empty for none.
+        room: Name of its room; empty between rooms.
+        held: Name of the held thing; empty for none.
+        battery: Its charge, from 0 to 100.
+        detected: The last detected things, with the place of each.
+        open: Whether visible doors are open, by the names of places and hallways.
+    """
+
+    pose: tuple[float, float, float]
+    at: str
+    room: str
+    held: str
+    battery: float
+    detected: tuple[tuple[str, str], ...]
+    open: dict[str, bool]
 
     @classmethod
     def read(cls, state: dict[str, Any]) -> Body:
@@ -53,19 +63,30 @@ class Body:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """The progress of an unfinished motion."""
+    """The progress of an unfinished motion.
 
-    at: str  #: Name of the robot's place or passage; empty for none.
-    before: str  #: Name of the passage that it waits to enter; empty for none.
+    Attributes:
+        at: Name of the robot's place or passage; empty for none.
+        before: Name of the passage that it waits to enter; empty for none.
+    """
+
+    at: str
+    before: str
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a motion."""
+    """The end of a motion.
 
-    status: str  #: Name of pyrobosim's status, or ``BROKEN`` if it raised an error.
+    Attributes:
+        status: Name of pyrobosim's status, or ``BROKEN`` if it raised an error.
+        message: Its message.
+        body: The robot's state now.
+    """
+
+    status: str
     message: str
-    body: Body  #: The robot's state now.
+    body: Body
 
 
 class House:

@@ -44,11 +44,16 @@ class TaskEntry(_Entry):
 
 @dataclass(frozen=True)
 class Source:
-    """The definition of a world: a file, or a document with its metadata."""
+    """The definition of a world: a file, or a document with its metadata.
 
-    file: str = ""  #: The file; empty takes the document.
-    document: Mapping[str, Any] = field(default_factory=dict)  #: The content of such a file.
-    #: The content of the files of categories, for ``locations`` and ``objects``.
+    Attributes:
+        file: The file; empty takes the document.
+        document: The content of such a file.
+        metadata: The content of the files of categories, for ``locations`` and ``objects``.
+    """
+
+    file: str = ""
+    document: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def robots(self) -> tuple[str, ...]:
@@ -61,12 +66,19 @@ class Source:
 
 @dataclass(frozen=True)
 class PyrobosimTask:
-    """A task in a world of pyrobosim."""
+    """A task in a world of pyrobosim.
 
-    entry: TaskEntry  #: Instruction and goal.
-    source: Source  #: The world at the start.
-    seed: int = 0  #: Seed of its random events.
-    failures: float = 0.0  #: Share of failing robot actions; 0 keeps the file's.
+    Attributes:
+        entry: Instruction and goal.
+        source: The world at the start.
+        seed: Seed of its random events.
+        failures: Share of failing robot actions; 0 keeps the file's.
+    """
+
+    entry: TaskEntry
+    source: Source
+    seed: int = 0
+    failures: float = 0.0
 
     @property
     def instruction(self) -> str:

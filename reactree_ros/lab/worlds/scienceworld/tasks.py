@@ -57,12 +57,19 @@ _HEADING, _TASK = "Task Description:", "Your task is to "
 
 @dataclass(frozen=True)
 class ScienceTask:
-    """A variation of a type of task."""
+    """A variation of a type of task.
 
-    task_name: str  #: The type, e.g. ``boil``.
-    variation: int  #: Its number.
-    simplifications: str  #: The simplifications, separated by commas.
-    instruction: str  #: The instruction, in the simulator's words.
+    Attributes:
+        task_name: The type, e.g. ``boil``.
+        variation: Its number.
+        simplifications: The simplifications, separated by commas.
+        instruction: The instruction, in the simulator's words.
+    """
+
+    task_name: str
+    variation: int
+    simplifications: str
+    instruction: str
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is the task's."""

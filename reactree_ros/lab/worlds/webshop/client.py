@@ -64,18 +64,29 @@ _INSTRUCTION, _SEP = "Instruction:", "[SEP]"
 
 
 class Actions(BaseModel):
-    """The possible actions on a page."""
+    """The possible actions on a page.
 
-    has_search_bar: bool  #: Whether there is a search bar.
-    clickables: list[str]  #: The names that can be clicked.
+    Attributes:
+        has_search_bar: Whether there is a search bar.
+        clickables: The names that can be clicked.
+    """
+
+    has_search_bar: bool
+    clickables: list[str]
 
 
 class Step(BaseModel):
-    """The result of an action."""
+    """The result of an action.
 
-    state: str  #: The new page.
-    reward: Annotated[float, Field(ge=0, le=1)]  #: The score of a purchase, from 0 to 1; 0 before.
-    done: bool  #: Whether a purchase was made.
+    Attributes:
+        state: The new page.
+        reward: The score of a purchase, from 0 to 1; 0 before.
+        done: Whether a purchase was made.
+    """
+
+    state: str
+    reward: Annotated[float, Field(ge=0, le=1)]
+    done: bool
 
 
 _TEXT, _NUMBER, _NUMBERS = TypeAdapter(str), TypeAdapter(int), TypeAdapter(list[int])

@@ -68,11 +68,17 @@ HOUSEHOLD = Household(
 
 @dataclass(frozen=True)
 class WebShopTask:
-    """A product to buy."""
+    """A product to buy.
 
-    server: str  #: The URL of the server.
-    time_limit: float  #: Longest wait for an answer, in seconds.
-    session: int  #: The number of the goal there.
+    Attributes:
+        server: The URL of the server.
+        time_limit: Longest wait for an answer, in seconds.
+        session: The number of the goal there.
+    """
+
+    server: str
+    time_limit: float
+    session: int
     _told: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
