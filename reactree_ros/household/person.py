@@ -94,6 +94,9 @@ class SimulatedPerson(Person):
 
     Args:
         of: Name of the run, which selects its random draws.
+
+    Attributes:
+        told: The contents of its answers, by question, in order.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class SimulatedPerson(Person):
         self._goal = tuple(goal)
         self._settings = settings or SimulatedPersonSettings()
         self._of = of
-        self.told: list[Answered] = []  #: The contents of its answers, by question, in order.
+        self.told: list[Answered] = []
 
     def ask(self, question: Question) -> Pending[Answer]:
         """See :meth:`Person.ask`."""

@@ -15,7 +15,21 @@ AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
 class Thing:
-    """A room, a piece of furniture, or an object."""
+    """A room, a piece of furniture, or an object.
+
+    Attributes:
+        id: Node id in the scene graph.
+        class_name: Class in the scene graph, e.g. ``kitchencabinet``.
+        word: Class in words, e.g. ``kitchen cabinet``.
+        number: Instance number: rank of the id within its class, from 1.
+        name: Word and number, e.g. ``kitchen cabinet 1``.
+        properties: Actions that it allows.
+        states: OPEN or CLOSED, ON or OFF.
+        is_room: Whether it is a room.
+        contains: Whether things can be inside it.
+        observed: Whether observations may list it.
+        room_item: Whether the quick look around a room lists it.
+    """
 
     __slots__ = (
         "class_name",
@@ -33,31 +47,40 @@ class Thing:
 
     def __init__(self, node: Node, number: int) -> None:
         known = CLASSES[node.class_name]
-        self.id = node.id  #: Node id in the scene graph.
-        self.class_name = node.class_name  #: Class in the scene graph, e.g. ``kitchencabinet``.
-        self.word = known.word  #: Class in words, e.g. ``kitchen cabinet``.
-        self.number = number  #: Instance number: rank of the id within its class, from 1.
-        self.name = f"{known.word} {number}"  #: Word and number, e.g. ``kitchen cabinet 1``.
-        self.properties = frozenset(node.properties)  #: Actions that it allows.
-        self.states = set(node.states)  #: OPEN or CLOSED, ON or OFF.
+        self.id = node.id
+        self.class_name = node.class_name
+        self.word = known.word
+        self.number = number
+        self.name = f"{known.word} {number}"
+        self.properties = frozenset(node.properties)
+        self.states = set(node.states)
         self.is_room = node.category == ROOMS
-        self.contains = node.contains  #: Whether things can be inside it.
-        self.observed = known.observed  #: Whether observations may list it.
-        self.room_item = known.room_item and known.observed  #: Whether the quick look around a room lists it.
+        self.contains = node.contains
+        self.observed = known.observed
+        self.room_item = known.room_item and known.observed
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
 
 class Scene:
-    """The places of all things in a house, and the things that the agent holds."""
+    """The places of all things in a house, and the things that the agent holds.
+
+    Attributes:
+        things: Everything except the agent, by node id, in order of id.
+        by_name: Everything that a skill can name, e.g. ``fridge 1``.
+        rooms: The rooms in order of id.
+        agent_room: The agent's room.
+        held: Ids of held things, at most :data:`HANDS`.
+        close: Ids of things next to the agent, in the order in which they were seen.
+    """
 
     def __init__(self, graph: Graph, *, init_room: str) -> None:
         """Read a checked graph.
 
         Original files may lack the agent's node; it is then in the first room of the class ``init_room``.
         """
-        self.things: dict[int, Thing] = {}  #: Everything except the agent, by node id, in order of id.
+        self.things: dict[int, Thing] = {}
         numbers: dict[str, int] = defaultdict(int)
         agent = None
         for node in sorted(graph.nodes, key=lambda node: node.id):
@@ -66,12 +89,11 @@ class Scene:
                 continue
             numbers[node.class_name] += 1
             self.things[node.id] = Thing(node, numbers[node.class_name])
-        #: Everything that a skill can name, e.g. ``fridge 1``.
         self.by_name = {thing.name: thing for thing in self.things.values()}
-        self.rooms = [thing for thing in self.things.values() if thing.is_room]  #: The rooms in order of id.
+        self.rooms = [thing for thing in self.things.values() if thing.is_room]
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)
-        self.held: list[int] = []  #: Ids of held things, at most :data:`HANDS`.
-        self.close: list[int] = []  #: Ids of things next to the agent, in the order in which they were seen.
+        self.held: list[int] = []
+        self.close: list[int] = []
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}

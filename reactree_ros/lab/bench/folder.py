@@ -52,6 +52,9 @@ class BenchFolder:
 
     Raises:
         UserError: Another bench writes there, it was started with other settings, or it is no bench's folder.
+
+    Attributes:
+        done: The lines of finished runs, which need not be repeated.
     """
 
     def __init__(self, path: Path, settings: BenchSettings) -> None:
@@ -69,7 +72,6 @@ class BenchFolder:
             self._check(settings)
             for name in (RESULTS, SESSIONS, BROKEN):
                 cut_torn_line(path / name)
-            #: The lines of finished runs, which need not be repeated.
             self.done: dict[Key, RunLine] = {line.key: line for line in read_results(path)}
             sessions = read_sessions(path) if (path / SESSIONS).exists() else []
             for unfinished in list(path.glob(f"*/*/*/*{_UNFINISHED}")):

@@ -35,6 +35,9 @@ class DatasetFolder:
 
     Raises:
         UserError: It holds something else or a dataset of another recipe, or another process writes it.
+
+    Attributes:
+        finished: Content of ``dataset.json``; None until it is finished.
     """
 
     def __init__(self, path: Path, recipe: Recipe) -> None:
@@ -42,7 +45,7 @@ class DatasetFolder:
         self._parts = path / _PARTS
         if path.exists() and not path.is_dir():
             raise UserError(f"--out {path}: is a file; name a folder")
-        self.finished = self._read(path / ABOUT)  #: Content of ``dataset.json``; None until it is finished.
+        self.finished = self._read(path / ABOUT)
         begun = self._read(self._parts / _RECIPE)
         if (
             self.finished is None

@@ -29,6 +29,10 @@ class Teacher(LanguageModel):
         seed: Seed of the draws.
         pupil: Acts instead of the expert; then there is no noise.
         beta: Share of decisions that the expert still makes, if it knows one.
+
+    Attributes:
+        labels: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
+        astray: Ids of the requests that were answered with noise.
     """
 
     def __init__(
@@ -46,9 +50,8 @@ class Teacher(LanguageModel):
         self._noise = noise
         self._rng = random.Random(seed)
         self._pupil, self._beta = pupil, beta
-        #: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
         self.labels: dict[str, str] = {}
-        self.astray: set[str] = set()  #: Ids of the requests that were answered with noise.
+        self.astray: set[str] = set()
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer."""

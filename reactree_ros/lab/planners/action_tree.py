@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 
 
 class ActionTree:
-    """One step of the merged plans, with the possible next steps; the root has an empty step and no parent."""
+    """One step of the merged plans, with the possible next steps; the root has an empty step and no parent.
+
+    Attributes:
+        children: Possible next steps, by step, in the order of the plans.
+        valid: False once the step, or every step after it, has failed.
+    """
 
     def __init__(self, step: str = "", parent: ActionTree | None = None) -> None:
         self.step = step
-        self.parent = parent  #: The step before.
-        self.children: dict[str, ActionTree] = {}  #: Possible next steps, by step, in the order of the plans.
-        self.valid = True  #: False once the step, or every step after it, has failed.
+        self.parent = parent
+        self.children: dict[str, ActionTree] = {}
+        self.valid = True
 
     @classmethod
     def merge(cls, plans: Iterable[Sequence[str]]) -> ActionTree:

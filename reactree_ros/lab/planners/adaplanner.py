@@ -307,6 +307,10 @@ class StepNode(_PlanCode):
         FAILURE if an assertion or anything else failed (see :attr:`error`), the budget is exhausted, or the language
         model, the world or the sandbox failed.
         INVALID when interrupted: work in progress is cancelled.
+
+    Attributes:
+        flow: How the plan goes on after it.
+        error: Why it failed; None if it did not.
     """
 
     def __init__(
@@ -316,8 +320,8 @@ class StepNode(_PlanCode):
         super().__init__(step.name, context, shared=shared, targets=(), name=step.name, parent=parent)
         self._reply = reply
         self._body = step.body
-        self.flow = Flow.NEXT  #: How the plan goes on after it.
-        self.error: BlockError | None = None  #: Why it failed; None if it did not.
+        self.flow = Flow.NEXT
+        self.error: BlockError | None = None
 
     def program(self) -> Program:
         """Run the code."""

@@ -47,11 +47,14 @@ class TreePlannerNode(PlanNode):
         Otherwise as for :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
     Its turns are its messages, the offered steps and its choices.
+
+    Attributes:
+        action_tree: The merged plans; None before they exist.
     """
 
     def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
         super().__init__(instruction, context)
-        self.action_tree: ActionTree | None = None  #: The merged plans; None before they exist.
+        self.action_tree: ActionTree | None = None
         self._settings = settings
 
     def program(self) -> Program:

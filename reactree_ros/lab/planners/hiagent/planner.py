@@ -55,11 +55,14 @@ class HiAgentNode(GoalNode):
 
     Status:
         As for :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+    Attributes:
+        memory: Its chunks.
     """
 
     def __init__(self, instruction: str, context: RunContext, settings: HiAgentSettings) -> None:
         super().__init__(instruction, context)
-        self.memory = ChunkMemory("")  #: Its chunks.
+        self.memory = ChunkMemory("")
         self._settings = settings
         self._head: tuple[Turn, ...] = ()
         self._skills: Sequence[str] = ()  # skills of the world that are available now

@@ -50,11 +50,15 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 class BlockError(Exception):
-    """Code that cannot run, or failed; the message is for the model."""
+    """Code that cannot run, or failed; the message is for the model.
+
+    Attributes:
+        line: Line of the code, from 1; 0 if nothing of it ran.
+    """
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
-        self.line = line  #: Line of the code, from 1; 0 if nothing of it ran.
+        self.line = line
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,11 @@ class Flow(enum.Enum):
 
 
 class CodeRunner(GoalNode):
-    """A node that runs code; its subclass provides the code and handles placeholders."""
+    """A node that runs code; its subclass provides the code and handles placeholders.
+
+    Attributes:
+        targets: The variables that its code has to set.
+    """
 
     def __init__(
         self,
@@ -131,7 +135,7 @@ class CodeRunner(GoalNode):
     ) -> None:
         """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`. Its goal is the instruction, or the call."""
         super().__init__(subgoal, context, name=name, parent=parent)
-        self.targets = targets  #: The variables that its code has to set.
+        self.targets = targets
         self._shared = shared
         self._reply = Reply("")  # with the code
         self._printed = ""

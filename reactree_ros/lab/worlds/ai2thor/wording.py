@@ -96,16 +96,23 @@ def merged(named: Iterable[str]) -> str:
 
 
 class View:
-    """One look at the simulator's metadata."""
+    """One look at the simulator's metadata.
+
+    Attributes:
+        room: The room in words, e.g. ``bedroom``.
+        objects: The objects by id, in the order of observations.
+        names: Their names by id, e.g. ``Book (1)``.
+        by_name: The objects by name.
+        held: Ids of held objects.
+    """
 
     def __init__(self, objects: Sequence[Thing], *, held: Sequence[str] = (), room: str = "") -> None:
         by_id = {thing["objectId"]: thing for thing in objects}
-        self.room = room  #: The room in words, e.g. ``bedroom``.
-        self.names = names(objects)  #: Their names by id, e.g. ``Book (1)``.
-        #: The objects by id, in the order of observations.
+        self.room = room
+        self.names = names(objects)
         self.objects: dict[str, Thing] = {id: by_id[id] for id in self.names}
-        self.by_name = {name: by_id[id] for id, name in self.names.items()}  #: The objects by name.
-        self.held = tuple(id for id in held if id in by_id)  #: Ids of held objects.
+        self.by_name = {name: by_id[id] for id, name in self.names.items()}
+        self.held = tuple(id for id in held if id in by_id)
 
     def name(self, thing: Thing) -> str:
         """Return an object's name, e.g. ``Book (1)``."""

@@ -78,7 +78,11 @@ def _expression(read: model.Problem, fact: Fact) -> Any:
 
 
 class PddlSimulator:
-    """Carries out actions, which are named in words."""
+    """Carries out actions, which are named in words.
+
+    Attributes:
+        goal: The facts of the goal.
+    """
 
     def __init__(self, problem: model.Problem, wording: Wording) -> None:
         from unified_planning.engines.compilers.grounder import GrounderHelper
@@ -88,7 +92,7 @@ class PddlSimulator:
         with _ONE_AT_A_TIME:
             self._simulator = SequentialSimulator(problem)
             self._facts = [expression for expression in problem.initial_values if expression.is_fluent_exp()]
-            self.goal = tuple(map(_fact, _parts(problem.goals)))  #: The facts of the goal.
+            self.goal = tuple(map(_fact, _parts(problem.goals)))
             self._actions = self._by_skill(GrounderHelper(problem).get_grounded_actions())
         self.reset()
 

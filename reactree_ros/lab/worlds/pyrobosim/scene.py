@@ -53,13 +53,20 @@ class Description:
 
 
 class HouseThing(Thing):
-    """A room, a place, a passage or a thing of a world of pyrobosim."""
+    """A room, a place, a passage or a thing of a world of pyrobosim.
+
+    Attributes:
+        own: Its name in pyrobosim.
+        rooms: For a passage, the rooms that it joins; for a place, its room.
+        middle: Its position; empty if that changes.
+        outline: Its corners on the floor, in order.
+    """
 
     __slots__ = ("middle", "outline", "own", "rooms")
 
     def __init__(self, id: int, own: str, word: str, number: int, properties: Iterable[str]) -> None:
         self.id = id
-        self.own = own  #: Its name in pyrobosim.
+        self.own = own
         self.class_name = self.word = word
         self.number = number
         self.name = f"{word} {number}"
@@ -69,9 +76,9 @@ class HouseThing(Thing):
         self.contains = "CONTAINERS" in self.properties
         self.observed = True
         self.room_item = False
-        self.rooms: tuple[HouseThing, ...] = ()  #: For a passage, the rooms that it joins; for a place, its room.
-        self.middle: tuple[float, ...] = ()  #: Its position; empty if that changes.
-        self.outline: tuple[tuple[float, float], ...] = ()  #: Its corners on the floor, in order.
+        self.rooms: tuple[HouseThing, ...] = ()
+        self.middle: tuple[float, ...] = ()
+        self.outline: tuple[tuple[float, float], ...] = ()
 
     def set_open(self, is_open: bool) -> None:
         """Record whether it is open, if it can be."""
