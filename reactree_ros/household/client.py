@@ -33,8 +33,6 @@ class VirtualHomeClient:
     """Talks to a VirtualHome simulator, and starts it if an executable is given.
 
     Args:
-        host: Host of the simulator.
-        port: Its HTTP port.
         executable: The executable that :meth:`connect` starts; None if the simulator is running already.
         display: X display of the executable, e.g. ``0``; None for no graphics.
         time_limit: Longest wait for one answer, in seconds.
@@ -66,11 +64,7 @@ class VirtualHomeClient:
         self._comm = self._module.UnityCommunication(url=host, port=str(port), timeout_wait=time_limit)
 
     def connect(self) -> None:
-        """Start the simulator if there is an executable, and wait until it answers.
-
-        Raises:
-            WorldError: It does not answer.
-        """
+        """Start the simulator if there is an executable, and wait until it answers."""
         if self._executable is None:
             self._ask("post_command", {"id": str(time.time()), "action": "idle"})
             return
@@ -124,9 +118,7 @@ class VirtualHomeClient:
     def add_character(self, room: str, number: int) -> None:
         """Add the agent to a room.
 
-        Args:
-            room: Class of the room.
-            number: Which room of its class, from 1. The simulator chooses one itself if it does not tell positions.
+        Rooms of a class are numbered from 1. The simulator chooses one itself if it does not tell positions.
         """
         self._cameras = self._answer("camera_count")[1]
         rooms = [node for node in self._document()["nodes"] if node.get("class_name") == room]

@@ -95,13 +95,7 @@ _ODDLY = 0.1  # share of places that get things of any kind
 
 
 def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5) -> Errand:
-    """Draw an errand: one to five things in one to three places, some appliances turned on.
-
-    Args:
-        rng: Random generator.
-        furniture: The classes of furniture in the house.
-        most: Most things.
-    """
+    """Draw an errand: one to ``most`` things in one to three places of these classes, some appliances turned on."""
     switches = [name for name in SWITCHES if name in furniture]
     if switches and rng.random() < 0.04:
         name = rng.choice(switches)

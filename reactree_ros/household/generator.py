@@ -160,11 +160,7 @@ class _Apartment:
 
 
 def check_subjects(given: str) -> str:
-    """Check that each of the words, separated by commas, can be a subject of tasks; no words are fine.
-
-    Raises:
-        ValueError: One cannot; the message lists the subjects.
-    """
+    """Refuse words, separated by commas, that cannot be subjects of tasks; no words are fine."""
     return check_names("object class or type of task", given, SUBJECTS) if given else ""
 
 
@@ -672,12 +668,9 @@ def _joined(rng: random.Random, phrases: Sequence[str]) -> str:
 
 
 def solution(task: Task) -> list[str]:
-    """List the skills that reach a generated task's goal from its start, read from its graph.
+    """List the skills that reach the goal of a task of :func:`generate_house` from its start, read from its graph.
 
     Two things are carried at a time. Destinations with a door are opened first and closed last.
-
-    Args:
-        task: A task of :func:`generate_house`.
 
     Raises:
         ValueError: The goal needs more things of a class than can be picked up.

@@ -268,15 +268,7 @@ def _singular(word: str) -> str:
 
 
 def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
-    """Return the longest phrase that starts at a word.
-
-    Args:
-        words: Corrected words in lower case.
-        start: Start of the phrase.
-
-    Returns:
-        Its meaning and its number of words, or None.
-    """
+    """Return the longest phrase of corrected lower-case words that starts at one: meaning, number of words; or None."""
     for length in range(min(_LONGEST, len(words) - start), 0, -1):
         phrase = words[start : start + length]
         if not all(word.isalpha() for word in phrase):

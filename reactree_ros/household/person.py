@@ -93,8 +93,6 @@ class SimulatedPerson(Person):
     """Answers at once, by its settings; even a missing answer is reported at once.
 
     Args:
-        goal: The goal conditions of the task.
-        settings: How it answers.
         of: Name of the run, which selects its random draws.
 
     Attributes:
@@ -136,11 +134,7 @@ class SimulatedPerson(Person):
 
 
 def read_person(text: str) -> dict[str, str]:
-    """Read a person from a command line, such as ``simulated:seed=1``; empty for nobody.
-
-    Raises:
-        UserError: There is no such person, or an option is malformed.
-    """
+    """Read a person from a command line, such as ``simulated:seed=1``; empty for nobody."""
     if not text:
         return {}
     name, *options = text.split(":")
@@ -154,11 +148,7 @@ def read_person(text: str) -> dict[str, str]:
 
 
 def person_from_dict(values: Mapping[str, Any]) -> SimulatedPersonSettings:
-    """Read the settings of a person, whose name is under ``person``.
-
-    Raises:
-        UserError: There is no such person, or a setting is wrong; the message names it.
-    """
+    """Read the settings of a person, whose name is under ``person``."""
     name = values.get("person")
     if name != BY:
         raise UserError(f"person '{name}' is unknown; the only one that a bench can ask is '{BY}'")

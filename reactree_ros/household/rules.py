@@ -121,13 +121,7 @@ def _check_put_down(thing: Thing, scene: Scene, receptacle: Thing | None) -> tup
 
 
 def unmet(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> str:
-    """Return which effect of an executed skill is missing; empty if it had its effect.
-
-    Args:
-        skill: The executed skill.
-        scene: The current scene.
-        receptacle: Target of a put down.
-    """
+    """Return which effect of an executed skill is missing, see :func:`check`; empty if it had its effect."""
     thing = skill.thing
     if skill.verb == "go to":
         return "you are not there" if thing.is_room and scene.agent_room is not thing else ""
@@ -182,16 +176,7 @@ def _of_house(scene: Scene) -> Iterator[Thing]:
 def after_skill(
     skill: Skill, outcome: Outcome, text: str, *, scene: Scene, next_to_agent: Sequence[Thing], receptacle: Thing | None
 ) -> Observation:
-    """Return the observation after a skill.
-
-    Args:
-        skill: The skill.
-        outcome: Its outcome.
-        text: The first sentence, from :func:`check`.
-        scene: The current scene.
-        next_to_agent: Visible things next to the agent, without the held ones.
-        receptacle: Target of a put down.
-    """
+    """Return the observation after a skill; its text begins with the first sentence, from :func:`check`."""
     thing = skill.thing
     seen: Sequence[Thing] = ()
     place, looked_into = None if thing.is_room else thing, None

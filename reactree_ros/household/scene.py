@@ -78,9 +78,7 @@ class Scene:
     def __init__(self, graph: Graph, *, init_room: str) -> None:
         """Read a checked graph.
 
-        Args:
-            graph: The scene graph; the agent's node may be missing, as in the original files.
-            init_room: Class of the first room of an agent without a node.
+        Original files may lack the agent's node; it is then in the first room of the class ``init_room``.
         """
         self.things: dict[int, Thing] = {}
         numbers: dict[str, int] = defaultdict(int)

@@ -233,11 +233,7 @@ class SymbolicSettings(VirtualHomeSettings):
 
 
 def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
-    """Read the tasks, by task id.
-
-    Raises:
-        UserError: The file cannot be used; the message says where and why.
-    """
+    """Read the tasks, by task id."""
     name = settings.house or next(iter(HOUSES))
     path = Path(settings.tasks) if settings.tasks else HOUSES.get(name, Path(name))
     if not settings.tasks and not path.exists():

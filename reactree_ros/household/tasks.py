@@ -115,7 +115,7 @@ class Task(_Document):
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is one of the task's own; case, spaces and final full stops do not matter."""
-        return any(_words(instruction) == _words(own) for own in self.nl_instructions)
+        return any(same_words(instruction, own) for own in self.nl_instructions)
 
     @cached_property
     def goal(self) -> tuple[GoalCondition, ...]:
@@ -223,6 +223,11 @@ def _condition(key: str, count: int) -> GoalCondition:
 
 def _path(place: tuple[int | str, ...]) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+
+
+def same_words(one: str, other: str) -> bool:
+    """Return whether two instructions have the same words; case, spaces and final full stops do not matter."""
+    return _words(one) == _words(other)
 
 
 def _words(text: str) -> list[str]:

@@ -43,15 +43,11 @@ class VirtualHomeUnityWorld(World):
     task can continue.
 
     Args:
-        task: The task.
         scored: Whether to score the task's goal; otherwise there is no score.
-        host: Host of the simulator.
-        port: Its HTTP port.
         executable: The simulator's executable; None if it is running already.
         display: X display for the executable, e.g. ``0``; None for no graphics.
         time_limit: Longest wait for one answer of the simulator, in seconds.
         start_limit: Longest wait for the executable to answer after its start, in seconds.
-        pictures: Take a picture after each skill.
 
     Raises:
         UserError: The client is not installed, or there is no such executable.

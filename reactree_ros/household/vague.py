@@ -31,12 +31,7 @@ _BEFORE = ("", "", "", "please ", "could you ", "robot, please ", "I want you to
 
 
 def say_vaguely(rng: random.Random, goal: Sequence[GoalCondition]) -> str:
-    """Draw an instruction for a goal with one place; it leaves at least one part of the goal open.
-
-    Args:
-        rng: Random generator.
-        goal: Things wanted at one kind of furniture, which perhaps is to be turned on after that.
-    """
+    """Draw an instruction for a goal with one place; it leaves at least one part of the goal open."""
     moved = [one for one in goal if one.item]
     switched = [one for one in goal if not one.item]
     several = sum(one.count for one in moved) > 1

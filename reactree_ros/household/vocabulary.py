@@ -221,10 +221,7 @@ def is_known(word: str) -> bool:
 
 
 def class_of_word(word: str) -> ObjectClass:
-    """Return the class with this word.
-
-    Args:
-        word: As in an observation, e.g. ``bowl`` or ``kitchen cabinet``.
+    """Return the class with this word of observations, e.g. ``kitchen cabinet``.
 
     Raises:
         ValueError: No class has this word.

@@ -99,11 +99,7 @@ class _Line(BaseModel):
 
 
 def load_recording(path: str | Path) -> list[RecordedRun]:
-    """Read recorded trajectories: JSON lines with ``file, task_id`` (or ``trial``)``, decision, depth, text``.
-
-    Raises:
-        ReplayError: The file cannot be read, or a line is not from a recording.
-    """
+    """Read recorded trajectories: JSON lines with ``file, task_id`` (or ``trial``)``, decision, depth, text``."""
     nodes: dict[int | str, list[RecordedNode]] = defaultdict(list)
     adapter = TypeAdapter(_Line)
     try:
@@ -151,11 +147,7 @@ def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
 
 
 def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
-    """Read which runs of a variant were kept as successes: ``{task id: {variant: bool}}``.
-
-    Raises:
-        ReplayError: The file cannot be read or is no file of outcomes.
-    """
+    """Read which runs of a variant were kept as successes: ``{task id: {variant: bool}}``."""
     try:
         return read_json(
             Path(path),

@@ -127,11 +127,7 @@ class Replay:
         self._variant = variant
 
     def replay(self, recorded: RecordedRun) -> None:
-        """Replay one run and add its result to the report.
-
-        Raises:
-            ReplayError: Its task is not among the tasks of the symbolic world.
-        """
+        """Replay one run and add its result to the report."""
         symbolic = self._world is WorldKind.SYMBOLIC
         world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if symbolic else None
         episode = episode_of(recorded, self._variant, world=world)

@@ -65,10 +65,8 @@ class Clarified:
 def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
     """Return an instruction's contents with a person's answers, and the next question.
 
-    Args:
-        text: The instruction.
-        answers: The answer to each question so far, in order; empty if nobody answered.
-        checks: Whether to ask at the end if anything else is wanted.
+    ``answers`` are those so far, by question, empty if nobody answered. ``checks`` asks at the end if anything else is
+    wanted.
     """
     sentence = read_sentence(text)
     clarifying = _Clarifying(sentence, answers)

@@ -38,23 +38,13 @@ class Instruction:
 
 @lru_cache(maxsize=256)
 def read_instruction(text: str) -> Instruction:
-    """Read an instruction.
-
-    Args:
-        text: The instruction in everyday English, on one line or several.
-    """
+    """Read an instruction in everyday English, on one line or several."""
     sentence = read_sentence(text)
     return goals_for(text, sentence, errands_of(sentence))
 
 
 def goals_for(text: str, sentence: Sentence, errands: Iterable[Errand]) -> Instruction:
-    """Return the goals of an instruction from its errands.
-
-    Args:
-        text: The instruction.
-        sentence: The parsed instruction.
-        errands: Its errands, from :func:`errands_of` or completed by a person.
-    """
+    """Return the goals of an instruction from its errands, which a person may have completed."""
     if any(operation.action == "turn off" for operation in sentence.operations):
         return Instruction((), "There is no skill to turn something off.")
     errands = _with_places(sentence, list(errands))

@@ -39,11 +39,7 @@ class LapsingSettings(Settings):
 
 
 class LapsingModel(ExpertModel):
-    """The expert with lapses; the same seeds, tasks and prompts give the same lapses.
-
-    Args:
-        settings: Rates of lapses.
-    """
+    """The expert with lapses; the same seeds, tasks and prompts give the same lapses."""
 
     def __init__(self, settings: LapsingSettings) -> None:
         super().__init__()

@@ -364,12 +364,7 @@ def split_prompt(prompt: str) -> tuple[str, list[str]]:
 
 
 def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] | None:
-    """Find the task in an agent node's own text, and the line of its starting observation; None without both.
-
-    Args:
-        lines: The text.
-        start: Beginning of the starting observation.
-    """
+    """Find the task in an agent node's own text, and the line of its starting observation; None without both."""
     task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
     if task_at is None:
         return None

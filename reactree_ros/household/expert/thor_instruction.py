@@ -147,15 +147,7 @@ _PLACE_WORDS = frozenset(word for names in _PLACES for word in names.split("|"))
 
 @lru_cache(maxsize=256)
 def read_thor_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]:
-    """Read an instruction as steps.
-
-    Args:
-        text: The instruction.
-        fixed: Classes of the room's receptacles; other places are not destinations.
-
-    Returns:
-        The steps in order; none if it is not understood.
-    """
+    """Read an instruction as steps, none if it is not understood; destinations are ``fixed`` classes only."""
     lower = _plain(text)
     named = list(_named(lower))
     things = [one for one in named if not one.place and not _BESIDE.search(lower[: one.start])]

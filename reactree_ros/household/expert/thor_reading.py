@@ -162,12 +162,7 @@ def instances(text: str) -> tuple[str, ...]:
 
 
 def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
-    """Read a prompt; None if it has no task with a starting observation of AI2-THOR.
-
-    Args:
-        system: The system text.
-        lines: The agent node's own text.
-    """
+    """Read a prompt; None if it has no task with a starting observation of AI2-THOR."""
     found = find_task(lines, _START)
     if found is None:
         return None

@@ -49,17 +49,9 @@ class _Tally:
 
 
 def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console) -> bool:
-    """Carry out the remaining runs of a bench.
+    """Carry out the remaining runs of a bench; return whether every run is done.
 
-    Args:
-        settings: Settings of the bench.
-        out: The bench's folder.
-        workers: Number of workers.
-        ray: Address of a Ray cluster, ``local`` for a new one on this machine; None for processes of this machine.
-        console: Prints the result.
-
-    Returns:
-        Whether every run is done.
+    ``ray`` is the address of a Ray cluster, ``local`` for a new one on this machine; without it, processes work.
 
     Raises:
         UserError: Something cannot be used, or no worker gets ready.
@@ -128,11 +120,7 @@ def _carry_out(
 
 
 def checked_memory(memory: NamedMemory | None) -> tuple[str, int]:
-    """Return the name of an episodic memory for workers anywhere on this machine, and its number of experiences.
-
-    Raises:
-        UserError: There is none, or it cannot be opened.
-    """
+    """Return the name of an episodic memory for workers anywhere on this machine, and its number of experiences."""
     if memory is None:
         return "", 0
     memory.check_exists()

@@ -111,13 +111,10 @@ class Estimate:
 
 
 def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
-    """Estimate a measure from runs of one planner.
+    """Estimate a measure from runs of one planner; None if no run has it.
 
     A success rate has Wilson's interval, with the number of tasks as sample size. Any other mean has Student's over the
     tasks, cut at the measure's limits.
-
-    Returns:
-        None if no run has the measure.
     """
     values = _by_task(runs, measure)
     if not values:
@@ -175,11 +172,7 @@ class Pairing:
 
 
 def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
-    """Compare every two planners by success, SSR and steps; leave out measures without any pair of runs.
-
-    Args:
-        runs: The runs of each planner.
-    """
+    """Compare every two planners by success, SSR and steps; leave out measures without any pair of runs."""
     found = []
     for one, other in combinations(runs, 2):
         first, second = ({(run.task_id, run.seed): run for run in runs[planner]} for planner in (one, other))

@@ -95,11 +95,7 @@ class RunEvents:
 
 
 def told_by(record: Iterable[Recorded]) -> RunEvents:
-    """Return the data from a record's events.
-
-    Raises:
-        UserError: An event cannot be used.
-    """
+    """Return the data from a record's events."""
     teller, moment = _Teller(), Moment()
     for event in record:
         moment.apply(event)

@@ -72,14 +72,7 @@ class Verdict:
 
 
 def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:
-    """Return why a run failed, by :data:`RULES`.
-
-    Args:
-        instruction: The instruction.
-        end: The run's end, a value of :class:`EpisodeEnd`.
-        goal: The goal at the run's end; None if the suite does not tell.
-        events: The run's events.
-    """
+    """Return why a run failed, by :data:`RULES`; ``end`` is a value of :class:`EpisodeEnd`."""
     if end == EpisodeEnd.CONTEXT_FULL.value:
         return Verdict(Cause.CONTEXT_FULL, f"the prompt did not fit any more after {_decisions(events)} decisions")
     if not any(event.is_action for event in events):

@@ -44,15 +44,11 @@ class Session:
 
 
 class BenchFolder:
-    """A bench's folder, open for writing by this process only.
+    """A bench's folder, made if it does not exist, and open for writing by this process only.
 
     A run counts as done once its line, with the line end, is in ``results.jsonl``. The saved run is moved into place
     before that, so that every line has its run. A run that broke off (e.g. a server died) has no result: it is noted in
     ``broken.jsonl``, saved in ``broken/``, and repeated when the bench is resumed.
-
-    Args:
-        path: The folder; made if it does not exist.
-        settings: Settings of the bench.
 
     Raises:
         UserError: Another bench writes there, it was started with other settings, or it is no bench's folder.
@@ -142,11 +138,7 @@ class BenchFolder:
 
 
 def read_settings(path: Path) -> BenchSettings:
-    """Read the settings of a bench's folder.
-
-    Raises:
-        UserError: They are missing or cannot be read.
-    """
+    """Read the settings of a bench's folder."""
     file = path / SETTINGS
     if not file.exists():
         raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
@@ -161,20 +153,12 @@ def _settings(values: Any) -> BenchSettings:
 
 
 def read_results(path: Path) -> list[RunLine]:
-    """Read the result of each run in a bench's folder, which may still be growing.
-
-    Raises:
-        UserError: There are none, or a line is broken.
-    """
+    """Read the result of each run in a bench's folder, which may still be growing."""
     return list({line.key: line for line in read_lines(path / RESULTS, RunLine)}.values())
 
 
 def read_broken(path: Path) -> list[RunLine]:
-    """Read the runs in a bench's folder whose last attempt broke off.
-
-    Raises:
-        UserError: A line is broken.
-    """
+    """Read the runs in a bench's folder whose last attempt broke off."""
     if not (path / BROKEN).exists():
         return []
     last = {line.key: line for line in read_lines(path / BROKEN, RunLine)}
@@ -183,20 +167,12 @@ def read_broken(path: Path) -> list[RunLine]:
 
 
 def read_sessions(path: Path) -> list[Session]:
-    """Read the sessions of a bench's folder.
-
-    Raises:
-        UserError: They cannot be read.
-    """
+    """Read the sessions of a bench's folder."""
     return read_lines(path / SESSIONS, Session)
 
 
 def _check_links(path: Path) -> None:
-    """Check that a folder, which somebody else may have made, contains all that a bench writes and deletes there.
-
-    Raises:
-        UserError: A link may lead out of it.
-    """
+    """Check that a folder, which somebody else may have made, contains all that a bench writes and deletes there."""
     for pattern in ("*", "*/*", "*/*/*", "*/*/*/*"):  # upper folders first, so that no link is followed
         for one in path.glob(pattern):
             if one.is_symlink():

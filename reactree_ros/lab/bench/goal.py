@@ -69,9 +69,5 @@ def goal_as_json(goal: Goal) -> str:
 
 
 def read_goal(path: Path) -> Goal:
-    """Read a goal from a file.
-
-    Raises:
-        UserError: The file cannot be read or holds no goal.
-    """
+    """Read a goal from a file."""
     return read_json(path, "goal of a run", lambda values: checked(Goal, values))

@@ -52,9 +52,6 @@ class JobRunner:
     It returns a run's files instead of writing them. So the same code works on another machine, and a worker that
     outlives a killed bench cannot spoil the next one's results.
 
-    Args:
-        settings: Settings of the bench.
-
     Raises:
         UserError: The language model does not get ready, or the memory cannot be opened.
     """

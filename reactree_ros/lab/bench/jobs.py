@@ -87,11 +87,7 @@ class BenchSettings:
     person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the settings, and fill in missing ones.
-
-        Raises:
-            UserError: A setting cannot be used.
-        """
+        """Check the settings, and fill in missing ones."""
         if not self.planners:
             raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
         for name in self.planners:
@@ -145,11 +141,7 @@ class BenchSettings:
         return SUITES.get(self.suite)
 
     def tasks(self) -> Mapping[int, Task]:
-        """Return the tasks by their ids.
-
-        Raises:
-            UserError: They cannot be read.
-        """
+        """Return the tasks by their ids."""
         spec = self.spec
         spec.check_installed()
         settings = read_settings(spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
@@ -159,9 +151,7 @@ class BenchSettings:
     def jobs(self, tasks: Mapping[int, Task] | None = None, *, done: Collection[Key] = ()) -> Iterator[Job]:
         """Yield every job; planners take turns, so that a killed bench still compares all of them.
 
-        Args:
-            tasks: The result of :meth:`tasks`, if called before.
-            done: Jobs to leave out; a task that only these need is not made.
+        ``tasks`` is the result of :meth:`tasks`, if called before. A task that only jobs in ``done`` need is not made.
         """
         tasks = self.tasks() if tasks is None else tasks
         for seed in range(self.seeds):
@@ -183,11 +173,7 @@ class BenchSettings:
 
 
 def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
-    """Read a YAML file of contenders: by name, a ``planner``, and its ``llm`` with settings.
-
-    Raises:
-        UserError: The file cannot be read or is wrong; the message says what is wrong.
-    """
+    """Read a YAML file of contenders: by name, a ``planner``, and its ``llm`` with settings."""
     try:
         values = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -212,11 +198,7 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file's content.
-
-    Raises:
-        UserError: The file cannot be read.
-    """
+    """Return the SHA-256 of a file's content."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

@@ -39,10 +39,6 @@ class LocalWorkers:
     """Worker processes, newly started (``spawn``), so that they inherit nothing of this process but the settings.
 
     A process ends when this one does, however that happens.
-
-    Args:
-        settings: Settings of each worker.
-        count: Number of workers.
     """
 
     def __init__(self, settings: BenchSettings, count: int) -> None:
@@ -81,11 +77,7 @@ class LocalWorkers:
             worker.gone = True
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until a run finishes, or a worker gets ready or dies.
-
-        Raises:
-            UserError: A worker cannot do its work.
-        """
+        """Wait until a run finishes, or a worker gets ready or dies."""
         if not any(one.gone for one in self._processes):
             watched: list[Any] = []
             for one in self._processes:

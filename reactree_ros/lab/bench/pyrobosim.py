@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from pydantic import Field
 
 from reactree_ros.lab.bench.spec import SuiteSpec
-from reactree_ros.lab.bench.suites import HOUSE_STRIDE, HousesSettings
+from reactree_ros.lab.bench.suites import HOUSE_STRIDE, HousesSettings, tasks_of_houses
 from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.lab.worlds.pyrobosim.robot import PyrobosimRobot
 from reactree_ros.lab.worlds.pyrobosim.simulator import House
 from reactree_ros.lab.worlds.pyrobosim.tasks import PyrobosimTask
-from reactree_ros.world.spec import TasksOnDemand
 
 
 class PyrobosimSuiteSettings(HousesSettings):
@@ -27,16 +25,14 @@ class PyrobosimSuiteSettings(HousesSettings):
 def _tasks(settings: PyrobosimSuiteSettings) -> Mapping[int, PyrobosimTask]:
     rooms, tasks, varied = settings.rooms, settings.tasks_per_house, settings.varied
 
-    @lru_cache(maxsize=1)  # the tasks of a house follow one another
-    def house(seed: int) -> Mapping[int, PyrobosimTask]:
-        return tasks_as_pyrobosim(seed=seed, rooms=rooms, tasks=tasks, varied=varied, robots=settings.robots)
+    def house(seed: int) -> dict[int, PyrobosimTask]:
+        made = tasks_as_pyrobosim(seed=seed, rooms=rooms, tasks=tasks, varied=varied, robots=settings.robots)
+        return {
+            number: replace(task, seed=seed * HOUSE_STRIDE + number, failures=settings.failures)
+            for number, task in made.items()
+        }
 
-    def task(task_id: int) -> PyrobosimTask:
-        seed, number = divmod(task_id, HOUSE_STRIDE)
-        return replace(house(seed)[number], seed=task_id, failures=settings.failures)
-
-    seeds = range(settings.first_seed, settings.first_seed + settings.houses)
-    return TasksOnDemand((seed * HOUSE_STRIDE + number for seed in seeds for number in range(1, tasks + 1)), task)
+    return tasks_of_houses(settings, house)
 
 
 def _make_world(task: PyrobosimTask) -> PyrobosimRobot:

@@ -51,8 +51,6 @@ class RayWorkers:
     Files and servers in the settings must be reachable from every machine under the same name.
 
     Args:
-        settings: Settings of each worker.
-        count: Number of workers.
         address: Address of the cluster, e.g. ``ray://head:10001`` or ``auto``; ``local`` starts a Ray on this machine.
 
     Raises:
@@ -95,11 +93,7 @@ class RayWorkers:
         worker.job, worker.answer = job, worker.actor.carry_out.remote(job)
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until a run finishes, or a worker gets ready or dies.
-
-        Raises:
-            UserError: A worker cannot do its work.
-        """
+        """Wait until a run finishes, or a worker gets ready or dies."""
         waited_for = {one.answer: one for one in self._actors if one.answer is not None}
         first, others = self._ray.wait(list(waited_for), num_returns=1)
         more, _ = self._ray.wait(others, num_returns=len(others), timeout=0) if others else ([], [])

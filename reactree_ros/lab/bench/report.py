@@ -106,10 +106,6 @@ class Failure:
 class BenchReport:
     """The report on a bench.
 
-    Args:
-        folder: The bench's folder.
-        prices: Prices of the language model; None if unknown.
-
     Raises:
         UserError: It is no bench's folder, or something in it cannot be read.
     """
@@ -402,11 +398,6 @@ class BenchReport:
 
 def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
     """Write the report on a bench into its folder and print the table.
-
-    Args:
-        folder: The bench's folder.
-        console: Prints the table.
-        prices: Prices of the language model; None if unknown.
 
     Raises:
         UserError: It is no bench's folder, no run is done, or a package for plots and tests is missing.

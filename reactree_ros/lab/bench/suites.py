@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from reactree_ros.lab.bench import published
 from reactree_ros.lab.bench.goal import Condition, Goal
 from reactree_ros.lab.bench.spec import SuiteSpec
 from reactree_ros.plugins.settings import Harmless, Settings, plain
-from reactree_ros.world.spec import TasksOnDemand
+from reactree_ros.world.spec import T, TasksOnDemand
 
 #: Factor of a house's seed in the number of its tasks; the number in the house is added.
 HOUSE_STRIDE = 100
@@ -33,13 +33,18 @@ class WahNlSettings(Settings):
     tasks: Path | None = Field(default=None, description="task file in the WAH-NL schema")
 
 
-class HousesSettings(Settings):
-    """The made-up houses, and the number of tasks in each."""
+class VagueSettings(Settings):
+    """Settings of ``vague``: the made-up houses, and the number of tasks in each."""
 
     houses: int = Field(default=10, ge=1, description="number of houses")
     first_seed: int = Field(default=0, ge=0, description="seed of the first house; each next one is one more")
     rooms: int = Field(default=5, ge=3, le=8, description="rooms in each house")
     tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
+
+
+class HousesSettings(VagueSettings):
+    """The made-up houses, which may be varied."""
+
     varied: bool = Field(default=False, description="more types of task, many more words, fuller houses")
 
 
@@ -75,52 +80,42 @@ def _recorded(settings: WahNlSettings) -> Mapping[int, Task]:
     return {task.task_id: task for task in load_tasks(settings.tasks)}
 
 
-class VagueSettings(Settings):
-    """Settings of ``vague``."""
-
-    houses: int = Field(default=10, ge=1, description="number of houses")
-    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each next one is one more")
-    rooms: int = Field(default=5, ge=3, le=8, description="rooms in each house")
-    tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
-
-
 def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
-    return _houses(settings, partial(_plain_house, settings))
+    def house(seed: int) -> dict[int, Task]:
+        made = generate_house(
+            seed=seed,
+            rooms=settings.rooms,
+            tasks=settings.tasks_per_house,
+            varied=settings.varied,
+            without=settings.without,
+            about=settings.about,
+        )
+        return {task.task_id: task for task in parse_tasks(made)}
 
-
-def _plain_house(settings: GeneratedSettings, seed: int) -> list[Task]:
-    made = generate_house(
-        seed=seed,
-        rooms=settings.rooms,
-        tasks=settings.tasks_per_house,
-        varied=settings.varied,
-        without=settings.without,
-        about=settings.about,
-    )
-    return parse_tasks(made)
+    return tasks_of_houses(settings, house)
 
 
 def _vague(settings: VagueSettings) -> Mapping[int, Task]:
-    return _houses(settings, partial(_vague_house, settings))
+    def house(seed: int) -> dict[int, Task]:
+        made = parse_tasks(generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house))
+        rng = random.Random(f"vague {seed} {settings.rooms}")
+        said = [task.model_copy(update={"nl_instructions": [say_vaguely(rng, task.goal)]}) for task in made]
+        return {task.task_id: task for task in said}
+
+    return tasks_of_houses(settings, house)
 
 
-def _vague_house(settings: VagueSettings, seed: int) -> list[Task]:
-    made = parse_tasks(generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house))
-    rng = random.Random(f"vague {seed} {settings.rooms}")
-    return [task.model_copy(update={"nl_instructions": [say_vaguely(rng, task.goal)]}) for task in made]
+def tasks_of_houses(settings: VagueSettings, make: Callable[[int], Mapping[int, T]]) -> Mapping[int, T]:
+    """Return the tasks of houses, each of which is made on demand from its seed, with its tasks numbered from 1."""
+    house = lru_cache(maxsize=1)(make)  # the tasks of a house follow one another
 
-
-def _houses(settings: GeneratedSettings | VagueSettings, make: Callable[[int], Sequence[Task]]) -> Mapping[int, Task]:
-    tasks = settings.tasks_per_house
-
-    @lru_cache(maxsize=1)  # the tasks of a house follow one another
-    def house(seed: int) -> Mapping[int, Task]:
-        made = make(seed)
-        return {seed * HOUSE_STRIDE + task.task_id: task for task in made}
+    def task(task_id: int) -> T:
+        seed, number = divmod(task_id, HOUSE_STRIDE)
+        return house(seed)[number]
 
     seeds = range(settings.first_seed, settings.first_seed + settings.houses)
-    ids = (seed * HOUSE_STRIDE + number for seed in seeds for number in range(1, tasks + 1))
-    return TasksOnDemand(ids, lambda task_id: house(task_id // HOUSE_STRIDE)[task_id])
+    numbers = range(1, settings.tasks_per_house + 1)
+    return TasksOnDemand((seed * HOUSE_STRIDE + number for seed in seeds for number in numbers), task)
 
 
 def conditions_of(task: Task) -> Sequence[GoalCondition]:

@@ -57,11 +57,7 @@ class Slot:
         return self.ready and self.job is None
 
     def take(self, said: Finished | str) -> Finished | None:
-        """Read the worker's message: a finished run, a problem in words, or nothing when it gets ready.
-
-        Raises:
-            UserError: The worker cannot do its work.
-        """
+        """Read the worker's message: a finished run, a problem in words, or nothing when it gets ready."""
         if isinstance(said, Finished):
             self.job = None
             return replace(said, line=replace(said.line, worker=self.name))
@@ -86,12 +82,9 @@ class Workers(Protocol):
         """Give a job to an idle worker."""
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until a run finishes, or a worker gets ready or dies.
+        """Wait until a run finishes, or a worker gets ready or dies; one that cannot do its work is an error.
 
         A worker that died has been replaced by a new one.
-
-        Raises:
-            UserError: A worker cannot do its work.
         """
 
     def close(self, *, at_once: bool = False) -> None:
@@ -108,15 +101,10 @@ def carry_out(
 ) -> list[Key]:
     """Carry out jobs; stop starting new ones after :data:`OUTAGE` runs in a row without a model.
 
-    Args:
-        jobs: The remaining jobs; each is taken shortly before a worker needs it.
-        folder: Folder for the results.
-        workers: The workers; closed at the end, even after an exception (Ctrl-C).
-        recorded: Called with the line of each run once it is written, even if the run broke off.
-        died: Called for each worker that died.
-
-    Returns:
-        The runs whose worker died at every attempt. They are not recorded, so that a resume tries them again.
+    Each job is taken shortly before a worker needs it. The workers are closed at the end, even after an exception
+    (Ctrl-C). ``recorded`` is called with the line of each run once it is written, even if the run broke off, ``died``
+    for each worker that died. Returned are the runs whose worker died at every attempt. They are not recorded, so that
+    a resume tries them again.
     """
     begin = time.monotonic()
     further = iter(jobs)

@@ -74,9 +74,6 @@ def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: b
         without: Classes of things that no exercise searches for. They are still seen.
         short: Make a drill with at most three things on a list, and nothing held. The wanted thing is then never on a
             list for another reason, and a model from scratch learns to look for it within a million tokens.
-
-    Raises:
-        UserError: No thing is left to search for.
     """
     drawn = random.Random(f"exercise {seed}")
     run = Run(house=f"exercise {seed}", task="0", planner=planner)

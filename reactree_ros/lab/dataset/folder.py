@@ -28,14 +28,10 @@ _PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
 
 
 class DatasetFolder:
-    """A dataset's folder, open for writing by this process only.
+    """A dataset's folder, made if it does not exist, and open for writing by this process only.
 
     Finished parts are kept in ``parts/``. When all of them exist, they become the dataset, and ``dataset.json`` is
     written last.
-
-    Args:
-        path: The folder; made if it does not exist.
-        recipe: The dataset's recipe.
 
     Raises:
         UserError: It holds something else or a dataset of another recipe, or another process writes it.
@@ -82,22 +78,14 @@ class DatasetFolder:
         return self._part(number).exists()
 
     def keep(self, number: int, part: DatasetPart) -> None:
-        """Write a part, completely or not at all.
-
-        Raises:
-            UserError: The disk is full, or the folder is gone.
-        """
+        """Write a part, completely or not at all."""
         head = {"runs": part.runs, "left_out": part.left_out, "houses": sorted(part.houses)}
         text = "".join(f"{line}\n" for line in (json.dumps(head), *part.lines))
         with told_of_disk(self.path):
             write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
-        """Make the dataset from its parts.
-
-        Raises:
-            UserError: There is nothing to learn from, or the disk is full.
-        """
+        """Make the dataset from its parts."""
         heads = [self._head(number) for number in range(parts)]
         runs, left_out = (sum(head[name] for head in heads) for name in ("runs", "left_out"))
         houses = {house for head in heads for house in head["houses"]}

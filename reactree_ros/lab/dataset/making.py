@@ -70,9 +70,6 @@ class DatasetPart:
 class Maker:
     """Makes the lines of one source after another.
 
-    Args:
-        recipe: The dataset's recipe.
-
     Raises:
         UserError: The pupil does not get ready, or the memory cannot be opened.
     """
@@ -81,11 +78,7 @@ class Maker:
     _memory: EpisodicMemory | None = field(default=None, init=False)
 
     def part(self, sources: list[Source]) -> DatasetPart:
-        """Make the lines of some sources.
-
-        Raises:
-            UserError: A record cannot be used, or the pupil is gone.
-        """
+        """Make the lines of some sources."""
         lines: list[str] = []
         houses: set[str] = set()
         runs = left_out = 0
@@ -220,11 +213,7 @@ def house_name(seed: int, rooms: int, *, varied: bool) -> str:
 
 
 def house_of(record: Record) -> str:
-    """Return the house of a run; runs whose houses may be the same share a house if the record does not tell.
-
-    Raises:
-        UserError: The record's task cannot be used.
-    """
+    """Return the house of a run; runs whose houses may be the same share a house if the record does not tell."""
     world: dict[str, Any] = dict(record.run["world"])
     if world.get("suite") == "generated":
         settings = read_settings(GeneratedSettings, world.get("settings", {}), where=f"{record.name}: its suite")

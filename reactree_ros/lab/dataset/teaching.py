@@ -24,7 +24,6 @@ class Teacher(LanguageModel):
     """The expert, which knows the goals of an instruction.
 
     Args:
-        instruction: The instruction.
         goals: Its goals; none if a household robot cannot do it.
         noise: Share of the expert's decisions that are replaced by another allowed one.
         seed: Seed of the draws.

@@ -24,16 +24,7 @@ _maker: dict[str, Maker] = {}  # of a worker's process
 def made_parts(
     recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers: int
 ) -> Iterator[tuple[int, DatasetPart]]:
-    """Make parts; yield each with its number as soon as it is done, in any order.
-
-    Args:
-        recipe: The dataset's recipe.
-        jobs: The sources of each part.
-        workers: Number of processes; 1 means this one.
-
-    Raises:
-        UserError: A source cannot be used, or a process died.
-    """
+    """Make parts in so many processes, 1 is this one; yield each with its number once it is done, in any order."""
     if workers == 1 or len(jobs) < 2:
         with closing(Maker(recipe)) as maker:
             for number, sources in jobs.items():

@@ -6,15 +6,9 @@ from collections.abc import Iterable, Sequence
 
 
 class ActionTree:
-    """One step of the merged plans, with the possible next steps.
-
-    Args:
-        step: The step; empty for the root.
-        parent: The step before; None for the root.
+    """One step of the merged plans, with the possible next steps; the root has an empty step and no parent.
 
     Attributes:
-        step: The step.
-        parent: The step before.
         children: Possible next steps, by step, in the order of the plans.
         valid: False once the step, or every step after it, has failed.
     """

@@ -250,11 +250,7 @@ class _PlanCode(CodeRunner):
     _shared: PlanShared
 
     def run_outside_of_loops(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
-        """Run statements; return whether the plan goes on after them or returns.
-
-        Raises:
-            BlockError: A statement failed, or jumps out of a loop that does not exist.
-        """
+        """Run statements; return whether the plan goes on after them or returns. A jump without a loop is an error."""
         flow = yield from self.run_block(statements)
         if flow in (Flow.BREAK, Flow.CONTINUE):
             raise BlockError(f"SyntaxError: '{flow.name.lower()}' outside of a loop", statements[-1].lineno)
@@ -320,15 +316,7 @@ class StepNode(_PlanCode):
     def __init__(
         self, step: PlanStep, context: RunContext, *, shared: PlanShared, reply: Reply, parent: GoalNode
     ) -> None:
-        """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
-
-        Args:
-            step: The step.
-            context: Shared state of the run's nodes.
-            shared: Shared state of the plan's nodes.
-            reply: The reply with the plan.
-            parent: The node of the plan.
-        """
+        """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`. ``reply`` holds the plan."""
         super().__init__(step.name, context, shared=shared, targets=(), name=step.name, parent=parent)
         self._reply = reply
         self._body = step.body
@@ -406,12 +394,7 @@ class AdaPlannerNode(_PlanCode):
         self.begin_code_prompt(prompt(PROMPTS, "adaplanner.txt"), plans, fixed)
 
     def _carry_out(self, solution: Solution) -> Generator[Step, Any, None]:
-        """Run a plan.
-
-        Raises:
-            BlockError: It failed.
-            EndedBelow: The run cannot go on.
-        """
+        """Run a plan."""
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
         self._set |= dict.fromkeys(solution.names)
@@ -457,11 +440,7 @@ def _first_line(error: BlockError) -> str:
 
 
 def adaplanner(instruction: str, context: RunContext, settings: AdaPlannerSettings) -> AdaPlannerNode:
-    """Build the tree for an instruction: the node of the plan, which grows nodes of its steps.
-
-    Raises:
-        UserError: The household has no description of its skills for code.
-    """
+    """Build the tree for an instruction: the node of the plan, which grows nodes of its steps."""
     check_skills("adaplanner", context.household)
     return AdaPlannerNode(instruction, context, settings)
 

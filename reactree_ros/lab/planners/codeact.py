@@ -114,11 +114,7 @@ def _apart(said: str) -> tuple[list[str], list[str]]:
 
 
 def _end_of(said: str) -> Act | None:
-    """Return how the model says that it ended; None if it continues.
-
-    Raises:
-        BlockError: It says so together with code, several times, or in other words.
-    """
+    """Return how the model says that it ended; None if it continues, an error if it says both."""
     said_aloud = split_reasoning("".join(_apart(said)[1])).text  # an end in its thoughts does not count
     ends = [end.strip() for end in _SOLUTION.findall(said_aloud)]
     if not ends:
@@ -129,11 +125,7 @@ def _end_of(said: str) -> Act | None:
 
 
 def codeact(instruction: str, context: RunContext, settings: PlannerSettings) -> CodeActNode:
-    """Build the tree for an instruction: a single node.
-
-    Raises:
-        UserError: The household has no description of its skills for code.
-    """
+    """Build the tree for an instruction: a single node."""
     check_skills("codeact", context.household)
     return CodeActNode(instruction, context)
 

@@ -81,13 +81,7 @@ def steps_of(survey: Observation) -> list[str]:
 
 
 def skill_for(step: str, available: Iterable[str], near: Observation) -> str | None:
-    """Return the available skill for a step; of several instances, one that is near or held.
-
-    Args:
-        step: A step of a plan.
-        available: The available skills.
-        near: The last observation.
-    """
+    """Return the available skill for a step; of several instances, one that is near or held."""
     if not step.startswith(_CARRIED):
         return step if step in available else None
     found = [skill for skill in available if _INSTANCE.sub("", skill) == step]
@@ -112,11 +106,7 @@ class PlanNode(GoalNode):
         super().__init__(instruction, context)
 
     def begin_plan(self) -> Generator[Step, Any, Observation]:
-        """Begin the prompt for a plan (paper, listing 3), and the turns with the task.
-
-        Returns:
-            The description of the whole world.
-        """
+        """Begin the prompt for a plan (paper, listing 3), and the turns with the task; return what is seen."""
         context = self.context
         survey = yield from self.senses.survey()
         found = yield from self.senses.find_examples()
@@ -127,13 +117,7 @@ class PlanNode(GoalNode):
         return survey
 
     def take_step(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
-        """Carry out a step; if no available skill fits, do nothing and return a result that says so.
-
-        Args:
-            step: The step.
-            reply: The reply with the step.
-            near: The last observation.
-        """
+        """Carry out a step; if no available skill fits, do nothing and return a result that says so."""
         context = self.context
         available = lines_of((yield from self.available_skills()))
         skill = skill_for(step, available, near)

@@ -48,11 +48,6 @@ class TreePlannerNode(PlanNode):
 
     Its turns are its messages, the offered steps and its choices.
 
-    Args:
-        instruction: The instruction.
-        context: Shared state of the run's nodes.
-        settings: Its options.
-
     Attributes:
         action_tree: The merged plans; None before they exist.
     """
@@ -155,13 +150,9 @@ class TreePlannerNode(PlanNode):
 
 
 def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
-    """Return the plan in a reply: its lines that are steps, up to ``done``; nothing without a step before that.
+    """Return the plan in a reply: its lines that are known steps, up to ``done``; nothing without a step before that.
 
     A truncated reply has no end, and its last line is left out: it may be half a step.
-
-    Args:
-        reply: The reply.
-        known: The sensible steps; other lines are left out.
     """
     lines = reply.text.split("\n")
     steps = [step for step in map(tidied, lines[:-1] if reply.cut else lines) if step in known]

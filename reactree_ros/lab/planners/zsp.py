@@ -45,12 +45,6 @@ class ZspNode(PlanNode):
 
     Its turns are the description of the world, the task and the plan, as in the paper's listing 3, then the result of
     every step.
-
-    Args:
-        instruction: The instruction.
-        context: Shared state of the run's nodes.
-        max_plan: Longest plan, in steps.
-        embedder: Embeds steps.
     """
 
     def __init__(self, instruction: str, context: RunContext, *, max_plan: int, embedder: Embedder) -> None:
@@ -85,11 +79,7 @@ class ZspNode(PlanNode):
         yield from ()
 
     def _plan(self, mapping: Mapping, worker: Worker) -> Generator[Step, Any, tuple[list[str], Reply]]:
-        """Ask for a plan; return its steps and the last reply.
-
-        Raises:
-            GaveUp: There is no step, or a line of the plan was truncated.
-        """
+        """Ask for a plan; return its steps and the last reply; give up on a truncated line, or without a step."""
         context = self.context
         plan: list[str] = []
         while len(plan) < self._max_plan and plan[-1:] != [DONE]:
@@ -111,11 +101,7 @@ class ZspNode(PlanNode):
         return plan, reply
 
     def _line(self, number: int) -> Generator[Step, Any, Reply]:
-        """Ask for a line of the plan, and once again if it is truncated or empty.
-
-        Raises:
-            GaveUp: It was truncated again.
-        """
+        """Ask for a line of the plan, and once again if it is truncated or empty; then give up."""
         reply = yield from self.ask(FreeText(), max_tokens=_LINE_TOKENS)
         if reply.cut:
             self.refuse(reply.text.strip(), "This line was cut. Say one step in a few words.")
@@ -130,15 +116,7 @@ class ZspNode(PlanNode):
 
 
 class Mapping:
-    """Maps a model's words to the nearest of some steps, by the cosine similarity of their sentence embeddings.
-
-    Args:
-        steps: The steps.
-        embedder: Embeds them.
-
-    Attributes:
-        steps: The steps.
-    """
+    """Maps a model's words to the nearest of some steps, by the cosine similarity of their sentence embeddings."""
 
     def __init__(self, steps: list[str], embedder: Embedder) -> None:
         self.steps = steps

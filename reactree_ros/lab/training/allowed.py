@@ -42,11 +42,7 @@ class MaySay:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> MaySay | None:
-        """Read a dataset's constraint; None allows anything.
-
-        Raises:
-            ValueError: A control flow is unknown.
-        """
+        """Read a dataset's constraint; None allows anything."""
         if options := values.get("options"):
             return cls(tuple(map(str, options)))
         if "skills" not in values:
@@ -70,12 +66,7 @@ def _texts(kind: type[Decision], grammar: DecisionGrammar) -> tuple[Sequence[str
 
 
 class Vocabulary:
-    """Tokens by their texts.
-
-    Args:
-        tokens: The text of each token, in order; empty for one without text.
-        end: The token that ends a text.
-    """
+    """Tokens by their texts, which are empty for those without one; ``end`` is the token that ends a text."""
 
     def __init__(self, tokens: Sequence[bytes], end: int) -> None:
         self.size = len(tokens)
@@ -86,16 +77,7 @@ class Vocabulary:
         self._starts = lru_cache(_KEPT)(self._starting)
 
     def of(self, may_say: MaySay, tokens: Sequence[int], texts: Sequence[bytes]) -> list[list[int]] | None:
-        """Return the allowed tokens at each token of a decision; none if nearly all are.
-
-        Args:
-            may_say: The allowed texts.
-            tokens: The decision's tokens, including its line end's.
-            texts: Their texts.
-
-        Returns:
-            None if the decision is not allowed.
-        """
+        """Return the tokens allowed at each token of a decision; none if nearly all are, None if it is refused."""
         whole = {f"{text}\n".encode() for text in may_say.whole}
         begun = {text.encode() for text in may_say.begun}
         found: list[list[int]] = []

@@ -24,15 +24,8 @@ def steps(
 ) -> Iterator[list[int]]:
     """Yield the nodes of each step until a number of tokens is reached; every node comes once before one comes again.
 
-    Args:
-        prepared: The nodes.
-        tokens: Least tokens in total.
-        batch_tokens: Least tokens of a step.
-        seed: Seed of the order.
-        parts: Share of each dataset in the tokens, relative to the others; none: each node comes equally often.
-
-    Raises:
-        UserError: A dataset with a share has no decisions.
+    ``parts`` are the shares of the datasets in the tokens, relative to one another; without any, each node comes
+    equally often. ``tokens`` are the least in total, ``batch_tokens`` the least of a step.
     """
     lengths = prepared.lengths
     sources = prepared.source if parts else np.zeros(len(prepared), np.int64)

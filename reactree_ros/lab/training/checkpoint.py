@@ -11,11 +11,7 @@ from reactree_ros.files import whole_file
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one go.
-
-    Raises:
-        UserError: It cannot be written; the earlier file is still there.
-    """
+    """Write a file in one go; if it cannot be written, the earlier file is still there."""
     try:
         whole_file.write_whole(path, content)
     except OSError as error:
@@ -25,11 +21,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write the state of a training.
-
-    Raises:
-        UserError: It cannot be written.
-    """
+    """Write the state of a training."""
     import torch
 
     content = io.BytesIO()
@@ -38,11 +30,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read the state of a training.
-
-    Raises:
-        UserError: It cannot be read.
-    """
+    """Read the state of a training."""
     import torch
 
     try:

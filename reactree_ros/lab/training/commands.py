@@ -36,20 +36,7 @@ _FOR_THE_TOKENIZER = 20000
 
 
 def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> Path:
-    """Train a model, or resume an interrupted training.
-
-    Args:
-        data: Folders of datasets.
-        out: The training's folder.
-        settings: Settings.
-        console: Prints the result.
-
-    Returns:
-        The model's folder.
-
-    Raises:
-        UserError: Something cannot be used, read or written.
-    """
+    """Train a model from datasets' folders, or resume an interrupted training; return the model's folder."""
     planners = dataset.planners_of(data)
     if settings.parts and len(settings.parts) != len(data):
         raise UserError(
@@ -114,11 +101,7 @@ def _check_settings(out: Path, settings: TrainSettings, data: Sequence[Path]) ->
 
 
 def fingerprint(data: Path) -> str:
-    """Return a dataset's fingerprint: the SHA-256 of its description and of its files' sizes.
-
-    Raises:
-        UserError: A file is missing.
-    """
+    """Return a dataset's fingerprint: the SHA-256 of its description and of its files' sizes."""
     try:
         sizes = [str((data / name).stat().st_size) for name in (dataset.TRAIN, dataset.HELD_OUT)]
         content = (data / ABOUT).read_bytes()

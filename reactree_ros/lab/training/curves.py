@@ -15,11 +15,7 @@ CSV, PLOT = "curves.csv", "curves.svg"
 
 
 def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:
-    """Write the curves of a training into its folder, if there is a point.
-
-    Raises:
-        UserError: They cannot be written.
-    """
+    """Write the curves of a training into its folder, if there is a point."""
     if points:
         write_whole(folder / CSV, as_csv(points))
         write_whole(folder / PLOT, as_plot(points))

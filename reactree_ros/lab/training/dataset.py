@@ -55,20 +55,12 @@ class NodeText:
 
 
 def planners_of(folders: Sequence[Path]) -> str:
-    """Return the planners of datasets, separated by commas.
-
-    Raises:
-        UserError: A folder is no dataset, or has a later layout.
-    """
+    """Return the planners of datasets, separated by commas."""
     return ",".join(dict.fromkeys(str(about(folder)["planner"]) for folder in folders))
 
 
 def about(folder: Path) -> Mapping[str, Any]:
-    """Read a dataset's description.
-
-    Raises:
-        UserError: The folder is no dataset, or has a later layout.
-    """
+    """Read a dataset's description."""
     if not (folder / ABOUT).is_file():
         raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one")
     values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree dataset` makes one")
@@ -81,11 +73,7 @@ def about(folder: Path) -> Mapping[str, Any]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a dataset.
-
-    Raises:
-        UserError: The file cannot be read, or a line is broken.
-    """
+    """Yield the lines of a dataset."""
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
@@ -111,16 +99,11 @@ def _line(line: str, *, where: str) -> dict[str, Any]:
 def node_texts(path: Path, *, joined: bool = False) -> Iterator[NodeText]:
     """Yield the complete nodes of a dataset's file: no decision is left out, however long a node is.
 
+    ``joined`` attaches right skills to the wrong ones in one text. This shows only where the two differ, but saves a
+    text that repeats the whole node.
+
     Consecutive lines become one text. If a prompt has several completions (the decision, and the right one), those
     without a continuation become texts of their own.
-
-    Args:
-        path: The file.
-        joined: Attach right skills to the wrong ones in one text. This shows only where the two differ, but saves a
-            text that repeats the whole node.
-
-    Raises:
-        UserError: The file cannot be read, or a line is broken.
     """
     for _, lines in groupby(read_lines(path), key=lambda one: [one.get(name) for name in ("house", "task", "node")]):
         yield from _woven(list(lines), joined)
@@ -170,11 +153,7 @@ def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:
 
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
-    """Return the decision of a line.
-
-    Raises:
-        UserError: Its constraint cannot be read.
-    """
+    """Return the decision of a line."""
     try:
         may_say = MaySay.of(line.get("may_say") or {}) if in_agents_words(line) else None
     except (ValueError, TypeError) as error:

@@ -70,13 +70,7 @@ class _Weighed(Row):
 
 
 def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] = lambda share: None) -> list[Looked]:
-    """Let a model make held-out decisions, one after the other in each node, as in a run.
-
-    Args:
-        model: The model's folder.
-        data: The dataset's folder.
-        limit: Most decisions, from the first; 0 for all.
-        shown: Called with the share that is done.
+    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run.
 
     Raises:
         UserError: The model or the dataset cannot be used, or there is no decision.

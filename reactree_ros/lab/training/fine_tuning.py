@@ -30,12 +30,6 @@ def fine_tune(data: Sequence[Path], out: Path, settings: TrainSettings, console:
 
     A prompt is text, as a base model gets it, even if the model has a chat template: run the result with ``--llm-option
     chat=false``.
-
-    Returns:
-        The model's folder.
-
-    Raises:
-        UserError: The base model or the dataset cannot be used, or something cannot be written.
     """
     check_modules("reactree train --base", "reactree_ros[lora]", ("peft", "trl"))
     import torch

@@ -74,12 +74,7 @@ def _weights(path: Path) -> dict[str, TensorProto]:
 
 
 class _Graph:
-    """Builds the graph.
-
-    Args:
-        config: The model's configuration.
-        weights: Its weights by name.
-    """
+    """Builds the graph."""
 
     def __init__(self, config: dict[str, Any], weights: dict[str, TensorProto]) -> None:
         self._config, self._weights = config, weights

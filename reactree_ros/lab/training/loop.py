@@ -86,11 +86,7 @@ def process_count(settings: TrainSettings) -> int:
 
 
 def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Progress:
-    """Train until all tokens have come up; resume from a checkpoint if there is one.
-
-    Raises:
-        UserError: A checkpoint cannot be read or written.
-    """
+    """Train until all tokens have come up; resume from a checkpoint if there is one."""
     count = process_count(settings)
     _take_threads(count)
     if count == 1:
@@ -153,14 +149,7 @@ def _join(meeting: Path, *, rank: int, count: int) -> None:
 
 
 class _Trainer:
-    """One of the processes.
-
-    Args:
-        out: The training's folder, with the prepared data.
-        settings: Settings.
-        rank: Number of this process.
-        count: Number of processes.
-    """
+    """One of ``count`` processes, which train from the prepared data in a folder."""
 
     def __init__(self, out: Path, settings: TrainSettings, *, rank: int, count: int) -> None:
         from tokenizers import Tokenizer

@@ -91,11 +91,7 @@ class Begun:
 
 
 def begun_with(model: str) -> Begun:
-    """Read the model that a training starts with.
-
-    Raises:
-        UserError: It cannot be read.
-    """
+    """Read the model that a training starts with."""
     from safetensors.torch import load_file
 
     folder = Path(model)
@@ -175,7 +171,6 @@ class Learner:
 
     Args:
         model: A causal language model of the transformers library, in fp32.
-        precision: Number type of forward and backward passes.
     """
 
     def __init__(self, model: Any, precision: torch.dtype) -> None:
@@ -224,12 +219,7 @@ class Learner:
 
 
 class Optimiser:
-    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all if this torch has no Muon.
-
-    Args:
-        model: The model.
-        rate: The learning rate.
-    """
+    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all if this torch has no Muon."""
 
     def __init__(self, model: nn.Module, rate: float) -> None:
         named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]

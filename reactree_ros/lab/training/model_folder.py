@@ -21,9 +21,6 @@ def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path
     """Make the folder of the trained model: weights in 16 bits, tokenizer, graph, and a description of the training.
 
     ``transformers`` and vLLM can load it.
-
-    Raises:
-        UserError: It cannot be written.
     """
     import torch
     from tokenizers import Tokenizer

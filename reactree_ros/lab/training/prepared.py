@@ -73,11 +73,7 @@ class Prepared:
         return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
-        """Write a folder, completely or not at all.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Write a folder, completely or not at all."""
         new = folder.with_name(f"{folder.name}.unfinished")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(parents=True)
@@ -89,11 +85,7 @@ class Prepared:
 
     @classmethod
     def load(cls, folder: Path) -> Prepared:
-        """Read a folder; its arrays stay on disk until they are used.
-
-        Raises:
-            UserError: It is broken.
-        """
+        """Read a folder; its arrays stay on disk until they are used."""
         try:
             arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
         except (OSError, ValueError, EOFError) as error:
@@ -106,14 +98,7 @@ class Prepared:
 
 
 def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: bool, processes: int) -> Prepared:
-    """Write nodes as tokens.
-
-    Args:
-        texts: The nodes.
-        tokenizer: The content of the tokenizer's file.
-        context: Most tokens of a node.
-        masked: Whether to compute the allowed tokens.
-        processes: Number of processes.
+    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones.
 
     Raises:
         UserError: There is no node, or one is too long.

@@ -118,11 +118,7 @@ class TrainSettings(Settings):
 
 
 def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:
-    """Read settings from a YAML file, one per line; given settings override them.
-
-    Raises:
-        UserError: The file cannot be read, or a setting is wrong.
-    """
+    """Read settings from a YAML file, one per line; given settings override them."""
     values = read_yaml(path)[0] or {}
     if not isinstance(values, dict):
         raise UserError(f"--recipe {path}: holds no settings; they look like 'preset: small', one a line")

@@ -20,12 +20,7 @@ _MANY = 10
 def make_tokenizer(texts: Iterable[str], names: Iterable[str], size: int) -> Any:
     """Make a tokenizer (of the ``tokenizers`` library) with a limited number of tokens.
 
-    It can write any text: unknown words become bytes.
-
-    Args:
-        texts: Texts to make it from.
-        names: Words that should share one token if they are frequent.
-        size: Most tokens.
+    It can write any text: unknown words become bytes. Names become one token each if they are frequent.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 

@@ -212,12 +212,7 @@ def chunked(
     start: str,
     summarise: Callable[[Chunk], str] = last_observation,
 ) -> Iterator[ChunkMemory]:
-    """Apply the chunking to a recorded trajectory.
-
-    Args:
-        trajectory: Subgoals in order, each with its actions and observations.
-        start: The first observation.
-        summarise: Summarises a finished chunk (S of section 3.3).
+    """Apply the chunking to the subgoals of a recorded trajectory, each with its actions and observations.
 
     Yields:
         The memory before each action, in order.

@@ -58,8 +58,7 @@ def _acts(turn: Turn | None) -> bool:
 def told_as_subgoals(experience: Experience) -> str:
     """Write an experience in the form of HiAgent's prompt, with the details of every subgoal (appendix B.2).
 
-    Returns:
-        The example. An experience without replies is unchanged; one without actions becomes empty.
+    An experience without replies is unchanged; one without actions becomes empty.
     """
     said = [turn for turn in experience.turns if isinstance(turn, Said)]
     if not said:

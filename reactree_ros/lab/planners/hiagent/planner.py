@@ -204,9 +204,6 @@ def _prompt(household: Household, name: str) -> str:
     """Return a prompt for a household: ``hiagent_NAME.txt`` in its own folder, or one in this planner's folder.
 
     A household with rules uses the general system text.
-
-    Raises:
-        FileNotFoundError: There is none.
     """
     with suppress(FileNotFoundError):
         return prompt(household.prompts, f"hiagent_{name}.txt")
@@ -214,11 +211,7 @@ def _prompt(household: Household, name: str) -> str:
 
 
 def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:
-    """Build the tree for an instruction: a single node.
-
-    Raises:
-        UserError: The household has no prompts for it.
-    """
+    """Build the tree for an instruction: a single node."""
     try:
         _prompt(context.household, "system")
     except FileNotFoundError as error:

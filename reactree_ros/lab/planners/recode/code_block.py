@@ -174,11 +174,7 @@ def parsed(code: str) -> ast.Module:
 
 
 def check(tree: ast.Module, functions: Collection[str] = RUN_ALONE) -> None:
-    """Check that code may run.
-
-    Args:
-        tree: The code.
-        functions: Functions outside of the sandbox that it may call.
+    """Check that code may run, with calls of these functions outside of the sandbox.
 
     Raises:
         BlockError: It uses unknown names, is nested too deeply, or has too long numbers.

@@ -133,16 +133,7 @@ class CodeRunner(GoalNode):
         name: str,
         parent: GoalNode | None,
     ) -> None:
-        """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
-
-        Args:
-            subgoal: Its goal: the instruction, or the call.
-            context: Shared state of the nodes.
-            shared: Shared state of the code nodes.
-            targets: The variables that its code has to set.
-            name: Its name in displays.
-            parent: The node whose code calls it; None for the root.
-        """
+        """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`. Its goal is the instruction, or the call."""
         super().__init__(subgoal, context, name=name, parent=parent)
         self.targets = targets
         self._shared = shared
@@ -153,16 +144,7 @@ class CodeRunner(GoalNode):
 
     @abc.abstractmethod
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Carry out a placeholder.
-
-        Args:
-            call: The placeholder.
-            line: Its line in the code.
-
-        Raises:
-            BlockError: It failed.
-            EndedBelow: The run cannot go on.
-        """
+        """Carry out a placeholder in a line of the code."""
 
     def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
         """Look around, work in a sandbox that knows ``instruction`` and ``observation``, then end the sandbox."""
@@ -184,10 +166,7 @@ class CodeRunner(GoalNode):
     def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
         """Set the part before the node's turns: its role, the skills for code, and examples.
 
-        Args:
-            system: The system text, with ``{skills}`` in place of the skills.
-            examples: Examples from memory.
-            fixed: Examples if memory has none.
+        The skills replace ``{skills}`` in the system text. The fixed examples are for a memory that has none.
         """
         context = self.context
         described = system.replace("{skills}", _skills_for_code(context.household))
@@ -202,11 +181,7 @@ class CodeRunner(GoalNode):
     # ------------------------------------------------------------------ statements
 
     def run_block(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
-        """Run statements, one after the other, as far as they go.
-
-        Raises:
-            BlockError: A statement failed.
-        """
+        """Run statements, one after the other, as far as they go."""
         for statement in statements:
             flow = yield from self.run_statement(statement)
             if flow is not Flow.NEXT:
@@ -214,11 +189,7 @@ class CodeRunner(GoalNode):
         return Flow.NEXT
 
     def run_statement(self, statement: ast.stmt) -> Generator[Step, Any, Flow]:
-        """Run a statement; one with a placeholder or a jump is split up, any other runs as it is.
-
-        Raises:
-            BlockError: It failed.
-        """
+        """Run a statement; one with a placeholder or a jump is split up, any other runs as it is."""
         self._count(statement.lineno)
         if isinstance(statement, ast.Break):
             return Flow.BREAK
@@ -324,11 +295,7 @@ class CodeRunner(GoalNode):
         return unknown
 
     def show(self, names: Sequence[str], line: int = 1) -> Generator[Step, Any, str]:
-        """Describe variables for a prompt.
-
-        Raises:
-            BlockError: A variable is not set.
-        """
+        """Describe variables for a prompt."""
         shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names), next_tick=True)
         if isinstance(shown, Raised):
             raise BlockError(shown.traceback.rpartition("\n")[2], line)

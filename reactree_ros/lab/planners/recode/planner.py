@@ -76,11 +76,7 @@ class RecodeSettings(PlannerSettings):
 
 
 def recode(instruction: str, context: RunContext, settings: RecodeSettings) -> GoalNode:
-    """Build the tree for an instruction: the node of ``solve``, which grows nodes of its parts.
-
-    Raises:
-        UserError: The household has no description of its skills for code.
-    """
+    """Build the tree for an instruction: the node of ``solve``, which grows nodes of its parts."""
     check_skills("recode", context.household)
     shared = Shared(depth=settings.depth, corrections=settings.corrections)
     return CodeNode(instruction, context, shared=shared, call=_ROOT, may_see=("instruction", "observation"))
@@ -120,19 +116,7 @@ class CodeNode(CodeRunner):
         name: str = "",
         parent: GoalNode | None = None,
     ) -> None:
-        """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
-
-        Args:
-            subgoal: Its goal: the instruction, or the call.
-            context: Shared state of the nodes.
-            shared: Shared state of the code nodes.
-            call: The call, with its targets.
-            targets: The variables that its code has to set.
-            may_see: The variables that it may see.
-            variables: Their values, for the prompt; the root asks for them when they are set.
-            name: Its name in displays.
-            parent: The node whose code calls it; None for the root.
-        """
+        """Make a node; see :class:`CodeRunner`. The root asks for the values of what it may see."""
         super().__init__(subgoal, context, shared=shared, targets=targets, name=name, parent=parent)
         self.call = call
         self._may_see = may_see

@@ -150,8 +150,6 @@ class Sandbox:
     its time or memory, or breaks the interpreter, the variables return to their values before that piece.
 
     Args:
-        limits: Limits on the code.
-        seed: Seed of its random numbers.
         functions: Functions outside that code may call, by name.
     """
 
@@ -175,12 +173,7 @@ class Sandbox:
     # ------------------------------------------------------------------ calls
 
     def start(self, code: str, **variables: str) -> Pending[Event]:
-        """Run code up to its first call of a function outside, its end, or an exception.
-
-        Args:
-            code: Statements.
-            variables: Variables to set before.
-        """
+        """Set variables, and run code up to its first call of a function outside, its end, or an exception."""
         return self._do(functools.partial(self._start, code, variables))
 
     def resume(self, returned: str) -> Pending[Event]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json, text_of
+from reactree_ros.household.tasks import same_words
 from reactree_ros.lab.worlds.ai2thor.wording import room_of
 from reactree_ros.world.port import Score
 
@@ -162,7 +163,7 @@ class Trial(_Task):
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is one of the trial's own; case, spaces and final full stops do not matter."""
-        return any(_words(instruction) == _words(own) for own in self.instructions)
+        return any(same_words(instruction, own) for own in self.instructions)
 
     @cached_property
     def goal(self) -> Goal:
@@ -394,7 +395,3 @@ def _checked(model: type[_Model], document: Any, place: str) -> _Model:
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
         message = first["msg"][0].lower() + first["msg"][1:] + value
     raise TrialError(f"{place}: {path.lstrip('.') or 'the trial'}: {message}")
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().strip(" .").split()

@@ -43,7 +43,7 @@ class AlfworldProcess(LineProcess):
     """One process for one game at a time.
 
     Raises:
-        WorldError: It does not start.
+        WorldError: It does not start or, when asked, is gone.
     """
 
     name = "ALFWorld's process"
@@ -58,26 +58,18 @@ class AlfworldProcess(LineProcess):
         """Load a game in the form of TextWorld's files, and start it.
 
         Raises:
-            WorldError: It cannot be played, or the process is gone.
+            WorldError: It cannot be played.
         """
         self._games += 1
         return self._turn("load", game)
 
     def reset(self) -> Turn:
-        """Start the game again.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Start the game again."""
         self._games += 1
         return self._turn("reset")
 
     def step(self, command: str) -> Turn:
-        """Take a command.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Take a command."""
         return self._turn("step", command)
 
     @property

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
+from reactree_ros.household.tasks import same_words
 from reactree_ros.lab.worlds.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
 from reactree_ros.lab.worlds.alfworld.rooms import (
     TREATMENTS,
@@ -103,14 +104,10 @@ class AlfworldTask:
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is the game's; case, spaces and final full stops do not matter."""
-        return _words(instruction) == _words(self.instruction)
+        return same_words(instruction, self.instruction)
 
     def data(self) -> dict[str, Any]:
-        """Return the game in the form that TextWorld loads.
-
-        Raises:
-            UserError: Its file cannot be read.
-        """
+        """Return the game in the form that TextWorld loads."""
         if self.file is not None:
             return _read_json(self.file)
         return {
@@ -118,10 +115,6 @@ class AlfworldTask:
             "grammar": _text("alfred.twl2").replace(_UNKNOWN_GOAL, self.instruction),
             "pddl_problem": self.problem,
         }
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().strip(" .").split()
 
 
 def _text(name: str) -> str:
@@ -133,10 +126,6 @@ def _text(name: str) -> str:
 
 def made_up(task_type: str, seed: int) -> AlfworldTask:
     """Make a game up: a room that allows such a task, things in it, and a goal.
-
-    Args:
-        task_type: One of :data:`TASK_TYPES`.
-        seed: The seed.
 
     Raises:
         UserError: The package ``alfworld`` is not installed.
@@ -323,11 +312,7 @@ class _TrajData(BaseModel):
 
 
 def game_files(folder: Path) -> list[Path]:
-    """Return the games in a folder, without those of tasks that ALFWorld itself leaves out.
-
-    Raises:
-        UserError: There is no such folder, or no game in it.
-    """
+    """Return the games in a folder, without those of tasks that ALFWorld itself leaves out."""
     if not folder.is_dir():
         raise UserError(f"games: no folder {folder}; alfworld-download fills one, json_2.1.1")
     found = [file for file in sorted(folder.rglob(GAME)) if "movable" not in str(file) and "Sliced" not in str(file)]

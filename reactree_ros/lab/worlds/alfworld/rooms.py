@@ -131,9 +131,6 @@ def room_of(plan: str) -> Room:
     """Read a room.
 
     A kind of receptacle without known positions gets one receptacle.
-
-    Raises:
-        UserError: There is no such room.
     """
     file = _layout(plan.removeprefix("FloorPlan"))
     if not file.exists():

@@ -72,12 +72,7 @@ HOUSEHOLD = Household(
 
 
 class AlfworldWorld(WorkerWorld):
-    """A game of ALFWorld.
-
-    Args:
-        task: The game.
-        scored: Whether to score the game's goal.
-    """
+    """A game of ALFWorld."""
 
     household = HOUSEHOLD
 
@@ -232,11 +227,7 @@ class AlfworldSettings(AlfworldGames, WorldSettings):
 
 
 def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
-    """Return the games by number; each is made or read on demand.
-
-    Raises:
-        UserError: There is nothing at the path of the games.
-    """
+    """Return the games by number; each is made or read on demand."""
     chosen = settings.task_types.split(",") if settings.task_types else list(TASK_TYPES)
     if not settings.games:
         seeds = range(settings.first_seed, settings.first_seed + settings.number)

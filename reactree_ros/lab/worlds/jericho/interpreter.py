@@ -34,7 +34,7 @@ class Interpreter(LineProcess):
     """One process for one story at a time.
 
     Raises:
-        WorldError: It does not start.
+        WorldError: It does not start or, when asked, is gone.
     """
 
     name = "the interpreter of jericho"
@@ -45,34 +45,22 @@ class Interpreter(LineProcess):
         """Start a story; return its text, and its known words with as many letters as it compares.
 
         Raises:
-            WorldError: The interpreter is gone, or cannot run it.
+            WorldError: It cannot run it.
         """
         answer = self.ask("load", story, seed)
         words = frozenset(answer.pop("words"))
         return GameReply(**answer), words
 
     def step(self, said: str) -> GameReply:
-        """Say something to the game.
-
-        Raises:
-            WorldError: The interpreter is gone.
-        """
+        """Say something to the game."""
         return GameReply(**self.ask("step", said))
 
     def look(self) -> str:
-        """Return the place and the carried things, without taking time in the game; empty if it cannot be asked now.
-
-        Raises:
-            WorldError: The interpreter is gone.
-        """
+        """Return the place and the carried things, without taking time in the game; empty if it cannot be asked now."""
         return str(self.ask("look")["text"])
 
     def ask(self, *request: object) -> dict[str, Any]:
-        """Ask the process; after an error of jericho it is useless.
-
-        Raises:
-            WorldError: The interpreter is gone.
-        """
+        """Ask the process; after an error of jericho it is useless."""
         try:
             return super().ask(*request)
         except WorldError as error:

@@ -35,12 +35,7 @@ class Player:
         self._over = self._won = False
 
     def load(self, story: str, seed: int) -> dict[str, Any]:
-        """Start a story.
-
-        Args:
-            story: Its file.
-            seed: Seed of its random events; 0 takes the seed of jericho's walkthrough, if there is one.
-        """
+        """Start a story."""
         import jericho
 
         if self._env is None or self._story != story:

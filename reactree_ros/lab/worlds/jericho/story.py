@@ -48,22 +48,12 @@ class StoryTask:
 
 
 def story_task(story: Path, instruction: str = "", seed: int = 0) -> StoryTask:
-    """Return the task of a story.
-
-    Args:
-        story: Its file.
-        instruction: The instruction, with ``{name}`` for the file's name; empty takes :data:`INSTRUCTION`.
-        seed: Seed of the game's random events.
-    """
+    """Return the task of a story; ``{name}`` in its instruction is the file's name, none is :data:`INSTRUCTION`."""
     return StoryTask(str(story.resolve()), (instruction or INSTRUCTION).replace("{name}", story.stem).strip(), seed)
 
 
 def stories_in(folder: str) -> list[Path]:
-    """Return the story files in a folder, ``.z1`` to ``.z8``, by name.
-
-    Raises:
-        UserError: There is no such folder, or no story file in it.
-    """
+    """Return the story files in a folder, ``.z1`` to ``.z8``, by name."""
     if not folder:
         raise UserError("name the folder of story files (.z1 to .z8): stories=FOLDER")
     if not Path(folder).is_dir():
@@ -80,11 +70,7 @@ def numbered(stories: list[Path], instruction: str = "", seed: int = 0) -> Mappi
 
 
 def check_story(story: Path) -> None:
-    """Check that a file is a story for the interpreter, as far as its header says.
-
-    Raises:
-        UserError: It is not; the message says why.
-    """
+    """Check that a file is a story for the interpreter, as far as its header says."""
     try:
         content = story.read_bytes()
     except OSError as error:

@@ -72,12 +72,7 @@ HOUSEHOLD = Household(
 
 
 class JerichoWorld(WorkerWorld):
-    """A text adventure.
-
-    Args:
-        task: The story file and its instruction.
-        scored: Whether to score it.
-    """
+    """A text adventure."""
 
     household = HOUSEHOLD
 
@@ -206,11 +201,7 @@ class JerichoSettings(WorldSettings):
 
 
 def tasks_of(settings: JerichoSettings) -> Mapping[int, StoryTask]:
-    """Return the story's task, with number 1.
-
-    Raises:
-        UserError: There is no such file, or it is no story.
-    """
+    """Return the story's task, with number 1."""
     if not settings.story:
         raise UserError("name a story file of the Z-machine, which you must have: story=FILE")
     check_story(Path(settings.story))

@@ -33,22 +33,14 @@ class Wording(Settings):
     )
 
     def fact(self, fact: Fact, *, holds: bool = True) -> str:
-        """Word a fact; empty if its predicate is never mentioned.
-
-        Raises:
-            UserError: The words do not fit.
-        """
+        """Word a fact; empty if its predicate is never mentioned."""
         name, *arguments = fact
         if name in self.facts:
             return _filled(self.facts[name][not holds], name, arguments)
         return f"{'' if holds else 'not '}{' '.join(fact)}"
 
     def skill(self, action: str, arguments: Sequence[str]) -> str:
-        """Word an action.
-
-        Raises:
-            UserError: The words do not fit.
-        """
+        """Word an action."""
         if action in self.skills:
             return _filled(self.skills[action], action, arguments)
         return " ".join([action, *arguments])
@@ -67,11 +59,7 @@ def _filled(template: str, name: str, arguments: Sequence[str]) -> str:
 
 @cache
 def wording_of(folder: Path) -> Wording:
-    """Read the words of a domain; without a file it has none.
-
-    Raises:
-        UserError: They are wrong; the message says where.
-    """
+    """Read the words of a domain; without a file it has none."""
     path = folder / WORDING
     if not path.exists():
         return Wording()

@@ -24,11 +24,7 @@ _Action = tuple[Any, tuple[Any, ...]]
 
 
 def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
-    """Read a domain, and one of its problems or a problem's file.
-
-    Raises:
-        UserError: One of them cannot be read or understood; the message names both and says why.
-    """
+    """Read a domain, and one of its problems or a problem's file."""
     from unified_planning.io import PDDLReader
     from unified_planning.shortcuts import InstantaneousAction, get_environment
 
@@ -83,10 +79,6 @@ def _expression(read: model.Problem, fact: Fact) -> Any:
 
 class PddlSimulator:
     """Carries out actions, which are named in words.
-
-    Args:
-        problem: The problem.
-        wording: The words.
 
     Attributes:
         goal: The facts of the goal.

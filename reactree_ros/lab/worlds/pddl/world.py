@@ -63,15 +63,7 @@ def made_up(domain: str, seed: int) -> PddlTask:
 
 
 class PddlWorld(WorkerWorld):
-    """A problem in PDDL.
-
-    Args:
-        task: The task.
-        scored: Whether to score the task's goal.
-
-    Raises:
-        UserError: The domain or the problem cannot be used; the message says why.
-    """
+    """A problem in PDDL."""
 
     def __init__(self, task: PddlTask, *, scored: bool = True) -> None:
         self._words = wording_of(task.domain.parent)
@@ -153,11 +145,7 @@ class PddlSettings(WorldSettings):
 
 
 def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
-    """Make the tasks up, or read the one in the files.
-
-    Raises:
-        UserError: A file cannot be used; the message says why.
-    """
+    """Make the tasks up, or read the one in the files."""
     if not settings.problem:
         return TasksOnDemand(range(1, settings.problems + 1), partial(made_up, settings.domain))
     shipped = settings.domain in MAKERS

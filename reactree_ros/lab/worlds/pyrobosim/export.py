@@ -136,11 +136,7 @@ def _entry(task: Task, number: int) -> TaskEntry:
 
 
 def write_house(tasks: Mapping[int, PyrobosimTask], folder: Path) -> list[Path]:
-    """Write a world file per task, and their two shared files of categories; return the world files.
-
-    Raises:
-        OSError: They cannot be written.
-    """
+    """Write a world file per task, and their two shared files of categories; return the world files."""
     folder.mkdir(parents=True, exist_ok=True)
     for file, key in ((LOCATIONS, "locations"), (OBJECTS, "objects")):
         _write(folder / file, next(iter(tasks.values())).source.metadata[key])

@@ -69,7 +69,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     Args:
         house: The world, which others may share.
-        robot: The robot's name.
         goal: The goal; None if the world does not know it.
         seed: Default seed of random events.
         time_limit: Longest time for one motion, in seconds.

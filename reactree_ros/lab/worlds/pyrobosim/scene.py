@@ -90,9 +90,6 @@ class HouseScene(Scene):
     """The known part of a world of pyrobosim: rooms and furniture from the start, things once they were seen.
 
     Numbers follow the order of the world's file, so that robots in one house use the same names.
-
-    Args:
-        description: The contents of the world.
     """
 
     def __init__(self, description: Description) -> None:

@@ -96,6 +96,9 @@ class House:
         source: The world's file or document.
         realtime_factor: Simulated seconds per real second; negative is as fast as possible.
         failures: Share of failing robot actions; 0 keeps the file's.
+
+    Raises:
+        WorldError: It is asked, and the process is gone.
     """
 
     def __init__(self, source: Source, *, realtime_factor: float = -1.0, failures: float = 0.0) -> None:
@@ -129,69 +132,35 @@ class House:
         return self._description
 
     def description(self, seed: int = 0) -> Description:
-        """Return the contents of the world; start it if nobody has.
-
-        Raises:
-            WorldError: It is gone.
-        """
+        """Return the contents of the world; start it if nobody has."""
         with self._lock:
             return self._description or self._load(seed)
 
     def start(self, robot: str, kind: str, target: str = "", *, asks: bool = False) -> None:
-        """Start a robot's action, by pyrobosim's name.
-
-        Args:
-            robot: Its name.
-            kind: The action.
-            target: Its object or place.
-            asks: Whether it stops before each passage until it is let in.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Start a robot's action, by pyrobosim's name; with ``asks`` it stops before passages until let in."""
         self._ask("begin", robot, kind, target, self._factor, asks)
 
     def progress(self, robot: str) -> Ended | UnderWay:
-        """Return the end of a robot's action or, after a short wait, its progress.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Return the end of a robot's action or, after a short wait, its progress."""
         told = self._ask("wait", robot, GLANCE)
         if not told["ended"]:
             return UnderWay(told["at"], told["before"])
         return Ended(told["status"], told["message"], Body.read(told["state"]))
 
     def let_in(self, robot: str, passage: str) -> None:
-        """Let a robot into the passage before it.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Let a robot into the passage before it."""
         self._ask("let_in", robot, passage)
 
     def cancel(self, robot: str) -> None:
-        """Cancel a robot's action; repeat until it ends.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Cancel a robot's action; repeat until it ends."""
         self._ask("cancel", robot)
 
     def body(self, robot: str) -> Body:
-        """Return a robot's state.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Return a robot's state."""
         return Body.read(self._ask("state", robot))
 
     def truth(self) -> dict[str, str]:
-        """Return the place of each thing; empty for a held one.
-
-        Raises:
-            WorldError: The process is gone.
-        """
+        """Return the place of each thing; empty for a held one."""
         return self._ask("truth")
 
     def stop(self, why: str) -> WorldError:
@@ -205,11 +174,7 @@ class House:
             return WorldError(self._simulator.lost)
 
     def check(self) -> None:
-        """Check that the world is there.
-
-        Raises:
-            WorldError: It is gone.
-        """
+        """Check that the world is there."""
         if self._simulator is not None and self._simulator.lost:
             raise WorldError(self._simulator.lost)
 

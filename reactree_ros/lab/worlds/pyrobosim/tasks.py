@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
-from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.household.tasks import GoalCondition, same_words
 from reactree_ros.plugins.settings import fault_of
 
 #: The key of the task in a world file; pyrobosim itself ignores it.
@@ -57,11 +57,7 @@ class Source:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def robots(self) -> tuple[str, ...]:
-        """Return the names of its robots.
-
-        Raises:
-            UserError: There is none, or the file cannot be used.
-        """
+        """Return the names of its robots."""
         entries = (_read(Path(self.file)) if self.file else self.document).get("robots") or ()
         if not entries:
             raise UserError(f"{self.file or 'the world'}: has no robot")
@@ -101,7 +97,7 @@ class PyrobosimTask:
 
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is one of the task's own; case, spaces and final full stops do not matter."""
-        return any(_words(instruction) == _words(own) for own in self.entry.nl_instructions)
+        return any(same_words(instruction, own) for own in self.entry.nl_instructions)
 
     @property
     def goal(self) -> tuple[GoalCondition, ...]:
@@ -117,11 +113,7 @@ def said(category: str) -> str:
 
 
 def load_tasks(path: Path) -> dict[int, PyrobosimTask]:
-    """Read the tasks of a world file or of a folder, by task id; a world file may have no task.
-
-    Raises:
-        UserError: There is no such file, or its task cannot be used; the message says where and why.
-    """
+    """Read the tasks of a world file or of a folder, by task id; a world file may have no task."""
     tasks: dict[int, PyrobosimTask] = {}
     for file in _files(path):
         document = _read(file)
@@ -156,10 +148,6 @@ def _read(file: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or not document.get("rooms"):
         raise UserError(f"{file}: is no world of pyrobosim: it has no rooms")
     return document
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().strip(" .").split()
 
 
 #: Reads YAML, fast if PyYAML was built with libyaml.

@@ -18,11 +18,7 @@ from reactree_ros.world.spec import WorldSettings, WorldSpec
 
 
 def check_factor(factor: float) -> float:
-    """Check a factor of time.
-
-    Raises:
-        ValueError: Time would stand still.
-    """
+    """Refuse a factor with which time would stand still."""
     if factor == 0:
         raise ValueError("time would stand still; 1 is real time, -1 as fast as can be")
     return factor
@@ -53,11 +49,7 @@ class PyrobosimSettings(WorldSettings):
 
 
 def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
-    """Return the tasks of a house by number; a foreign world file has none.
-
-    Raises:
-        UserError: There is no such house, or its file cannot be used.
-    """
+    """Return the tasks of a house by number; a foreign world file has none."""
     if (seed := number_of(settings.house)) is not None:
         return tasks_as_pyrobosim(seed=seed, robots=settings.robots)
     if not settings.house:

@@ -46,7 +46,7 @@ class ScienceWorldProcess:
     """One simulator, for one thread at a time. Java ends with this process, even if it is killed.
 
     Raises:
-        WorldError: Java does not start.
+        WorldError: Java does not start or, when asked, is gone.
     """
 
     def __init__(self) -> None:
@@ -75,65 +75,31 @@ class ScienceWorldProcess:
         self._server: Any = self._call(self._gateway.jvm.scienceworld.runtime.pythonapi.PythonInterface)
 
     def load(self, task: str, variation: int, simplifications: str = "", *, gold: bool = False) -> None:
-        """Start a task's variation.
-
-        Args:
-            task: Its type, e.g. ``boil``.
-            variation: Its number among those of the type.
-            simplifications: The simulator's simplifications, separated by commas.
-            gold: Whether to prepare a solution for :meth:`gold`.
-
-        Raises:
-            WorldError: The simulator is gone.
-        """
+        """Start a task's variation, with simplifications separated by commas; ``gold`` prepares :meth:`gold`."""
         self._call(lambda: self._server.load(task, variation, simplifications, gold))
 
     def description(self) -> str:
-        """Return the instruction in the simulator's words.
-
-        Raises:
-            WorldError: The simulator is gone.
-        """
+        """Return the instruction in the simulator's words."""
         return self._call(lambda: str(self._server.getTaskDescription()))
 
     def gold(self) -> list[str]:
-        """Return the actions of a solution.
-
-        Raises:
-            WorldError: The simulator is gone.
-        """
+        """Return the actions of a solution."""
         return self._call(lambda: list(self._server.getGoldActionSequence()))
 
     def look(self) -> str:
-        """Return the room and the carried things, without taking time.
-
-        Raises:
-            WorldError: The simulator is gone.
-        """
+        """Return the room and the carried things, without taking time."""
         return self._call(lambda: f"{self._server.freeActionLook().strip()}\n{self._server.freeActionInventory()}")
 
     def step(self, action: str) -> str:
-        """Take an action; return its result.
-
-        Raises:
-            WorldError: The simulator is gone.
-        """
+        """Take an action; return its result."""
         return self._call(lambda: str(self._server.step(action)))
 
     def actions(self) -> list[str]:
-        """Return the sensible actions; after an ambiguous one, the answers by number.
-
-        Raises:
-            WorldError: The simulator is gone.
-        """
+        """Return the sensible actions; after an ambiguous one, the answers by number."""
         return self._call(lambda: list(self._server.getValidActionObjectCombinations()))
 
     def progress(self) -> tuple[float, bool]:
-        """Return the score (at most 1; below 0 if the task is failed), and whether the task is over.
-
-        Raises:
-            WorldError: The simulator is gone.
-        """
+        """Return the score (at most 1; below 0 if the task is failed), and whether the task is over."""
         score = self._call(lambda: float(self._server.getScore()))
         return score, score < 0 or self._call(lambda: bool(self._server.getCompleted()))
 

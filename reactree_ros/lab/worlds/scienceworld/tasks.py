@@ -93,12 +93,7 @@ def described(task_name: str, variation: int, simplifications: str) -> ScienceTa
 
 
 def split(task_name: str, part: str) -> range:
-    """Return the numbers of a type's variations for training, for development, or for tests.
-
-    Args:
-        task_name: The type.
-        part: ``train``, ``dev`` or ``test``.
-    """
+    """Return the numbers of a type's variations in a part: ``train``, ``dev`` or ``test``."""
     total = VARIATIONS[task_name]
     quarter = total // 4
     return {

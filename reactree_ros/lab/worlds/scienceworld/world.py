@@ -58,12 +58,7 @@ HOUSEHOLD = Household(
 
 
 class ScienceWorld(WorkerWorld):
-    """A task of ScienceWorld.
-
-    Args:
-        task: The task.
-        scored: Whether to score the task's goal.
-    """
+    """A task of ScienceWorld."""
 
     def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
         super().__init__("scienceworld", scored=scored)
@@ -131,11 +126,7 @@ def _household(simplifications: str) -> Household:
 
 
 def check_simplifications(given: str) -> str:
-    """Check that the simulator knows the simplifications.
-
-    Raises:
-        ValueError: It does not.
-    """
+    """Refuse simplifications that the simulator does not know."""
     return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
 
 
@@ -163,11 +154,7 @@ class ScienceWorldSettings(WorldSettings):
 
 
 def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
-    """Return the variations of a type of task, by number.
-
-    Raises:
-        UserError: There is no Java.
-    """
+    """Return the variations of a type of task, by number."""
     check_java()
     variations = range(VARIATIONS[settings.task])
     return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))

@@ -99,11 +99,7 @@ class Refused(WorldError):
 
 
 def read_address(server: str) -> str:
-    """Return the URL of a server without a slash at its end.
-
-    Raises:
-        ValueError: It is not the URL of a server.
-    """
+    """Return the URL of a server without a slash at its end."""
     try:
         parts = urlsplit(server)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -131,12 +127,8 @@ def check_server(server: str, time_limit: float) -> None:
 class Shop:
     """An environment at a server, for one thread at a time.
 
-    Args:
-        server: The server's URL.
-        time_limit: Longest wait for an answer, in seconds.
-
     Raises:
-        WorldError: The server makes none.
+        WorldError: The server makes none or, when asked, is gone.
     """
 
     def __init__(self, server: str, time_limit: float) -> None:
@@ -149,49 +141,29 @@ class Shop:
         """Start a goal.
 
         Raises:
-            WorldError: There is no such goal, or the server is gone.
+            WorldError: There is no such goal.
         """
         self._ask("POST", "/reset", _RESET, session_id=session)
 
     def is_known(self) -> bool:
-        """Return whether the server still has it; a restarted server has not.
-
-        Raises:
-            WorldError: The server is gone.
-        """
+        """Return whether the server still has it; a restarted server has not."""
         return self._id in self._server.ask("GET", "/list_envs", _NUMBERS)
 
     def page(self) -> str:
-        """Return the page as text.
-
-        Raises:
-            WorldError: The server is gone.
-        """
+        """Return the page as text."""
         return tidy(self._ask("GET", "/observation", _TEXT))
 
     def instruction(self) -> str:
-        """Return the instruction.
-
-        Raises:
-            WorldError: The server is gone.
-        """
+        """Return the instruction."""
         said = " ".join(self._ask("GET", "/instruction_text", _TEXT).split())
         return said.removeprefix(_INSTRUCTION).strip()
 
     def actions(self) -> Actions:
-        """Return the possible actions on the page.
-
-        Raises:
-            WorldError: The server is gone.
-        """
+        """Return the possible actions on the page."""
         return self._ask("GET", "/available_actions", _ACTIONS)
 
     def step(self, action: str) -> Step:
-        """Take an action, e.g. ``search[green shoes]`` or ``click[buy now]``.
-
-        Raises:
-            WorldError: The server is gone.
-        """
+        """Take an action, e.g. ``search[green shoes]`` or ``click[buy now]``."""
         step = self._ask("POST", "/step", _STEP, action=action)
         return step.model_copy(update={"state": tidy(step.state)})
 

@@ -107,12 +107,7 @@ class WebShopTask:
 
 
 class WebShop(WorkerWorld):
-    """A goal at AgentGym's WebShop server.
-
-    Args:
-        task: The task.
-        scored: Whether to score the task's goal.
-    """
+    """A goal at AgentGym's WebShop server."""
 
     household = HOUSEHOLD
 
@@ -264,11 +259,7 @@ class WebShopSettings(WorldSettings, ServerSettings):
 
 
 def tasks_of(settings: ServerSettings, ids: Sequence[int] = range(TASKS)) -> Mapping[int, WebShopTask]:
-    """Return the tasks at a server, by number.
-
-    Raises:
-        UserError: There is no server.
-    """
+    """Return the tasks at a server, by number."""
     check_server(settings.server, settings.time_limit)
     return TasksOnDemand(ids, lambda one: WebShopTask(settings.server, settings.time_limit, one))
 
