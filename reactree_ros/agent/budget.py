@@ -84,21 +84,11 @@ class Budget:
     nothing. Limits of 0 are none, but of decisions and steps.
 
     Attributes:
-        max_decisions: Decisions allowed.
-        max_steps: Steps allowed.
-        max_prompt_tokens: Tokens of all prompts allowed.
         max_output_tokens: Tokens allowed that are generated, those of the reasoning too.
         max_seconds: Seconds allowed, from the first tick.
-        max_cost: Money allowed.
-        prices: What tokens cost.
-        decisions: Decisions taken.
-        steps: Steps taken.
-        questions: Questions that a person was asked.
         prompt_tokens: Tokens of all prompts, with those of requests that were asked again or failed.
         cached_tokens: How many of them a prefix cache served.
-        output_tokens: Tokens generated.
         estimated: Whether some of these tokens were not counted by the language model, but estimated.
-        time_is_up: Whether the seconds are over.
         stuck: What repeated, in words; empty as long as the run gets on.
     """
 

@@ -39,9 +39,7 @@ class Counts(NamedTuple):
     """What a decision adds to a run's budget.
 
     Attributes:
-        decisions: Decisions.
         steps: Steps: skills that are asked of the world or of memory.
-        questions: Questions that a person is asked.
     """
 
     decisions: int = 1

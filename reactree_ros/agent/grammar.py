@@ -80,11 +80,7 @@ class Grammar(abc.ABC):
 
     @abc.abstractmethod
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
-        """Return what a text in just the words of the grammar is taken for; nothing if it is in others, or not allowed.
-
-        Args:
-            text: What was said.
-            cut: Whether the token limit ended it.
+        """Return what a text in just the words of the grammar is taken for; nothing if it is in others or not allowed.
         """
 
     @abc.abstractmethod

@@ -185,9 +185,6 @@ class Person(Named):
 class Choice(Enumerable):
     """One of some options.
 
-    Attributes:
-        choices: The options, in the order in which they are listed.
-
     Raises:
         ValueError: There is none, or two differ by capitals, quotes and the like alone.
     """

@@ -67,7 +67,6 @@ class Said:
     """Something that the language model said.
 
     Attributes:
-        text: As it was said.
         decision: The decision that it was taken for; None where it was taken for none.
     """
 
@@ -84,7 +83,6 @@ class Saw:
     """An observation.
 
     Attributes:
-        text: The observation in words.
         observation: All of it; None where only the words were kept. Two turns are equal if their words are.
     """
 

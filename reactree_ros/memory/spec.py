@@ -41,9 +41,6 @@ class NamedMemory:
     """A memory as it is chosen: ``household.db``, or a store with its settings, e.g. ``sqlite:path=household.db``.
 
     Attributes:
-        name: Its name, as it was given.
-        spec: Its store.
-        settings: The store's settings.
         is_path: Whether its name is a path, which the default store opens.
     """
 

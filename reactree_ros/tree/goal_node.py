@@ -39,22 +39,11 @@ class GoalNode(ProgramNode, abc.ABC):
         index: Its number in the run, in the order in which goal nodes start, from 0.
         start: Decision count at its start, from 1.
         listens: Whether its program takes in what a person says in the middle of a run; see :meth:`Dialogue.hear`.
-        requests: What it asks the language model.
-        senses: What it sees and does in the world, and asks of the memories.
-        dialogue: What it and the person say to each other.
     """
 
     listens = False
 
     def __init__(self, subgoal: str, context: RunContext, *, name: str = "", parent: GoalNode | None = None) -> None:
-        """Make a node.
-
-        Args:
-            subgoal: Its goal, in natural language.
-            context: What the nodes of the run share.
-            name: Its name in displays; empty: the goal.
-            parent: The goal node that it grows under; None for the root.
-        """
         self.subgoal = subgoal
         self.depth: int = 1 if parent is None else parent.depth + 2
         self.index = self.start = 0
@@ -192,25 +181,13 @@ class GoalNode(ProgramNode, abc.ABC):
         self.say(words or str(decision), decision)
 
     def taking(self, decision: Decision, reply: Reply, said: str = "") -> Generator[Step, Any, bool | None]:
-        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it, else None.
-
-        Args:
-            decision: The decision.
-            reply: What it was read from.
-            said: The words for it; empty: its own.
-        """
+        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it."""
         node: Any = self  # a node of a program that takes such decisions has what they need
         self._taking = reply, said
         return (yield from decision.carry_out(node))
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
-        """Count a decision that is not carried out, and tell the model why.
-
-        Args:
-            said: What was said.
-            reason: Why it is not carried out.
-            decision: What it was read as; None if it is no decision.
-        """
+        """Count a decision that is not carried out, and tell the model why."""
         reason = in_lines(reason, first=False)
         self.context.budget.count()
         self.context.listener.refused(self, Said(said, decision), reason)

@@ -55,20 +55,12 @@ class ProgramNode(Composite, abc.ABC):
         INVALID when interrupted: what it has in flight is cancelled, and the program is closed.
 
     Attributes:
-        context: What the nodes of the run share.
         end: How it ended, for episodic memory; None before, and if an error ended it.
         failure: Why it failed; None if it did not.
         leaf: The latest skill, which is carried out or was; None if there was none yet.
     """
 
     def __init__(self, name: str, context: RunContext, above: ProgramNode | None) -> None:
-        """Make a node.
-
-        Args:
-            name: Its name in displays.
-            context: What the nodes of the run share.
-            above: The node that it grows under; None for the root.
-        """
         super().__init__(name, children=[])
         self.context = context
         self._above = above

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 class Requests:
     """Asks the language model for a goal node, as long as the budget allows it and the prompt fits.
 
-    Args:
-        node: The goal node.
-
     Attributes:
         start: What stands before the node's own turns in its prompts.
         examples: The in-context examples in it, the most similar first.
@@ -138,11 +135,7 @@ class Requests:
         """Ask for a summary of a trajectory; if that does not fit into a prompt, of its later part.
 
         The caller counts the decision.
-
-        Args:
-            trajectory: What was done and seen.
-            subgoal: What it was done for.
-            otherwise: What stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
+        ``otherwise`` stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
 
         Returns:
             The summary, and the reply that it comes from; None if nothing could be asked.

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 class Senses:
-    """Sees and acts for a goal node through the robot that it has, and asks the memories.
-
-    Args:
-        node: The goal node.
-    """
+    """Sees and acts for a goal node through the robot that it has, and asks the memories."""
 
     def __init__(self, node: GoalNode) -> None:
         self._node, self._context = node, node.context

@@ -41,10 +41,6 @@ T = TypeVar("T", bound=Task)
 class TasksOnDemand(Mapping[int, T]):
     """Tasks that are made when they are asked for, so that their number takes no time and little memory.
 
-    Args:
-        ids: Their ids, in order.
-        make: Makes the task of an id.
-
     Raises:
         UserError: There are more than :data:`MOST_TASKS`.
     """
@@ -154,13 +150,7 @@ def check_prompts(household: Household) -> Household:
 
 @dataclass(frozen=True)
 class Place:
-    """A world as it is chosen: what it is, its settings, and what may be done in it.
-
-    Attributes:
-        spec: What it is.
-        settings: Its settings.
-        tasks: What may be done in it, by task id.
-    """
+    """A world as it is chosen: what it is, its settings, and what may be done in it."""
 
     spec: WorldSpec
     settings: WorldSettings

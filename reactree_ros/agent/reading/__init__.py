@@ -24,12 +24,7 @@ LONGEST = 40_000
 
 
 def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
-    """Read a reply.
-
-    Args:
-        text: What the model said, without its reasoning.
-        grammar: What may be said.
-        cut: Whether the token limit ended it.
+    """Read a reply, without the model's reasoning.
 
     Returns:
         The decision, with the words that stand for it in a prompt; a thought with the act or expansion after it is two.
@@ -62,12 +57,7 @@ def says_exactly(text: str, grammar: Grammar) -> bool:
 
 
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
-    """Read the calls of tools that a model made instead of saying something.
-
-    Args:
-        calls: Names with arguments in JSON.
-        grammar: What may be said.
-        text: What was said beside.
+    """Read the calls of tools that a model made instead of saying something, with what it said beside.
 
     Raises:
         Unreadable: As :func:`read`.

@@ -34,11 +34,7 @@ _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoa
 
 
 def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str, Named, str]:
-    """Read what follows ``Expand:``.
-
-    Args:
-        text: All of it, with what comes after the list.
-        allowed: The control flows that may be used.
+    """Read what follows ``Expand:``, with what comes after the list.
 
     Returns:
         What is said before the control flow, the expansion, and what is said after the list.

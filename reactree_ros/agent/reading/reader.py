@@ -20,13 +20,7 @@ _LABEL_ALONE = re.compile(r"\A\s*act(?:ion)?\s+", re.IGNORECASE)
 
 
 class Reader:
-    """Reads one reply.
-
-    Args:
-        grammar: What may be said.
-        cut: Whether the token limit ended the reply.
-        chooses: Whether one of the skills is all that may be said.
-    """
+    """Reads one reply; ``chooses``: one of the skills is all that may be said."""
 
     def __init__(self, grammar: Grammar, *, cut: bool, chooses: bool = False) -> None:
         self.grammar = grammar

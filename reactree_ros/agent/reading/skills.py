@@ -43,10 +43,6 @@ class Skills:
     is never guessed.
 
     A declared skill is meant if it can be read as one, and as one alone.
-
-    Args:
-        available: Every skill.
-        offers: Declared skills that may be said, too.
     """
 
     def __init__(self, available: Sequence[str], offers: Sequence[Offer] = ()) -> None:

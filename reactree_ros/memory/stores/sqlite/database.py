@@ -81,12 +81,6 @@ class Additions:
 class ExperienceStore:
     """The database of one episodic memory. Its methods may be called from several threads.
 
-    Args:
-        path: The database file; made if it does not exist (its folder must).
-        embedder: Name of the embedder whose vectors these are.
-        dimension: Length of a vector.
-        busy_timeout: How long to wait for another writer, in seconds.
-
     Raises:
         EpisodicMemoryError: the file is no database, one of another program, of a newer version, or of another
             embedder, or it cannot be opened.
@@ -118,12 +112,7 @@ class ExperienceStore:
                 self._writer.close()
 
     def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        """Writes one run in one transaction.
-
-        Args:
-            run: Its experiences.
-            vectors: The embedding of every subgoal among them that `unknown_subgoals` named.
-        """
+        """Writes one run in one transaction, with the embedding of every subgoal that `unknown_subgoals` named."""
         with self._write_lock, self._explained("write to"):
             database = self._writer
             database.execute("BEGIN IMMEDIATE")
