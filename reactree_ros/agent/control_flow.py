@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.wording import Wording
 from reactree_ros.plugins import Registry
 from reactree_ros.plugins.settings import NoSettings, Settings
@@ -118,12 +119,7 @@ def flow_schema(flows: Sequence[type[ControlFlow]]) -> dict[str, Any]:
     """Render the control flows that an expansion may use as a JSON schema: a name, or an object with arguments."""
     names = [flow.name for flow in flows if not takes(flow)]
     one = {"type": "string", "enum": names}
-    others = [
-        {"type": "object", "properties": {flow.name: flow.wording.schema()}, "required": [flow.name]}
-        | {"additionalProperties": False}
-        for flow in flows
-        if takes(flow)
-    ]
+    others = [as_object(**{flow.name: flow.wording.schema()}) for flow in flows if takes(flow)]
     return {"anyOf": [*([one] if names else []), *others]} if others else one
 
 

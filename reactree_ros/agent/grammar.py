@@ -80,8 +80,7 @@ class Grammar(abc.ABC):
 
     @abc.abstractmethod
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
-        """Return what a text in just the words of the grammar is taken for; nothing if it is in others or not allowed.
-        """
+        """Return what a text in just the words of the grammar is taken for; nothing if in others, or not allowed."""
 
     @abc.abstractmethod
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:

@@ -29,16 +29,13 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Says which vectors these are: texts embedded under one name can be compared with each other."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embeds texts; shape (number of texts, dimension), rows of unit length."""
-        ...
 
 
 class EmbeddingError(UserError, RuntimeError):

@@ -159,8 +159,7 @@ class Claims:
 
     def _grant(self) -> list[_Wish]:
         """Give what is free to whoever waits for it, in order; returns the wishes that are granted."""
-        granted = [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
-        return granted
+        return [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
 
     def _give(self, wish: _Wish) -> bool:
         self._waiting.remove(wish)

@@ -54,7 +54,10 @@ _SCHEMA = (
     'CREATE INDEX experience_kind ON experience ("end", task_name)',  # counting reads this instead of the texts
     "CREATE INDEX experience_digest ON experience (digest)",
 )
-_COLUMNS = 'e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth'
+_EXPERIENCES = (
+    'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
+    "FROM experience e JOIN subgoal s ON s.id = e.subgoal"
+)
 
 
 @dataclass(frozen=True)
@@ -200,10 +203,7 @@ class ExperienceStore:
         with self._read_lock, self._explained("read"):
             for some in _batches(ids):
                 marks = ",".join("?" * len(some))
-                for row in self._reader.execute(
-                    f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.id IN ({marks})",
-                    some,
-                ):
+                for row in self._reader.execute(f"{_EXPERIENCES} WHERE e.id IN ({marks})", some):
                     found[row[0]] = self._experience(row)
         missing = [number for number in ids if number not in found]
         if missing:
@@ -216,9 +216,7 @@ class ExperienceStore:
         while True:
             with self._read_lock, self._explained("read"):
                 rows = self._reader.execute(
-                    f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal "
-                    "WHERE e.id > ? ORDER BY e.id LIMIT 256",
-                    (last,),
+                    f"{_EXPERIENCES} WHERE e.id > ? ORDER BY e.id LIMIT 256", (last,)
                 ).fetchall()
             if not rows:
                 return
@@ -228,10 +226,7 @@ class ExperienceStore:
     def holds(self, experience: Experience) -> bool:
         """Whether the store has this very experience."""
         with self._read_lock, self._explained("read"):
-            rows = self._reader.execute(
-                f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.digest = ?",
-                (_digest(experience),),
-            ).fetchall()
+            rows = self._reader.execute(f"{_EXPERIENCES} WHERE e.digest = ?", (_digest(experience),)).fetchall()
         return any(self._experience(row) == experience for row in rows)
 
     def counts(self) -> Counts:
