@@ -181,14 +181,12 @@ def _is_said_already(skills: Skills, argument: str, said: str) -> bool:
 
 
 def _in_own_words(said: str) -> str:
-    """Return a skill that is not listed, as the world is to be asked for it.
-
-    Raises:
-        Unreadable: It says nothing, or is too long.
-    """
+    """Return a skill that is not listed, as the world is to be asked for it."""
     skill = " ".join(unquoted(said.removesuffix(".")).split())
     if not skill:
         raise Unreadable(_NOTHING)
     if len(skill) > LONGEST_SKILL:
         raise Unreadable(f"'{shortened(skill)}' is too long for an action ({len(skill)} characters).")
+    if label_of(skill) is not None:  # it would be read back as something else
+        raise Unreadable(f"'{shortened(skill)}' begins like another decision; say one decision at a time.")
     return skill
