@@ -390,11 +390,7 @@ _LINE = Text(120)
 
 
 def _text_of(said: object) -> str:
-    """Return what is said in words; a number of JSON is written as such.
-
-    Raises:
-        ParameterError: It is no text.
-    """
+    """Return what is said in words; a number of JSON is written as such."""
     if isinstance(said, str):
         return said
     if isinstance(said, int | float) and not isinstance(said, bool):
@@ -436,14 +432,11 @@ PARAMETERS: Mapping[str, type[Parameter]] = {
 
 
 def parameter_of(declared: Any) -> Parameter:
-    """Return the parameter that a file declares.
+    """Return the parameter that a file declares; a ValueError says in one line why it declares none.
 
     Args:
         declared: The word of a kind, such as ``thing``; or that with its settings, as in ``{text: 200}``; or a list of
             options.
-
-    Raises:
-        ValueError: It is none; the message says why, in one line.
     """
     if isinstance(declared, list):
         declared = {"choice": declared}

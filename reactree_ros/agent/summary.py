@@ -31,8 +31,7 @@ def summary_request(trajectory: Sequence[Turn], subgoal: str) -> Told:
 def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[str], int]) -> list[Turn]:
     """Leave out the oldest actions with what came of them, until so many tokens are gone; a line says so.
 
-    Returns:
-        The rest, which begins with an action; nothing where no action is left.
+    The rest begins with an action; there is none where no action is left.
     """
     rest = [turn for turn in trajectory if turn != _LEFT_OUT]
     excess += count(_LEFT_OUT.text)

@@ -47,10 +47,7 @@ class EmbeddingUnavailable(EmbeddingError):
 
 
 def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Embeds texts and makes sure that the embedder keeps its promise.
-
-    Returns:
-        float32, shape (number of texts, dimension), C-contiguous, rows of unit length.
+    """Embeds texts into C-contiguous float32, a row each, and makes sure that the embedder keeps its promise.
 
     Raises:
         EmbeddingError: wrong shape, or a row that is not of unit length.

@@ -15,7 +15,7 @@ from reactree_ros.agent.control_flow import ControlFlow, wordings
 from reactree_ros.agent.decision import OK, RECALL, RETRIEVE, Decision
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
-from reactree_ros.agent.kinds.summarise import Summarise
+from reactree_ros.agent.kinds.summarise import summarised
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
 from reactree_ros.agent.reading.refusal import not_available
@@ -231,7 +231,7 @@ class AgentNode(GoalNode):
         summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last)
         self._window.hide(until, summary)
         if reply is not None:
-            told = Summarise(f"So far: {summary}", summary)
+            told = summarised(f"So far: {summary}", summary)
             self.context.budget.count(told.counted)
             self.context.listener.decided(self, told, reply)
 

@@ -29,6 +29,8 @@ from reactree_ros.world.port import Observation
 class GoalNode(ProgramNode, abc.ABC):
     """Works on one goal by its :meth:`program`, in which these methods are used.
 
+    What looks or acts raises a :class:`~reactree_ros.world.port.WorldError` if the world failed.
+
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
 
     Attributes:
@@ -202,35 +204,19 @@ class GoalNode(ProgramNode, abc.ABC):
         yield from ()
 
     def look_around(self) -> Generator[Step, Any, Observation]:
-        """Look around; working memory takes in what is seen.
-
-        Raises:
-            WorldError: The world failed.
-        """
+        """Look around; working memory takes in what is seen."""
         return (yield from self.senses.look_around())
 
     def available_skills(self) -> Generator[Step, Any, Sequence[Offered]]:
-        """Return the world's skills that may be tried now.
-
-        Raises:
-            WorldError: The world failed.
-        """
+        """Return the world's skills that may be tried now."""
         return (yield from self.senses.skills())
 
     def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
-        """Carry a skill out that is counted already; ``recall`` is answered by working memory.
-
-        Raises:
-            WorldError: The world failed.
-        """
+        """Carry a skill out that is counted already; ``recall`` is answered by working memory."""
         return (yield from self.senses.carry_out(skill))
 
     def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
-        """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns.
-
-        Raises:
-            WorldError: The world failed.
-        """
+        """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns."""
         self.take(act, reply, said)
         observation = yield from self.carry_out(act.skill_asked)
         self.see(observation)

@@ -136,13 +136,7 @@ class Requests:
 
         The caller counts the decision.
         ``otherwise`` stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
-
-        Returns:
-            The summary, and the reply that it comes from; None if nothing could be asked.
-
-        Raises:
-            LimitReached: The budget forbids a further decision.
-            LanguageModelError: No reply came.
+        Returned are the summary, and the reply that it comes from; None if nothing could be asked.
         """
         while trajectory:
             try:

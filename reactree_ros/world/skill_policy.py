@@ -190,11 +190,7 @@ class SkillPolicy:
                     raise PolicyError(f"{at} never decides, because rules.{before} does before it; put it first")
 
     def _check_values(self, rule: Rule, skills: Sequence[Skill], at: str) -> None:
-        """Look whether the values that a rule is about are those of parameters.
-
-        Raises:
-            PolicyError: One is not.
-        """
+        """Look whether the values that a rule is about are those of parameters."""
         for name, wanted in rule.when.items():
             for skill in skills:
                 if name not in skill.parameters:

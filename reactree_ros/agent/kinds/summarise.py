@@ -16,3 +16,8 @@ class Summarise(Aside):
     look = Look("Summarise", "{summarise}")
 
     summary: str
+
+
+def summarised(thought: str, summary: str) -> Summarise:
+    """Return the decision that a summary is told as."""
+    return Summarise(thought, summary)

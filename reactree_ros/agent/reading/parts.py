@@ -97,11 +97,7 @@ class Part:
 
 
 def parts_of(text: str, grammar: Grammar, values: Iterable[Any] = ()) -> list[Part]:
-    """Take a reply apart, with the values in JSON that were said after it; of unknown kinds labels are plain words.
-
-    Raises:
-        Unreadable: A value in it cannot be read.
-    """
+    """Take a reply apart, with the values in JSON that were said after it; of unknown kinds labels are plain words."""
     try:
         return _parts_of(text, grammar, values)
     except RecursionError:

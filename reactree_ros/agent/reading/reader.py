@@ -39,11 +39,7 @@ class Reader:
         return "Say one of the options, and nothing else" if self._chooses else self.grammar.expected
 
     def read(self, parts: Sequence[Part]) -> tuple[Said, ...]:
-        """Return the decisions that the parts of a reply are taken for.
-
-        Raises:
-            Unreadable: Not exactly one decision can be meant, or it may not be said.
-        """
+        """Return the decisions that the parts of a reply are taken for."""
         parts = [self._settled(part) for part in parts]
         at = next((number for number, part in enumerate(parts) if part.decides), None)
         if at is None:
