@@ -210,11 +210,7 @@ def choice_schema(options: Sequence[str] | None) -> dict[str, Any]:
 
 
 def chosen_of_json(text: str) -> str:
-    """Return the option that a reply in JSON stands for.
-
-    Raises:
-        ValueError: The reply is not of the schema.
-    """
+    """Return the option that a reply in JSON stands for; a ValueError if it is not of the schema."""
     try:
         return str(json.loads(text)["choice"])
     except (KeyError, TypeError, ValueError) as error:

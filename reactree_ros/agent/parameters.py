@@ -62,11 +62,7 @@ class Parameter(abc.ABC):
 
     @abc.abstractmethod
     def read(self, said: object, now: Sequence[str] | None = None) -> Value:
-        """Read a value, from words or from JSON.
-
-        Raises:
-            ParameterError: It may not stand here.
-        """
+        """Read a value, from words or from JSON; a ParameterError if it may not stand here."""
 
     def example(self, now: Sequence[str] | None = None) -> Value:
         """Return one value."""
@@ -343,11 +339,7 @@ class Text(Parameter):
         return {"type": "string", "minLength": 1, "maxLength": self.longest}
 
     def read(self, said: object, now: Sequence[str] | None = None) -> str:
-        """Read a text; several lines become one.
-
-        Raises:
-            ParameterError: It is empty, or too long.
-        """
+        """Read a text; several lines become one; a ParameterError if it is empty or too long."""
         text = " ".join(filter(None, (line.strip(" ") for line in _text_of(said).replace("\r\n", "\n").split("\n"))))
         if not text:
             raise ParameterError(f"nothing is said here, but {self.words()} may be")

@@ -147,11 +147,7 @@ class Skill:
 
 
 def skill_of(declared: Any) -> Skill:
-    """Return the skill that a file, a record or a message declares.
-
-    Raises:
-        ValueError: It is none; the message says why, in one line.
-    """
+    """Return the skill that a file, a record or a message declares; a ValueError says in one line why it is none."""
     fields = _mapping(declared, "a skill")
     known = ("name", "wording", "parameters", "returns", "effect")
     effect = _mapping(fields.get("effect") or {}, "effect")
@@ -263,11 +259,7 @@ Offered = str | Offer
 
 
 def offered_of(data: Any) -> Offered:
-    """Return what a record or a message offers.
-
-    Raises:
-        ValueError: It is no offer.
-    """
+    """Return what a record or a message offers; a ValueError if it is no offer."""
     if isinstance(data, str):
         return data
     fields = _mapping(data, "an offer")

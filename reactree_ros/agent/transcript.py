@@ -60,11 +60,7 @@ class Transcript:
 
 
 def parse_transcript(text: str, *, start_line: str = START_LINE) -> Transcript:
-    """Read an agent node's text.
-
-    Raises:
-        TranscriptError: The text has no starting observation, or a line that belongs to no decision.
-    """
+    """Read an agent node's text; a TranscriptError if it is none."""
     lines = text.removesuffix("\n").split("\n")
     start = next((i for i, line in enumerate(lines) if line.startswith(start_line)), None)
     if start is None:

@@ -179,11 +179,7 @@ def turn_to_dict(turn: Turn) -> dict[str, Any]:
 
 
 def turn_from_dict(values: Mapping[str, Any]) -> Turn:
-    """Read a turn back.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Read a turn back; a ValueError if it is none."""
     try:
         if _TOLD in values:
             return Told(text_of(values[_TOLD]), About(values["about"]))
@@ -195,12 +191,7 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
-    """Read a decision back; None where there is none.
-
-    Raises:
-        ValueError: An argument is not what it must be.
-        KeyError: Something of it is missing.
-    """
+    """Read a decision back; None where there is none; a ValueError or a KeyError if it is malformed."""
     kind = kind_in(values)
     return None if kind is None else kind.from_dict(values)
 

@@ -128,11 +128,7 @@ class GoalNode(ProgramNode, abc.ABC):
         return (yield from self.requests.ask(may_say, begun, sampling))
 
     def shorten(self, error: PromptTooLong) -> None:
-        """Leave the least similar examples out from now on.
-
-        Raises:
-            PromptTooLong: There are none.
-        """
+        """Leave the least similar examples out from now on; raises the error if there are none."""
         self.requests.shorten(error)
 
     def decisions(self, reply: Reply, grammar: Grammar) -> tuple[Said, ...]:

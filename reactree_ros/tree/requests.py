@@ -121,11 +121,7 @@ class Requests:
         return asked(self._context.model.decide, request)
 
     def check_budget(self) -> None:
-        """Look whether a further decision is allowed.
-
-        Raises:
-            LimitReached: It is not; the node is told.
-        """
+        """Look whether a further decision is allowed; a LimitReached if not, of which the node is told."""
         if (limit := self._context.budget.reached()) is not None:
             raise self._node.limited(limit)
 

@@ -170,11 +170,7 @@ class Spare(Generic[L]):
         self._lock = threading.Lock()
 
     def borrow(self) -> L:
-        """Return the one that nobody uses, or a new one.
-
-        Raises:
-            WorldError: It does not start.
-        """
+        """Return the one that nobody uses, or a new one; a WorldError if it does not start."""
         with self._lock:
             kept, self._kept = self._kept, None
         return kept if kept is not None and kept.usable else self._make()

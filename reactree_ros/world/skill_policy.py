@@ -259,11 +259,7 @@ def _folded(word: str) -> str:
 
 
 def load_policy(path: str | Path) -> SkillPolicy:
-    """Read a skill policy from a YAML file.
-
-    Raises:
-        PolicyError: The file cannot be read or is no skill policy.
-    """
+    """Read a skill policy from a YAML file; a PolicyError if it is none."""
     try:
         document, _ = read_yaml(Path(path))
     except UserError as error:
@@ -272,11 +268,7 @@ def load_policy(path: str | Path) -> SkillPolicy:
 
 
 def policy_from_list(rules: Any, *, where: str) -> SkillPolicy:
-    """Read a skill policy from the list of its rules.
-
-    Raises:
-        PolicyError: It is no skill policy.
-    """
+    """Read a skill policy from the list of its rules; a PolicyError if it is none."""
     return _policy({"rules": rules}, where)
 
 

@@ -158,20 +158,12 @@ class Place:
 
     @classmethod
     def of(cls, spec: WorldSpec, settings: WorldSettings) -> Place:
-        """Load the tasks.
-
-        Raises:
-            UserError: They cannot be read, or what the world needs is not installed.
-        """
+        """Load the tasks; a UserError if they cannot be read, or something is not installed."""
         spec.check_installed()
         return cls(spec, settings, spec.load_tasks(settings))
 
     def task(self, task_id: int) -> Task:
-        """Return a task.
-
-        Raises:
-            UserError: There is none of that number.
-        """
+        """Return a task; a UserError if there is none of that number."""
         if task_id not in self.tasks:
             near = min(self.tasks, key=lambda one: abs(one - task_id), default=None)
             meant = "" if near is None else f"; the nearest is {near}"

@@ -57,22 +57,14 @@ def says_exactly(text: str, grammar: Grammar) -> bool:
 
 
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
-    """Read the calls of tools that a model made instead of saying something, with what it said beside.
-
-    Raises:
-        Unreadable: As :func:`read`.
-    """
+    """Read the calls of tools that a model made, with what it said beside; refused as by :func:`read`."""
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
     _check_length("".join([text, *map(str, called)]))
     return Reader(grammar, cut=False).read(parts_of(own_words(text, grammar), grammar, called))
 
 
 def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
-    """Read which of some options was said, as a skill is read.
-
-    Raises:
-        Unreadable: None of them is, or it cannot be told which.
-    """
+    """Read which of some options was said, as a skill is read; refused if it is not clear which."""
     grammar = DecisionGrammar(options, ())
     if said_exactly(text, grammar, cut) is not None:
         return text
