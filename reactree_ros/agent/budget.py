@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from reactree_ros.agent.decision import ONE, Counts
-
-
-class _Bound(NamedTuple):
-    line: str
-    end: str
-    options: tuple[str, ...]
 
 
 class Limit(enum.Enum):
@@ -20,31 +13,19 @@ class Limit(enum.Enum):
 
     Attributes:
         line: The line that ends the agent node's text.
-        end: How a run ended that reached it.
+        end: How a run ended that reached it, as a value of :class:`reactree_ros.record.verdict.EpisodeEnd`.
         options: The run's options that set it.
     """
 
-    STEPS = _Bound("Max steps", "out_of_steps", ("max_steps",))
-    DECISIONS = _Bound("Max decisions", "out_of_decisions", ("max_decisions",))
-    TOKENS = _Bound("Max tokens", "out_of_tokens", ("max_prompt_tokens", "max_output_tokens"))
-    SECONDS = _Bound("Max seconds", "out_of_time", ("max_seconds",))
-    COST = _Bound("Max cost", "out_of_money", ("max_cost",))
-    STUCK = _Bound("Stuck", "stuck", ("stuck_after",))
+    STEPS = "Max steps", "out_of_steps", ("max_steps",)
+    DECISIONS = "Max decisions", "out_of_decisions", ("max_decisions",)
+    TOKENS = "Max tokens", "out_of_tokens", ("max_prompt_tokens", "max_output_tokens")
+    SECONDS = "Max seconds", "out_of_time", ("max_seconds",)
+    COST = "Max cost", "out_of_money", ("max_cost",)
+    STUCK = "Stuck", "stuck", ("stuck_after",)
 
-    @property
-    def line(self) -> str:
-        """The line that ends the agent node's text."""
-        return self.value.line
-
-    @property
-    def end(self) -> str:
-        """How a run ended that reached it, as a value of :class:`reactree_ros.record.verdict.EpisodeEnd`."""
-        return self.value.end
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The run's options that set it."""
-        return self.value.options
+    def __init__(self, line: str, end: str, options: tuple[str, ...]) -> None:
+        self.line, self.end, self.options = line, end, options
 
 
 #: The options that limit a run.
@@ -84,21 +65,11 @@ class Budget:
     nothing. Limits of 0 are none, but of decisions and steps.
 
     Attributes:
-        max_decisions: Decisions allowed.
-        max_steps: Steps allowed.
-        max_prompt_tokens: Tokens of all prompts allowed.
         max_output_tokens: Tokens allowed that are generated, those of the reasoning too.
         max_seconds: Seconds allowed, from the first tick.
-        max_cost: Money allowed.
-        prices: What tokens cost.
-        decisions: Decisions taken.
-        steps: Steps taken.
-        questions: Questions that a person was asked.
         prompt_tokens: Tokens of all prompts, with those of requests that were asked again or failed.
         cached_tokens: How many of them a prefix cache served.
-        output_tokens: Tokens generated.
         estimated: Whether some of these tokens were not counted by the language model, but estimated.
-        time_is_up: Whether the seconds are over.
         stuck: What repeated, in words; empty as long as the run gets on.
     """
 

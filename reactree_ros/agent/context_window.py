@@ -42,11 +42,6 @@ class ContextWindow:
         Where what is shown of decisions and observations takes more than the limit, the latest of it stays: whole
         decisions with what came of them, up to half of the limit, the last one in any case. So the prompt grows at
         its end alone until it has doubled. A turn is counted once.
-
-        Args:
-            turns: The node's turns.
-            limit: In tokens.
-            count: Counts the tokens of a text.
         """
         self._tokens += [count(f"{turn.text}\n") for turn in turns[len(self._tokens) :]]
         starts = [at for at in range(self.hidden, len(turns)) if isinstance(turns[at], Said)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.wording import Wording
 from reactree_ros.plugins import Registry
 from reactree_ros.plugins.settings import NoSettings, Settings
@@ -56,11 +57,7 @@ class ControlFlow(abc.ABC):
     extra: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        """Look whether a subclass declares everything.
-
-        Raises:
-            TypeError: It does not.
-        """
+        """Look whether a subclass declares everything; a TypeError if not."""
         if missing := [name for name in _DECLARED if not hasattr(cls, name)]:
             raise TypeError(f"control flow {cls.__name__} does not declare {', '.join(missing)}")
         if not hasattr(cls, "wording"):
@@ -118,12 +115,7 @@ def flow_schema(flows: Sequence[type[ControlFlow]]) -> dict[str, Any]:
     """Render the control flows that an expansion may use as a JSON schema: a name, or an object with arguments."""
     names = [flow.name for flow in flows if not takes(flow)]
     one = {"type": "string", "enum": names}
-    others = [
-        {"type": "object", "properties": {flow.name: flow.wording.schema()}, "required": [flow.name]}
-        | {"additionalProperties": False}
-        for flow in flows
-        if takes(flow)
-    ]
+    others = [as_object(**{flow.name: flow.wording.schema()}) for flow in flows if takes(flow)]
     return {"anyOf": [*([one] if names else []), *others]} if others else one
 
 
@@ -161,11 +153,7 @@ def flows_by_word() -> Mapping[str, type[ControlFlow]]:
 
 @cache
 def flow_named(name: str) -> type[ControlFlow]:
-    """Return the control flow of a name.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """Return the control flow of a name; a ValueError if there is none."""
     flows = {flow.name: flow for flow in known_flows()}
     if name not in flows:
         raise ValueError(f"control flow {name[:80]!r} is unknown; use one of {', '.join(flows)}")
@@ -174,11 +162,7 @@ def flow_named(name: str) -> type[ControlFlow]:
 
 @lru_cache(maxsize=1024)
 def flow_of(text: str) -> ControlFlow:
-    """Return the control flow that a text says, in just its words.
-
-    Raises:
-        ValueError: It says none.
-    """
+    """Return the control flow that a text says, in just its words; a ValueError if it says none."""
     for flow in known_flows():
         if flow.wording.says(text) and str(said := flow.read(text)) == text:
             return said

@@ -90,10 +90,7 @@ def in_lines(text: str, *, first: bool = True) -> str:
     """Return a text whose lines cannot be taken for a decision, a person or a line of the prompt's own.
 
     A line that could is quoted; all others stay as they are.
-
-    Args:
-        text: What was seen, or what a node is told.
-        first: Whether its first line is somebody else's, too.
+    ``first``: whether its first line is somebody else's, too.
     """
     begin, *rest = _LINE_ENDS.sub("\n", text).split("\n")
     if first and not _HEADINGS.match(begin):

@@ -55,11 +55,7 @@ class Household:
     skills: tuple[Skill, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Look whether its naming can be used, which a record or a bridge may bring.
-
-        Raises:
-            ValueError: It has other place-holders than these two, or the household has no skills.
-        """
+        """Look whether its naming can be used, which a record or a bridge may bring; a ValueError if not."""
         check_template(self.naming, ("word", "instance"))
         if not self.actions:
             object.__setattr__(self, "actions", tuple(dict.fromkeys(skill.verb for skill in self.skills)))

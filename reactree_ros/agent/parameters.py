@@ -62,11 +62,7 @@ class Parameter(abc.ABC):
 
     @abc.abstractmethod
     def read(self, said: object, now: Sequence[str] | None = None) -> Value:
-        """Read a value, from words or from JSON.
-
-        Raises:
-            ParameterError: It may not stand here.
-        """
+        """Read a value, from words or from JSON; a ParameterError if it may not stand here."""
 
     def example(self, now: Sequence[str] | None = None) -> Value:
         """Return one value."""
@@ -184,9 +180,6 @@ class Person(Named):
 @dataclass(frozen=True)
 class Choice(Enumerable):
     """One of some options.
-
-    Attributes:
-        choices: The options, in the order in which they are listed.
 
     Raises:
         ValueError: There is none, or two differ by capitals, quotes and the like alone.
@@ -346,11 +339,7 @@ class Text(Parameter):
         return {"type": "string", "minLength": 1, "maxLength": self.longest}
 
     def read(self, said: object, now: Sequence[str] | None = None) -> str:
-        """Read a text; several lines become one.
-
-        Raises:
-            ParameterError: It is empty, or too long.
-        """
+        """Read a text; several lines become one; a ParameterError if it is empty or too long."""
         text = " ".join(filter(None, (line.strip(" ") for line in _text_of(said).replace("\r\n", "\n").split("\n"))))
         if not text:
             raise ParameterError(f"nothing is said here, but {self.words()} may be")
@@ -393,11 +382,7 @@ _LINE = Text(120)
 
 
 def _text_of(said: object) -> str:
-    """Return what is said in words; a number of JSON is written as such.
-
-    Raises:
-        ParameterError: It is no text.
-    """
+    """Return what is said in words; a number of JSON is written as such."""
     if isinstance(said, str):
         return said
     if isinstance(said, int | float) and not isinstance(said, bool):
@@ -439,14 +424,11 @@ PARAMETERS: Mapping[str, type[Parameter]] = {
 
 
 def parameter_of(declared: Any) -> Parameter:
-    """Return the parameter that a file declares.
+    """Return the parameter that a file declares; a ValueError says in one line why it declares none.
 
     Args:
         declared: The word of a kind, such as ``thing``; or that with its settings, as in ``{text: 200}``; or a list of
             options.
-
-    Raises:
-        ValueError: It is none; the message says why, in one line.
     """
     if isinstance(declared, list):
         declared = {"choice": declared}

@@ -83,13 +83,7 @@ def start_turn(system: str, examples: Sequence[str]) -> Told:
 
 
 def shortened(examples: Sequence[str], excess: int, *, count: Callable[[str], int]) -> list[str]:
-    """Return what is left of in-context examples, the most similar first, once so many tokens are gone.
-
-    Args:
-        examples: The examples.
-        excess: Tokens that are too many.
-        count: Counts the tokens of a text.
-    """
+    """Return what is left of in-context examples, the most similar first, once so many tokens are gone."""
     kept = list(examples)
     while kept and excess > 0:
         excess -= count(kept.pop())

@@ -147,11 +147,7 @@ class Skill:
 
 
 def skill_of(declared: Any) -> Skill:
-    """Return the skill that a file, a record or a message declares.
-
-    Raises:
-        ValueError: It is none; the message says why, in one line.
-    """
+    """Return the skill that a file, a record or a message declares; a ValueError says in one line why it is none."""
     fields = _mapping(declared, "a skill")
     known = ("name", "wording", "parameters", "returns", "effect")
     effect = _mapping(fields.get("effect") or {}, "effect")
@@ -188,12 +184,7 @@ def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
 
 
 class SkillCall(str):
-    """A skill as data: the declaration with a value in every place. It is the text that says it.
-
-    Attributes:
-        skill: The declaration.
-        values: By parameter.
-    """
+    """A skill as data: the declaration with a value in every place. It is the text that says it."""
 
     skill: Skill
     values: Mapping[str, Value]
@@ -215,12 +206,7 @@ class SkillCall(str):
 
 @dataclass(frozen=True)
 class Offer:
-    """A skill that may be tried now.
-
-    Attributes:
-        skill: The declaration.
-        now: The names that may stand in its places.
-    """
+    """A skill that may be tried now."""
 
     skill: Skill
     now: Standing = field(default_factory=dict)
@@ -273,11 +259,7 @@ Offered = str | Offer
 
 
 def offered_of(data: Any) -> Offered:
-    """Return what a record or a message offers.
-
-    Raises:
-        ValueError: It is no offer.
-    """
+    """Return what a record or a message offers; a ValueError if it is no offer."""
     if isinstance(data, str):
         return data
     fields = _mapping(data, "an offer")

@@ -25,13 +25,9 @@ class SubgoalGrammar(Grammar):
     """What HiAgent may say: an action, or the next subgoal with its first action (Hu et al., section 3.1).
 
     Attributes:
-        skills: Every action.
         number: Number of the next subgoal, from 1.
         begins: Whether a subgoal may begin.
         goes_on: Whether an action may be said for the current one.
-        max_characters: Longest subgoal, in characters.
-        free: Whether other actions may be said, too.
-        offers: Declared skills that are actions, too.
     """
 
     skills: Sequence[str]

@@ -21,12 +21,7 @@ _HEADING = re.compile(r"#[^.]*|\*\*[^*]*\*\*|```\w*|.*:")
 
 
 def summary_request(trajectory: Sequence[Turn], subgoal: str) -> Told:
-    """Return what asks for a summary of a trajectory and whether its subgoal is met.
-
-    Args:
-        trajectory: What was done and seen.
-        subgoal: What it was done for.
-    """
+    """Return what asks for a summary of a trajectory and whether its subgoal is met."""
     asked = prompt("reactree_ros.agent:prompts", "summary.txt")
     return Told(
         f"{asked}\n\n##Trajectory\n{render(trajectory)}\n\n##Subgoal:\n{in_lines(subgoal)}\n\n###Output:", About.TASK
@@ -36,13 +31,7 @@ def summary_request(trajectory: Sequence[Turn], subgoal: str) -> Told:
 def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[str], int]) -> list[Turn]:
     """Leave out the oldest actions with what came of them, until so many tokens are gone; a line says so.
 
-    Args:
-        trajectory: What was done and seen.
-        excess: Tokens that are too many.
-        count: Counts the tokens of a text.
-
-    Returns:
-        The rest, which begins with an action; nothing where no action is left.
+    The rest begins with an action; there is none where no action is left.
     """
     rest = [turn for turn in trajectory if turn != _LEFT_OUT]
     excess += count(_LEFT_OUT.text)
@@ -54,10 +43,8 @@ def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[
 def read_summary(reply: str, otherwise: str, *, cut: bool = False) -> str:
     """Return the summary in a reply, as one line; headings and marks of lists are none of it.
 
-    Args:
-        reply: What was said.
-        otherwise: What stands in for a summary where there is none.
-        cut: Whether the token limit ended the reply; then its last sentence is left out, unless it is whole.
+    ``otherwise`` stands in where there is none. Of a reply that was cut the last sentence is left out, unless it is
+    whole.
     """
     lines = [line for line in map(str.strip, reply.splitlines()) if not _HEADING.fullmatch(line)]
     summary = " ".join(" ".join(line.replace("**", "").lstrip("#-*• ") for line in lines).split())

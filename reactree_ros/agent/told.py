@@ -17,7 +17,6 @@ class Tried:
     """What came of one subgoal of an expansion.
 
     Attributes:
-        subgoal: The subgoal.
         succeeded: Whether it succeeded; None: it was not begun.
         reason: Why it failed; empty where it did not.
     """
@@ -29,11 +28,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class ToldFailed(Told):
-    """That an expansion failed.
-
-    Attributes:
-        tried: What came of each of its subgoals.
-    """
+    """That an expansion failed."""
 
     tried: tuple[Tried, ...] = field(default=(), compare=False, repr=False)
 
@@ -74,7 +69,6 @@ class Searched:
     """The latest search of a place.
 
     Attributes:
-        place: The place.
         robot: Which robot searched it; empty where there is only one.
         step: Which of the run's steps that was, from 1.
     """
@@ -86,12 +80,7 @@ class Searched:
 
 @dataclass(frozen=True)
 class ToldSearched(Told):
-    """What was searched and what was not.
-
-    Attributes:
-        searched: The places that were, in the order of their latest searches.
-        unsearched: Places with an inside that nobody has looked into.
-    """
+    """What was searched and what was not."""
 
     searched: tuple[Searched, ...] = field(default=(), compare=False, repr=False)
     unsearched: tuple[Place, ...] = field(default=(), compare=False, repr=False)

@@ -19,12 +19,7 @@ class TranscriptError(ValueError):
 
 @dataclass(frozen=True)
 class Transcript:
-    """A recorded agent node.
-
-    Attributes:
-        turns: What it was told (its task), saw, said and so on, in order.
-        limit: The limit that ended it, if one did.
-    """
+    """A recorded agent node."""
 
     turns: tuple[Turn, ...]
     limit: Limit | None
@@ -65,15 +60,7 @@ class Transcript:
 
 
 def parse_transcript(text: str, *, start_line: str = START_LINE) -> Transcript:
-    """Read an agent node's text.
-
-    Args:
-        text: As it was recorded.
-        start_line: How its starting observation begins.
-
-    Raises:
-        TranscriptError: The text has no starting observation, or a line that belongs to no decision.
-    """
+    """Read an agent node's text; a TranscriptError if it is none."""
     lines = text.removesuffix("\n").split("\n")
     start = next((i for i, line in enumerate(lines) if line.startswith(start_line)), None)
     if start is None:

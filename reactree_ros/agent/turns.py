@@ -67,7 +67,6 @@ class Said:
     """Something that the language model said.
 
     Attributes:
-        text: As it was said.
         decision: The decision that it was taken for; None where it was taken for none.
     """
 
@@ -84,7 +83,6 @@ class Saw:
     """An observation.
 
     Attributes:
-        text: The observation in words.
         observation: All of it; None where only the words were kept. Two turns are equal if their words are.
     """
 
@@ -181,11 +179,7 @@ def turn_to_dict(turn: Turn) -> dict[str, Any]:
 
 
 def turn_from_dict(values: Mapping[str, Any]) -> Turn:
-    """Read a turn back.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Read a turn back; a ValueError if it is none."""
     try:
         if _TOLD in values:
             return Told(text_of(values[_TOLD]), About(values["about"]))
@@ -197,12 +191,7 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
-    """Read a decision back; None where there is none.
-
-    Raises:
-        ValueError: An argument is not what it must be.
-        KeyError: Something of it is missing.
-    """
+    """Read a decision back; None where there is none; a ValueError or a KeyError if it is malformed."""
     kind = kind_in(values)
     return None if kind is None else kind.from_dict(values)
 

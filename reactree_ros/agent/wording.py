@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
 
+from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
 from reactree_ros.agent.parameters import Choice, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.text import check_template, shortened_line
@@ -106,13 +107,7 @@ class Wording:
 
     def schema(self, now: Standing | None = None) -> dict[str, Any]:
         """Return a JSON schema of the parameters."""
-        properties = {name: parameter.schema(_at(now, name)) for name, parameter in self.parameters.items()}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return as_object(**{name: one.schema(_at(now, name)) for name, one in self.parameters.items()})
 
     def longest(self, now: Standing | None = None) -> int:
         """Return how many characters the longest text has, or a few more."""

@@ -29,16 +29,13 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Says which vectors these are: texts embedded under one name can be compared with each other."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embeds texts; shape (number of texts, dimension), rows of unit length."""
-        ...
 
 
 class EmbeddingError(UserError, RuntimeError):
@@ -50,10 +47,7 @@ class EmbeddingUnavailable(EmbeddingError):
 
 
 def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Embeds texts and makes sure that the embedder keeps its promise.
-
-    Returns:
-        float32, shape (number of texts, dimension), C-contiguous, rows of unit length.
+    """Embeds texts into C-contiguous float32, a row each, and makes sure that the embedder keeps its promise.
 
     Raises:
         EmbeddingError: wrong shape, or a row that is not of unit length.

@@ -52,7 +52,6 @@ class Experience:
         subgoal: The node's natural-language goal; several lines where an instruction has several.
         turns: What the node was told, said and saw, from the first line of its header to its end. Where its text ends
             with a line end, the last turn is empty.
-        end: How the node ended.
         task_id: The task that the run was about; ALFRED's trial name, elsewhere usually a number.
         task_name: The task's type, e.g. ``put_fridge``.
         decision: The run's decision count when the node started.
@@ -116,11 +115,7 @@ def turns_of(text: str) -> tuple[Turn, ...]:
 
 
 def subgoal_of(text: str) -> str:
-    """The subgoal of an agent node's text: what stands between ``Your task is to: `` and the starting observation.
-
-    Raises:
-        ExperienceError: there is no task line, no starting observation after it, or nothing between them.
-    """
+    """The subgoal of an agent node's text: what stands between ``Your task is to: `` and the starting observation."""
     if not text.strip():
         raise ExperienceError("text is empty", line=1)
     plain = text.replace("\r\n", "\n")
@@ -138,11 +133,7 @@ def subgoal_of(text: str) -> str:
 
 
 def end_of(text: str) -> End:
-    """How the agent node with this text ended, read from its last line, or its last three for an expansion.
-
-    Raises:
-        ExperienceError: the text does not end in a way that an agent node ends.
-    """
+    """How the agent node with this text ended, read from its last line, or its last three for an expansion."""
     lines = text.replace("\r\n", "\n").rstrip().split("\n")
     if (end := _LIMITS.get(lines[-1])) is not None:
         return end

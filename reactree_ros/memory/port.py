@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import TypeVar
+
+from typing_extensions import Self
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
 
-_Memory = TypeVar("_Memory", bound="EpisodicMemory")
 TOKEN_LIMIT = 5000
 """Tokens of in-context examples (paper, section 5.1)."""
 _COUNTS_KEPT = 4096
@@ -31,9 +30,6 @@ class Counts:
     """What an episodic memory holds.
 
     Attributes:
-        experiences: Number of experiences.
-        runs: Number of runs that they come from.
-        subgoals: Number of different subgoals.
         by_end: Experiences by end; all ends are named.
         by_task_name: Experiences by task name, in the order of the names.
     """
@@ -171,12 +167,10 @@ class EpisodicMemory(abc.ABC):
         if worker := self.__dict__.pop("_worker", None):
             worker.close()
 
-    def __enter__(self: _Memory) -> _Memory:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @cached_property

@@ -63,16 +63,13 @@ def import_experiences(path: str | Path, *, succeeded: Callable[[str], bool] | N
 
 
 def export_experiences(experiences: Iterable[Experience], path: str | Path, *, flat: bool = False) -> int:
-    """Writes experiences as the recordings are written.
+    """Writes experiences as the recordings are written; returns their number.
 
     Args:
         experiences: What to write, in this order.
         path: With the ending ``.jsonl``: a file of JSON lines, replaced if it exists. Otherwise: a folder of text
             files, which must be empty or not exist yet. Either appears in one step, complete.
         flat: Names files without decision and depth, as the ReAct recordings do.
-
-    Returns:
-        The number of experiences written.
 
     Raises:
         ExperienceError: the folder is not empty, or an experience cannot be written so that it reads back the same.

@@ -14,12 +14,7 @@ from reactree_ros.memory.recorded_names import RecordedName, checked_name, encod
 
 
 def read_folder(folder: Path) -> Iterator[Experience]:
-    """Reads every ``*.txt`` of a folder, in the order of tasks, decisions and depths.
-
-    Raises:
-        ExperienceError: with the file, the line and what is wrong there.
-        OSError: a file cannot be read.
-    """
+    """Reads every ``*.txt`` of a folder, in the order of tasks, decisions and depths."""
     found: list[tuple[Path, RecordedName]] = []
     for path in folder.glob("*.txt"):
         named = read_name(path.name)
@@ -44,12 +39,7 @@ def read_folder(folder: Path) -> Iterator[Experience]:
 
 
 def write_folder(experiences: Iterable[Experience], path: Path, *, flat: bool) -> int:
-    """Writes a folder of text files, which appears in one step, complete; returns their number.
-
-    Raises:
-        ExperienceError: the folder is not empty, or an experience cannot be written so that it reads back the same.
-        OSError: writing failed.
-    """
+    """Writes a folder of text files, which appears in one step, complete; returns their number."""
     path = path.resolve()
     if path.exists() and not path.is_dir():
         raise ExperienceError(f"{path}: is a file: name a folder, or a file that ends in .jsonl")

@@ -21,12 +21,7 @@ from reactree_ros.memory.recorded_names import encoded, is_trial, trial_name, wr
 
 
 def read_lines(path: Path) -> Iterator[Experience]:
-    """Reads a file of JSON lines.
-
-    Raises:
-        ExperienceError: with the file, the line and what is wrong there.
-        OSError: the file cannot be read.
-    """
+    """Reads a file of JSON lines."""
     with path.open("rb") as file:  # bytes: only b"\n" ends a line, whatever else a text contains
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), start=1):
             if not line.strip():
@@ -43,12 +38,7 @@ def read_lines(path: Path) -> Iterator[Experience]:
 
 
 def write_lines(experiences: Iterable[Experience], path: Path, *, flat: bool) -> int:
-    """Writes a file of JSON lines, which appears in one step and replaces what was there; returns their number.
-
-    Raises:
-        ExperienceError: an experience cannot be written as UTF-8.
-        OSError: writing failed.
-    """
+    """Writes a file of JSON lines, which appears in one step and replaces what was there; returns their number."""
     lines = []
     for experience in experiences:
         encoded(experience)
@@ -58,11 +48,7 @@ def write_lines(experiences: Iterable[Experience], path: Path, *, flat: bool) ->
 
 
 def mapping(value: Any, where: str = "") -> dict[str, Any]:
-    """A JSON object.
-
-    Raises:
-        ExperienceError: it is something else.
-    """
+    """A JSON object."""
     if not isinstance(value, dict):
         raise ExperienceError(f"{where}{': ' if where else ''}must be an object, not {shown(value)}")
     return value

@@ -71,11 +71,7 @@ def write_name(experience: Experience, *, flat: bool) -> str:
 
 
 def checked_name(experience: Experience, *, flat: bool) -> str:
-    """The name of an experience's file, which says the same when it is read back.
-
-    Raises:
-        ExperienceError: there is no such name for it.
-    """
+    """The name of an experience's file, which says the same when it is read back."""
     name = write_name(experience, flat=flat)
     same = RecordedName(experience.task_id, experience.task_name, experience.decision, experience.depth, False)
     if re.search(r"[/\\\0]", name) or read_name(name) != same:
@@ -84,11 +80,7 @@ def checked_name(experience: Experience, *, flat: bool) -> str:
 
 
 def encoded(experience: Experience) -> bytes:
-    """The text of an experience as bytes.
-
-    Raises:
-        ExperienceError: the text, or another field, cannot be written as UTF-8.
-    """
+    """The text of an experience as bytes."""
     try:
         for value in (experience.subgoal, experience.task_id, experience.task_name):
             value.encode()

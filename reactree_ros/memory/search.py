@@ -20,10 +20,6 @@ class SearchMemory:
     A place is searched when an observation shows its inside, when a robot arrives at it and it is not closed, and when
     it is opened, also where nothing is to be seen then. What has an inside is known by its state, open or closed; a
     thing that can be carried is no place. For one run and one thread.
-
-    Args:
-        household: Of the world, for names and verbs.
-        carried: Words of things that can be carried, as far as the world knows them.
     """
 
     def __init__(self, household: Household, carried: Collection[str]) -> None:
@@ -41,14 +37,7 @@ class SearchMemory:
                 self._insides.setdefault(place.name, place)
 
     def did(self, skill: str, observation: Observation, *, robot: str = "", step: int) -> ToldSearched | None:
-        """Take in what came of a skill; returns what is to be told then, None where it was no search.
-
-        Args:
-            skill: What was done.
-            observation: What came of it.
-            robot: Who did it; empty where there is only one.
-            step: Which of the run's steps it was, from 1.
-        """
+        """Take in what came of a skill; returns what is to be told then, None where it was no search."""
         verb, name = self._household.split_skill(skill)
         if verb == GO_TO and any(seen.room == name for seen in observation.seen):
             return self.of_room(name, robot=robot)

@@ -41,9 +41,6 @@ class NamedMemory:
     """A memory as it is chosen: ``household.db``, or a store with its settings, e.g. ``sqlite:path=household.db``.
 
     Attributes:
-        name: Its name, as it was given.
-        spec: Its store.
-        settings: The store's settings.
         is_path: Whether its name is a path, which the default store opens.
     """
 
@@ -65,20 +62,12 @@ class NamedMemory:
         self.spec.prepare(self.settings)
 
     def open(self) -> EpisodicMemory:
-        """Open it; it is made if it is not there.
-
-        Raises:
-            UserError: It cannot be opened, or what its store needs is not installed.
-        """
+        """Open it; it is made if it is not there; a UserError if it cannot be opened."""
         self.spec.check_installed()
         return self.spec.make(self.settings)
 
     def check_exists(self) -> None:
-        """Look whether it is there, before something opens it that only reads.
-
-        Raises:
-            UserError: It is not.
-        """
+        """Look whether it is there, before something opens it that only reads; a UserError if not."""
         if not self.spec.exists(self.settings):
             said = "no such memory; `reactree memory import` or `reactree bootstrap` makes one"
             raise UserError(f"{self.name}: {said}")

@@ -11,11 +11,9 @@ class Sighting:
 
     Attributes:
         word: The object's class in words, e.g. ``juice``.
-        instance: Its number within the class.
         name: What it is called, e.g. ``juice 1``.
         room: The room it was in, e.g. ``kitchen 1``; None where the world has no rooms.
         place: The receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room.
-        held: Whether the agent held it.
         robot: Which robot saw it; empty where there is only one.
     """
 
@@ -28,11 +26,7 @@ class Sighting:
     robot: str
 
     def sentence(self, robot: str = "") -> str:
-        """Return the recorded wording: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example.
-
-        Args:
-            robot: Who is told; what another robot holds is not held by it.
-        """
+        """Return the recorded wording: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example."""
         if self.held and self.robot != robot:
             return f"{self.robot} is holding {self.name}."
         if self.held:
@@ -63,16 +57,7 @@ class WorkingMemory:
         held: bool = False,
         robot: str = "",
     ) -> None:
-        """Notes that an object was seen.
-
-        Args:
-            word: The object's class in words, e.g. ``juice``.
-            instance: Its number within the class, e.g. 1.
-            name: What it is called; empty: word and number, e.g. ``juice 1``.
-            room: The room, e.g. ``kitchen 1``, or None where the world has no rooms.
-            place: The receptacle, e.g. ``fridge 2``, or None.
-            held: Whether the agent holds it.
-            robot: Which robot saw it; empty where there is only one.
+        """Notes that an object was seen, see :class:`Sighting`; without a name it is called by its word and number.
 
         Raises:
             ValueError: An empty word, room or place.
@@ -95,12 +80,7 @@ class WorkingMemory:
         self._sightings.get(word, {}).pop(instance, None)
 
     def recall(self, word: str, robot: str = "") -> str:
-        """Answers ``recall location of <word>`` in the recorded wording, instances in the order of first sighting.
-
-        Args:
-            word: The class, in words.
-            robot: Who asks; empty where there is only one.
-        """
+        """Answers ``recall location of <word>`` in the recorded wording, instances in the order of first sighting."""
         known = self._sightings.get(word)
         if not known:
             return f"You have not seen {word} before."

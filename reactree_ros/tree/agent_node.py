@@ -92,15 +92,6 @@ class AgentNode(GoalNode):
         siblings: Siblings | None = None,
         parent: AgentNode | None = None,
     ) -> None:
-        """Make an agent node.
-
-        Args:
-            subgoal: Its goal, in natural language.
-            context: What the agent nodes of the run share.
-            abilities: What it can do.
-            siblings: Where it stands under the agent node that expanded; None for the root.
-            parent: The agent node that expanded; None for the root.
-        """
         super().__init__(subgoal, context, parent=parent)
         self._abilities = abilities
         self._siblings = siblings
@@ -358,11 +349,7 @@ class AgentNode(GoalNode):
 
 
 def fruitless(done: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the skills that were done again and brought nothing new, since something new was seen last.
-
-    Args:
-        done: Skills in order, each with its observation.
-    """
+    """Return the skills that were done again and brought nothing new, since something new was seen last."""
     known, again = set[tuple[str, str]](), set[str]()
     for one in done:
         if one in known:

@@ -30,7 +30,6 @@ class Claimant:
     """A robot that shares its world with others.
 
     Attributes:
-        name: Its name.
         elapsed: How far it is, in steps: its own, and those of other robots that it had to wait for.
         idle: Whether it has nothing to do, so that it is to make way where another robot needs the place.
     """
@@ -52,11 +51,7 @@ class Taken(Exception):
 
 
 class Circle(Exception):
-    """A robot would wait for some that wait for it.
-
-    Args:
-        names: Their names.
-    """
+    """A robot would wait for some that wait for it."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = " and ".join(sorted(names))
@@ -164,8 +159,7 @@ class Claims:
 
     def _grant(self) -> list[_Wish]:
         """Give what is free to whoever waits for it, in order; returns the wishes that are granted."""
-        granted = [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
-        return granted
+        return [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
 
     def _give(self, wish: _Wish) -> bool:
         self._waiting.remove(wish)
@@ -205,13 +199,6 @@ def _tell(granted: Iterable[_Wish]) -> None:
 
 class ClaimedSkill:
     """A skill of one of several robots: what it needs for itself the robot has before it begins.
-
-    Args:
-        skill: The skill.
-        world: The world as the robot sees it and acts in it.
-        robot: Who it is.
-        claims: What the robots have.
-        patience: Longest wait for other robots, in seconds.
 
     Attributes:
         pending: What comes of it. Cancelling it withdraws what the robot waits for, or cancels what it does.

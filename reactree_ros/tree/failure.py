@@ -57,9 +57,7 @@ class RobotLost(BrokenOff):
 class LimitReached(Exception):
     """The budget forbids a further decision.
 
-    Args:
-        limit: The limit that is reached.
-        reason: How far, in words; empty: its line says enough.
+    ``reason`` says how far, in words; empty: its line says enough.
     """
 
     def __init__(self, limit: Limit, reason: str = "") -> None:
@@ -68,11 +66,7 @@ class LimitReached(Exception):
 
 
 class EndedBelow(Exception):
-    """A goal node below ended by a failure that this one cannot do anything about.
-
-    Args:
-        failure: Of the node below.
-    """
+    """A goal node below ended by a failure that this one cannot do anything about."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -81,12 +75,7 @@ class EndedBelow(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a goal node failed.
-
-    Attributes:
-        kind: What kind of failure it is.
-        message: What happened, in words.
-    """
+    """Why a goal node failed."""
 
     kind: FailureKind
     message: str

@@ -21,12 +21,7 @@ class GrowingTree(BehaviourTree):
     """
 
     def tick(self, pre_tick_handler: Handler | None = None, post_tick_handler: Handler | None = None) -> None:
-        """Tick the behaviours that are at work.
-
-        Args:
-            pre_tick_handler: Called before this tick.
-            post_tick_handler: Called after this tick.
-        """
+        """Tick the behaviours that are at work."""
         if any(visitor.full for visitor in self.visitors):
             super().tick(pre_tick_handler, post_tick_handler)
             return
@@ -57,12 +52,7 @@ class Growth:
         self._wanted: list[tuple[Composite, Behaviour, Callable[[Behaviour, Behaviour], None]]] = []
 
     def follow(self, tree: BehaviourTree, **setup: Any) -> None:
-        """Let a tree grow from now on.
-
-        Args:
-            tree: The tree.
-            setup: Keyword arguments for the ``setup`` of every inserted behaviour.
-        """
+        """Let a tree grow from now on; ``setup`` goes to the ``setup`` of every inserted behaviour."""
         self._setup = setup
         tree.add_post_tick_handler(self._grow)
 
@@ -71,10 +61,7 @@ class Growth:
     ) -> None:
         """Ask for a subtree under a parent; it is there at the next tick, if the parent is still running then.
 
-        Args:
-            parent: The parent.
-            subtree: The subtree.
-            grown: Called with both when it is there.
+        ``grown`` is called with both when it is there.
         """
         self._wanted.append((parent, subtree, grown))
 

@@ -11,11 +11,7 @@ _CLOSED = "CLOSED"
 
 
 class News:
-    """What the robots of a run have observed, in order, of which each agent node is told what others observed since.
-
-    Args:
-        name_of: Tells what a thing is called, by its word and number.
-    """
+    """What the robots of a run have observed, in order, of which each agent node is told what others observed since."""
 
     def __init__(self, name_of: Callable[[str, int], str]) -> None:
         self._name_of = name_of
@@ -31,13 +27,7 @@ class News:
         self._observed.append((robot, observation))
 
     def since(self, count: int, robot: str, is_wanted: Callable[[str], bool]) -> str:
-        """Say what robots but one have observed since there were so many observations, each sentence after a space.
-
-        Args:
-            count: How many there were.
-            robot: Who is told.
-            is_wanted: Whether things of a word are worth to be told of.
-        """
+        """Say what robots but one have observed since there were so many observations, each sentence after a space."""
         told = dict[str, None]()
         for other, observation in self._observed[count:]:
             if other != robot:

@@ -55,20 +55,12 @@ class ProgramNode(Composite, abc.ABC):
         INVALID when interrupted: what it has in flight is cancelled, and the program is closed.
 
     Attributes:
-        context: What the nodes of the run share.
         end: How it ended, for episodic memory; None before, and if an error ended it.
         failure: Why it failed; None if it did not.
         leaf: The latest skill, which is carried out or was; None if there was none yet.
     """
 
     def __init__(self, name: str, context: RunContext, above: ProgramNode | None) -> None:
-        """Make a node.
-
-        Args:
-            name: Its name in displays.
-            context: What the nodes of the run share.
-            above: The node that it grows under; None for the root.
-        """
         super().__init__(name, children=[])
         self.context = context
         self._above = above
@@ -200,20 +192,16 @@ class ProgramNode(Composite, abc.ABC):
         return None
 
     def _child_ended(self, child: Behaviour) -> None:
-        assert self._program is not None  # it waits for the child
-        program, leaf = self._program, self.leaf
+        program, leaf = self._waiting, self.leaf
         if child is not leaf and self.context.fatal is not None:  # the child may have succeeded without who met it
-            ended = EndedBelow(self.context.fatal)
-            self._go_on(lambda: program.throw(ended))
+            self._throw(EndedBelow(self.context.fatal))
         elif child is not leaf:
             self._go_on(lambda: program.send(child.status))
         elif leaf is None:
             raise AssertionError("a child that ended is a skill or has grown")
         elif leaf.error is not None:
-            error = leaf.error
-            self._missed = error, f"'{leaf.name}' failed"
-            raised = self.context.loss(self.post.robot, error)
-            self._go_on(lambda: program.throw(raised))
+            self._missed = leaf.error, f"'{leaf.name}' failed"
+            self._throw(self.context.loss(self.post.robot, leaf.error))
         else:
             self._go_on(lambda: program.send(leaf.observation))
 
@@ -225,15 +213,10 @@ class ProgramNode(Composite, abc.ABC):
             late = step.late(f"no {step.what} within {_seconds(step, self.context):g} s")
             if step.call is not None:
                 self.context.listener.call_failed(self._who, step.call, late, late=True)
-            assert self._program is not None  # it waits
-            program = self._program
-            raised = self.context.loss(self.post.robot, late)
-            self._go_on(lambda: program.throw(raised))
+            self._throw(self.context.loss(self.post.robot, late))
 
     def _look_whether_held(self) -> None:
-        context, program = self.context, self._program
-        assert program is not None  # it waits
-        held = self.held()
+        context, held = self.context, self.held()
         if held and context.clock() < self._deadline:
             self._say_held(held)
             return
@@ -241,10 +224,10 @@ class ProgramNode(Composite, abc.ABC):
             late = Held(f"held for longer than {context.options.hold_timeout:g} s: {held}")
             context.listener.call_failed(self._who, Call("hold"), late, late=True)
             self._say_held("")
-            self._go_on(lambda: program.throw(late))
+            self._throw(late)
         else:
             self._say_held("")
-            self._go_on(lambda: next(program))
+            self._go_on(partial(next, self._waiting))
 
     def _say_held(self, reason: str) -> None:
         said = f"held: {reason}" if reason else ""
@@ -254,17 +237,14 @@ class ProgramNode(Composite, abc.ABC):
 
     def _break_off(self, reason: Exception) -> None:
         """Cancel what the program waits for, and raise a reason there instead."""
-        program = self._program
-        assert program is not None  # it waits
         if isinstance(self._step, Wait):
             self._step.pending.cancel()
         elif isinstance(self._step, Execute) and self.leaf is not None:
             self.leaf.stop(Status.INVALID)
-        self._go_on(lambda: program.throw(reason))
+        self._throw(reason)
 
     def _outcome_of(self, step: Wait) -> Callable[[], Step]:
-        assert self._program is not None  # it waits
-        program, listener = self._program, self.context.listener
+        program, listener = self._waiting, self.context.listener
         try:
             value = step.pending.take()
         except CancelledError:
@@ -282,6 +262,16 @@ class ProgramNode(Composite, abc.ABC):
         self._missed = thrown, f"no {step.what}"
         raised = self.context.loss(self.post.robot, thrown)
         return lambda: program.throw(raised)
+
+    @property
+    def _waiting(self) -> Program:
+        assert self._program is not None  # it waits, and has not ended
+        return self._program
+
+    def _throw(self, error: Exception) -> None:
+        """Raise something where the program waits."""
+        program = self._waiting
+        self._go_on(lambda: program.throw(error))
 
     def _go_on(self, resume: Callable[[], Step]) -> None:
         """Let the program run to where it has to wait."""
@@ -301,9 +291,7 @@ class ProgramNode(Composite, abc.ABC):
                 resume = self._outcome_of(step)
                 continue
             if isinstance(step, Hold) and not self.held():
-                program = self._program
-                assert program is not None  # it has not ended
-                resume = partial(next, program)
+                resume = partial(next, self._waiting)
                 continue
             self._enter(step)
             return

@@ -25,10 +25,6 @@ class SkillLeaf(Behaviour):
     Status: RUNNING while the world carries the skill out, SUCCESS where it was done, FAILURE where it was refused or
     failed. Interrupted, it cancels the skill.
 
-    Args:
-        context: What the goal nodes of the run share.
-        skill: What to execute.
-
     Attributes:
         observation: What came back; None where an error came instead.
         error: What was raised instead of an observation; None where none was.

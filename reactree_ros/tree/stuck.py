@@ -32,10 +32,6 @@ class Watch(Listener):
     New is what the world shows after a skill that it carried out or in a look around, what a person says, and that a
     hold is over. What the model says is not, nor what it is told of its own memory. What is seen is compared as data;
     as words only when the world gives none. A skill that waits lets the same come again, as something may have changed.
-
-    Args:
-        context: The run's.
-        after: So many times.
     """
 
     def __init__(self, context: RunContext, after: int) -> None:
@@ -54,11 +50,9 @@ class Watch(Listener):
             self._say((type(decision), _words(str(decision))), str(decision))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """See :meth:`Listener.refused`."""
         self._say((reason, _words(said.text)), f"the refused reply {_quoted(said.text)} ({reason})", quote=False)
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
-        """See :meth:`Listener.observed`."""
         act = self._acts.pop(node, None)
         if act is None:
             return
@@ -73,7 +67,6 @@ class Watch(Listener):
         self._count(key, act.skill, times=PATIENCE if waits else 1, barren=not waits)
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        """See :meth:`Listener.came`."""
         if call.of == "observe":
             key = hash(_data(answer))
         elif call.of == "answer":
@@ -84,7 +77,6 @@ class Watch(Listener):
             self._new(key)
 
     def heard(self, words: str) -> None:
-        """See :meth:`Listener.heard`."""
         self._new(hash(words))
 
     def _new(self, key: int) -> None:

@@ -24,9 +24,7 @@ class Robot(Claimant):
 
     Attributes:
         world: The world as it sees it and acts in it.
-        claims: What the robots have for themselves.
         room: Where it saw something last; empty before.
-        holds: What it holds.
         gone: Why it can do nothing more; empty as long as it can.
         post: What it works on; None: nothing.
         moving: How it makes way for another robot; None: it does not.
@@ -83,7 +81,6 @@ class Post:
     """A subtree's robot: it keeps it to its end, or gets another one where it is gone.
 
     Attributes:
-        robot: The robot.
         above: The post of what the subtree grew under; None for the root's.
         before: What the robot did before and goes on with; None: it is free then.
         top: The subtree; None: the whole tree.
@@ -109,14 +106,8 @@ class Post:
 class Team:
     """The robots of a run.
 
-    Args:
-        world: The world that they are in.
-
     Attributes:
         robots: The robots; the root begins with the first.
-        claims: What they have for themselves.
-        news: What they tell one another.
-        post: The root's.
     """
 
     def __init__(self, world: World) -> None:
@@ -130,13 +121,7 @@ class Team:
         self.post.get(self.robots[0])
 
     def execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
-        """Let a robot carry a skill out as soon as it has for itself what that needs.
-
-        Args:
-            robot: The robot.
-            skill: The skill.
-            patience: Longest wait for other robots, in seconds.
-        """
+        """Let a robot carry a skill out as soon as it has for itself what that needs."""
         if self.alone:
             return robot.world.execute(skill)
         return ClaimedSkill(skill, self._shared[robot.name], robot, self.claims, patience).pending
@@ -185,14 +170,7 @@ class Team:
         return max(robot.elapsed for robot in self.robots)
 
     def send(self, top: Behaviour, subgoal: str, above: Post, memory: WorkingMemory | None) -> Post | None:
-        """Give a subtree a robot: one that can do it, that holds or is near to what it names; None: it has to wait.
-
-        Args:
-            top: The subtree.
-            subgoal: What it is for.
-            above: The post of what it grew under, whose robot may have it.
-            memory: What is known of where things are.
-        """
+        """Give a subtree a robot: one that can do it, that holds or is near to what it names; None: it has to wait."""
         if not self.left:
             return Post(above.robot, above, top=top)
         able = [robot for robot in self.robots if not robot.gone and self._can(robot, subgoal)]

@@ -162,11 +162,7 @@ L = TypeVar("L", bound=Lendable)
 
 
 class Spare(Generic[L]):
-    """Keeps one thing of a kind that nobody uses for the next one who needs it.
-
-    Args:
-        make: Makes another.
-    """
+    """Keeps one thing of a kind that nobody uses for the next one who needs it."""
 
     def __init__(self, make: Callable[[], L]) -> None:
         self._make = make
@@ -174,11 +170,7 @@ class Spare(Generic[L]):
         self._lock = threading.Lock()
 
     def borrow(self) -> L:
-        """Return the one that nobody uses, or a new one.
-
-        Raises:
-            WorldError: It does not start.
-        """
+        """Return the one that nobody uses, or a new one; a WorldError if it does not start."""
         with self._lock:
             kept, self._kept = self._kept, None
         return kept if kept is not None and kept.usable else self._make()
@@ -196,8 +188,7 @@ class Spare(Generic[L]):
 def serve(player: Callable[[], object]) -> None:
     """Answer requests in this process, each the name of a method of a player and its arguments, until nobody asks.
 
-    Args:
-        player: Makes the player, whose methods return what JSON can say. What it prints is dropped.
+    The player's methods return what JSON can say. What it prints is dropped.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -23,47 +23,30 @@ def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
     """Return robots that see one another: an observation names the others in the room.
 
     A robot counts as being where it observed something last; one that drives has not arrived before it says so.
-
-    Args:
-        robots: Their worlds by name; their observations tell the room.
     """
     positions = {name: _Position() for name in robots}
     return {name: _WithTeammates(world, name, positions) for name, world in robots.items()}
 
 
 def teammate_here(robot: str, holds: tuple[str, ...]) -> str:
-    """Say that another robot is in the room, and with what; after a space.
-
-    Args:
-        robot: Its name.
-        holds: Names of what it holds.
-    """
+    """Say that another robot is in the room, and with what; after a space."""
     return f" {robot} is here, too{''.join(f', with {name}' for name in holds)}."
 
 
 class _WithTeammates(WorldWrapper):
-    """A robot whose observations name the others in its room.
-
-    Args:
-        inner: Its world.
-        name: Its name.
-        positions: Where all robots are.
-    """
+    """A robot whose observations name the others in its room."""
 
     def __init__(self, inner: World, name: str, positions: Mapping[str, _Position]) -> None:
         super().__init__(inner)
         self._name, self._positions = name, positions
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """See :meth:`World.reset`."""
         return mapped(self.inner.reset(seed), self._added(looked=True))
 
     def observe(self) -> Pending[Observation]:
-        """See :meth:`World.observe`."""
         return mapped(self.inner.observe(), self._added(looked=True))
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`."""
         return mapped(self.inner.execute(skill), self._added(looked=False))
 
     def _added(self, *, looked: bool) -> Callable[[Observation], Observation]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TypeVar
+
+from typing_extensions import Self
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
@@ -30,8 +30,6 @@ __all__ = [
     "World",
     "WorldError",
 ]
-
-_World = TypeVar("_World", bound="World")
 
 
 class WorldError(Exception):
@@ -169,10 +167,8 @@ class World(abc.ABC):
     def close(self) -> None:  # noqa: B027
         """Release what the world holds; a second call does nothing."""
 
-    def __enter__(self: _World) -> _World:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

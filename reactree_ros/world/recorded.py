@@ -13,9 +13,7 @@ from reactree_ros.world.port import Household, Observation, Score, World, WorldE
 class RecordedWorld(World):
     """Shows the observations of a recorded run, one after the other, to whoever does the same again.
 
-    Args:
-        transcripts: The run's agent nodes in the order in which they started.
-        household: What it was recorded in.
+    The transcripts are of the run's agent nodes, in the order in which they started.
     """
 
     def __init__(self, transcripts: Iterable[Transcript], household: Household) -> None:

@@ -42,12 +42,7 @@ class Verdict(enum.Enum):
 
 
 class Range(BaseModel):
-    """The numbers that a rule is about.
-
-    Attributes:
-        above: Those above it.
-        below: Those below it.
-    """
+    """The numbers that a rule is about: those above one and below another."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +62,6 @@ class Rule(BaseModel):
         object: Class of what it is done to, in words, e.g. ``stove``; None: every class.
         when: Of a declared skill, by parameter, the values that it is about: one, a list of them, or numbers ``above``
             or ``below`` one.
-        verdict: What is to be done with such a skill.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -94,12 +88,7 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True)
 class SkillPolicy:
-    """Rules for skills: the first that fits decides, and what no rule fits is denied.
-
-    Attributes:
-        rules: The rules in order.
-        where: Where they come from, for errors.
-    """
+    """Rules for skills: the first that fits decides, and what no rule fits is denied."""
 
     rules: Sequence[Rule]
     where: str = field(default="the skill policy", compare=False)
@@ -201,11 +190,7 @@ class SkillPolicy:
                     raise PolicyError(f"{at} never decides, because rules.{before} does before it; put it first")
 
     def _check_values(self, rule: Rule, skills: Sequence[Skill], at: str) -> None:
-        """Look whether the values that a rule is about are those of parameters.
-
-        Raises:
-            PolicyError: One is not.
-        """
+        """Look whether the values that a rule is about are those of parameters."""
         for name, wanted in rule.when.items():
             for skill in skills:
                 if name not in skill.parameters:
@@ -251,10 +236,7 @@ def _things(target: str, *, one_name: bool) -> tuple[set[str], set[str]]:
 
     To forbid, it is enough that a thing is named; to allow, it must be the first. Numbers tell where a name ends: the
     first one is taken whole, as ``butter knife`` is no ``knife``. Without them, names may be of any of the words.
-
-    Args:
-        target: What stands behind the verb.
-        one_name: Whether it is one name, as in ``click[buy now]``.
+    ``one_name``: it is one name, as in ``click[buy now]``.
     """
     whole = {_folded(target), _folded(_INSTANCE.sub("", target))}
     head, *others = map(_folded, _INSTANCE.split(target))
@@ -277,11 +259,7 @@ def _folded(word: str) -> str:
 
 
 def load_policy(path: str | Path) -> SkillPolicy:
-    """Read a skill policy from a YAML file.
-
-    Raises:
-        PolicyError: The file cannot be read or is no skill policy.
-    """
+    """Read a skill policy from a YAML file; a PolicyError if it is none."""
     try:
         document, _ = read_yaml(Path(path))
     except UserError as error:
@@ -290,11 +268,7 @@ def load_policy(path: str | Path) -> SkillPolicy:
 
 
 def policy_from_list(rules: Any, *, where: str) -> SkillPolicy:
-    """Read a skill policy from the list of its rules.
-
-    Raises:
-        PolicyError: It is no skill policy.
-    """
+    """Read a skill policy from the list of its rules; a PolicyError if it is none."""
     return _policy({"rules": rules}, where)
 
 

@@ -41,10 +41,6 @@ T = TypeVar("T", bound=Task)
 class TasksOnDemand(Mapping[int, T]):
     """Tasks that are made when they are asked for, so that their number takes no time and little memory.
 
-    Args:
-        ids: Their ids, in order.
-        make: Makes the task of an id.
-
     Raises:
         UserError: There are more than :data:`MOST_TASKS`.
     """
@@ -154,13 +150,7 @@ def check_prompts(household: Household) -> Household:
 
 @dataclass(frozen=True)
 class Place:
-    """A world as it is chosen: what it is, its settings, and what may be done in it.
-
-    Attributes:
-        spec: What it is.
-        settings: Its settings.
-        tasks: What may be done in it, by task id.
-    """
+    """A world as it is chosen: what it is, its settings, and what may be done in it."""
 
     spec: WorldSpec
     settings: WorldSettings
@@ -168,20 +158,12 @@ class Place:
 
     @classmethod
     def of(cls, spec: WorldSpec, settings: WorldSettings) -> Place:
-        """Load the tasks.
-
-        Raises:
-            UserError: They cannot be read, or what the world needs is not installed.
-        """
+        """Load the tasks; a UserError if they cannot be read, or something is not installed."""
         spec.check_installed()
         return cls(spec, settings, spec.load_tasks(settings))
 
     def task(self, task_id: int) -> Task:
-        """Return a task.
-
-        Raises:
-            UserError: There is none of that number.
-        """
+        """Return a task; a UserError if there is none of that number."""
         if task_id not in self.tasks:
             near = min(self.tasks, key=lambda one: abs(one - task_id), default=None)
             meant = "" if near is None else f"; the nearest is {near}"

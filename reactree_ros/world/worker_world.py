@@ -19,9 +19,7 @@ CLOSE_LIMIT = 2.0
 class WorkerWorld(World):
     """A world that does one thing after the other; what a subclass has are the methods that its thread calls.
 
-    Args:
-        name: Name of the thread.
-        scored: Whether the task's goal is what is asked for; where it is not, there is no score.
+    If it is not ``scored``, the task's goal is not what is asked for, and there is no score.
     """
 
     def __init__(self, name: str, *, scored: bool) -> None:

@@ -18,11 +18,7 @@ T = TypeVar("T")
 
 
 class WorldWrapper(SharedWorld):
-    """Passes everything on to another world; what is to be otherwise is overridden.
-
-    Args:
-        inner: The world.
-    """
+    """Passes everything on to another world; what is to be otherwise is overridden."""
 
     def __init__(self, inner: World) -> None:
         self.inner = inner
@@ -48,19 +44,15 @@ class WorldWrapper(SharedWorld):
         return self.inner.places if isinstance(self.inner, SharedWorld) else ()
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """See :meth:`World.reset`."""
         return self.inner.reset(seed)
 
     def observe(self) -> Pending[Observation]:
-        """See :meth:`World.observe`."""
         return self.inner.observe()
 
     def survey(self) -> Pending[Observation]:
-        """See :meth:`World.survey`."""
         return self.inner.survey()
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """See :meth:`World.available_skills`."""
         return self.inner.available_skills()
 
     @property
@@ -69,15 +61,12 @@ class WorldWrapper(SharedWorld):
         return self.inner.free_verbs
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`."""
         return self.inner.canonical(skill)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`."""
         return self.inner.execute(skill)
 
     def score(self) -> Pending[Score | None]:
-        """See :meth:`World.score`."""
         return self.inner.score()
 
     def team(self) -> Mapping[str, SharedWorld]:
@@ -89,32 +78,25 @@ class WorldWrapper(SharedWorld):
         return type(self)(world)
 
     def use(self, skill: str) -> Use:
-        """See :meth:`SharedWorld.use`."""
         return self.inner.use(skill) if isinstance(self.inner, SharedWorld) else super().use(skill)
 
     def heed(self, right_of_way: RightOfWay) -> None:
-        """See :meth:`SharedWorld.heed`."""
         if isinstance(self.inner, SharedWorld):
             self.inner.heed(right_of_way)
 
     def halted(self) -> str:
-        """See :meth:`World.halted`."""
         return self.inner.halted()
 
     def emergency(self) -> str:
-        """See :meth:`World.emergency`."""
         return self.inner.emergency()
 
     def lacks(self) -> str:
-        """See :meth:`World.lacks`."""
         return self.inner.lacks()
 
     def status(self) -> Mapping[str, str]:
-        """See :meth:`World.status`."""
         return self.inner.status()
 
     def at_rest(self) -> Pending[None]:
-        """See :meth:`World.at_rest`."""
         return self.inner.at_rest()
 
     def close(self) -> None:
@@ -151,27 +133,21 @@ class SkillTimeLimit(WorldWrapper):
         return self._rested(lambda: self._answered("reset", lambda: self.inner.reset(seed)), in_any_case=True)
 
     def observe(self) -> Pending[Observation]:
-        """See :meth:`World.observe`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("observe", self.inner.observe))
 
     def survey(self) -> Pending[Observation]:
-        """See :meth:`World.survey`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("survey", self.inner.survey))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """See :meth:`World.available_skills`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("canonical", lambda: self.inner.canonical(skill)))
 
     def score(self) -> Pending[Score | None]:
-        """See :meth:`World.score`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("score", self.inner.score))
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`; begins when what was cancelled has ended."""
         return self._rested(lambda: self._timed(skill))
 
     def _timed(self, skill: str) -> Pending[Observation]:
@@ -209,9 +185,7 @@ class SkillTimeLimit(WorldWrapper):
     def _after_rest(self, waiting: Pending[Any], then: Callable[[BaseException | None], object]) -> None:
         """Go on when what was cancelled has ended: with None, or with why nobody knows that it has.
 
-        Args:
-            waiting: Waits for it, and keeps that alive: the world and the alarm need not.
-            then: What is done.
+        ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
         """
         skill = self._ending
         rest: Pending[None] = Pending()
@@ -258,12 +232,7 @@ class SkillTimeLimit(WorldWrapper):
 
 
 class _Timed(Pending[Observation]):
-    """A skill with a time limit.
-
-    Attributes:
-        late: Whether it took too long.
-        stop: What is done then.
-    """
+    """A skill with a time limit."""
 
     late = False
     stop: Callable[[], None]

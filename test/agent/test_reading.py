@@ -806,6 +806,8 @@ def test_what_is_listed_is_still_meant_in_any_dress() -> None:
         ("Act:", "Nothing follows 'Act:'"),
         ('Act: " "', "Nothing follows 'Act:'"),
         (f"Act: pour {'very ' * 200}much", "is too long for an action (1009 characters)"),
+        ("{ ACT:THINK:0", "'THINK:0' begins like another decision"),
+        ("{ ACT:ACT:0", "'ACT:0' begins like another decision"),
     ],
 )
 def test_a_free_skill_is_not_guessed_either(text: str, reason: str) -> None:

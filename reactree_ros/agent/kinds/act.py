@@ -61,29 +61,24 @@ class Act(Line):
 
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
-        """See :meth:`Decision.regex`."""
         return f"Act: {grammar.skill_regex()}"
 
     @classmethod
     def ebnf(cls, grammar: Grammar) -> Sequence[str]:
-        """See :meth:`Decision.ebnf`."""
         return 'act ::= "Act: " skill', grammar.skill_rule()
 
     @classmethod
     def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See :meth:`Decision.schema`."""
         return skill
 
     @classmethod
     def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
-        """See :meth:`Decision.rounds`."""
         return (("Act:", None if grammar.free or grammar.offers else grammar.skills),)
 
     # ------------------------------------------------------------------ reading
 
     @classmethod
     def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
-        """See :meth:`Decision.read_exactly`."""
         skill = said_exactly(text[len("Act: ") :], grammar, cut)
         return None if skill is None else cls(skill)
 
@@ -142,29 +137,24 @@ class Act(Line):
 
     @property
     def counted(self) -> Counts:
-        """See :attr:`Decision.counted`."""
         return Counts(0) if self.ends else self.counts
 
     @property
     def tallied(self) -> str:
-        """See :attr:`Decision.tallied`."""
         if self.ends:
             return "end"
         return "recall" if self.asks_memory else self.tally
 
     @property
     def node_end(self) -> str:
-        """See :attr:`Decision.node_end`."""
         return {DONE: "success", FAILURE: "failure"}.get(self.skill, "")
 
     @property
     def gist(self) -> str:
-        """See :attr:`Decision.gist`."""
         return self.skill
 
     @property
     def skill_asked(self) -> str:
-        """See :attr:`Decision.skill_asked`."""
         return "" if self.ends else self.skill
 
     def carry_out(self, node: Node) -> Program:
@@ -191,14 +181,12 @@ def _is_said_already(skills: Skills, argument: str, said: str) -> bool:
 
 
 def _in_own_words(said: str) -> str:
-    """Return a skill that is not listed, as the world is to be asked for it.
-
-    Raises:
-        Unreadable: It says nothing, or is too long.
-    """
+    """Return a skill that is not listed, as the world is to be asked for it."""
     skill = " ".join(unquoted(said.removesuffix(".")).split())
     if not skill:
         raise Unreadable(_NOTHING)
     if len(skill) > LONGEST_SKILL:
         raise Unreadable(f"'{shortened(skill)}' is too long for an action ({len(skill)} characters).")
+    if label_of(skill) is not None:  # it would be read back as something else
+        raise Unreadable(f"'{shortened(skill)}' begins like another decision; say one decision at a time.")
     return skill

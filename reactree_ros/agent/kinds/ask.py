@@ -44,7 +44,6 @@ class Ask(Line):
 
     @classmethod
     def not_now(cls, grammar: Grammar) -> str:
-        """See :meth:`Decision.not_now`."""
         return "There is nobody to ask." if grammar.questions is None else "No more questions may be asked."
 
     @classmethod

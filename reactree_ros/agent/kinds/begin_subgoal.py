@@ -13,11 +13,7 @@ from reactree_ros.agent.turns import Said
 
 @dataclass(frozen=True)
 class BeginSubgoal(Aside):
-    """A thought that begins a subgoal within the same node (Hu et al., section 3.1).
-
-    Attributes:
-        subgoal: The subgoal.
-    """
+    """A thought that begins a subgoal within the same node (Hu et al., section 3.1)."""
 
     name = "begin_subgoal"
     spellings = "sub-?goal|milestone"

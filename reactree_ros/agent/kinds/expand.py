@@ -61,18 +61,15 @@ class Expand(Decision):
 
     @classmethod
     def is_told(cls, grammar: Grammar) -> bool:
-        """See :meth:`Decision.is_told`."""
         return cls.may_be_said(grammar)
 
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
-        """See :meth:`Decision.regex`."""
         flows = "|".join(flow.wording.regex() for flow in grammar.control_flows)
         return f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {grammar.line}"
 
     @classmethod
     def ebnf(cls, grammar: Grammar) -> Sequence[str]:
-        """See :meth:`Decision.ebnf`."""
         return (
             'expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line',
             f"flow ::= {' | '.join(flow.wording.ebnf() for flow in grammar.control_flows)}",
@@ -80,26 +77,22 @@ class Expand(Decision):
 
     @classmethod
     def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See :meth:`Decision.schema`."""
         subgoals = {"type": "array", "items": TEXT}
         return as_object(control_flow=flow_schema(grammar.control_flows), subgoals=subgoals)
 
     @classmethod
     def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
-        """See :meth:`Decision.rounds`."""
         return (_FLOW, flow_options(grammar.control_flows)), (_SUBGOALS, None)
 
     # ------------------------------------------------------------------ reading
 
     @classmethod
     def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
-        """See :meth:`Decision.read_exactly`."""
         found = None if cut else expansion_in_plain_words(text, grammar.control_flows)
         return None if found is None else cls(*found)
 
     @classmethod
     def read_recorded(cls, text: str, *, keep_and: bool = False) -> Decision:
-        """See :meth:`Decision.read_recorded`."""
         match = _RECORDED.fullmatch(text)
         if match is None:
             raise MalformedDecision(
@@ -124,7 +117,6 @@ class Expand(Decision):
 
     @classmethod
     def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
-        """See :meth:`Decision.read`."""
         reader.check_before(before, part)
         allowed = reader.grammar.control_flows
         if part.value is not None:
@@ -143,12 +135,10 @@ class Expand(Decision):
 
     @property
     def node_end(self) -> str:
-        """See :attr:`Decision.node_end`."""
         return self.name
 
     @property
     def subgoals_named(self) -> tuple[str, ...]:
-        """See :attr:`Decision.subgoals_named`."""
         return self.subgoals
 
     def objection(self, node: Node) -> str:
@@ -176,15 +166,12 @@ class Expand(Decision):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """See :meth:`Decision.from_dict`."""
         return cls(flow_of(text_of(values["expand"])), tuple(map(text_of, values["subgoals"])))
 
     def lines(self) -> Sequence[str]:
-        """See :meth:`Decision.lines`."""
         return f"⊕ {self.control_flow}", *(f"○ {subgoal}" for subgoal in self.subgoals)
 
     def in_a_line(self) -> str:
-        """See :meth:`Decision.in_a_line`."""
         return f"Expand: {self.control_flow} of {'; '.join(self.subgoals)}"
 
 

@@ -62,19 +62,16 @@ class Line(Decision):
 
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
-        """See :meth:`Decision.regex`."""
         wording = cls.wording()
         return f"{cls.word}: {grammar.line if wording is None else wording.regex()}"
 
     @classmethod
     def ebnf(cls, grammar: Grammar) -> Sequence[str]:
-        """See :meth:`Decision.ebnf`."""
         wording = cls.wording()
         return (f'{rule_name(cls.name)} ::= "{cls.word}: " {"line" if wording is None else wording.ebnf()}',)
 
     @classmethod
     def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See :meth:`Decision.schema`."""
         wording = cls.wording()
         if wording is None:
             return {"type": "string"}
@@ -82,7 +79,6 @@ class Line(Decision):
 
     @classmethod
     def json_types(cls) -> tuple[type, ...]:
-        """See :meth:`Decision.json_types`."""
         if cls.wording() is None:
             return (str,)
         return (str, Mapping) if len(cls.arguments()) > 1 else (str, int, float)
@@ -91,7 +87,6 @@ class Line(Decision):
 
     @classmethod
     def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
-        """See :meth:`Decision.read_exactly`."""
         line = text[len(cls.word) + 2 :]
         if not line or line != line.strip() or "<" in text or len(text.splitlines()) != 1:
             return None
@@ -104,7 +99,6 @@ class Line(Decision):
 
     @classmethod
     def read_recorded(cls, text: str, *, keep_and: bool = False) -> Decision:
-        """See :meth:`Decision.read_recorded`."""
         line = text[len(cls.word) + 1 :].strip()
         if not line:
             raise MalformedDecision(f"Nothing follows '{cls.word}:'.")
@@ -121,7 +115,6 @@ class Line(Decision):
 
     @classmethod
     def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
-        """See :meth:`Decision.read`."""
         cls._check_before(reader, part, before)
         if not cls.may_be_said(reader.grammar):
             raise Unreadable(f"{cls.not_now(reader.grammar)} {reader.expected}.")
@@ -146,11 +139,7 @@ class Line(Decision):
 
     @classmethod
     def of_line(cls, said: object) -> Self:
-        """Return the decision whose arguments stand on a line, or in the fields of an object.
-
-        Raises:
-            ParameterError: They cannot be read.
-        """
+        """Return the decision whose arguments a line or an object has; a ParameterError if they cannot be read."""
         wording, make = cls.wording(), cast("type[Any]", cls)  # whose arguments a subclass declares
         if wording is None:
             return cast("Self", make(str(said)))
@@ -164,7 +153,6 @@ class Line(Decision):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """See :meth:`Decision.from_dict`."""
         wording = cls.wording()
         if wording is None:
             return super().from_dict(values)

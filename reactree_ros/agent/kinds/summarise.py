@@ -10,11 +10,7 @@ from reactree_ros.agent.kinds.think import Aside
 
 @dataclass(frozen=True)
 class Summarise(Aside):
-    """A thought that says what was done and seen before, so that it need not be shown any more (section 3.3).
-
-    Attributes:
-        summary: What came of it.
-    """
+    """A thought that says what was done and seen before, so that it need not be shown any more (section 3.3)."""
 
     name = "summarise"
     look = Look("Summarise", "{summarise}")

@@ -24,12 +24,7 @@ LONGEST = 40_000
 
 
 def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
-    """Read a reply.
-
-    Args:
-        text: What the model said, without its reasoning.
-        grammar: What may be said.
-        cut: Whether the token limit ended it.
+    """Read a reply, without the model's reasoning.
 
     Returns:
         The decision, with the words that stand for it in a prompt; a thought with the act or expansion after it is two.
@@ -62,27 +57,14 @@ def says_exactly(text: str, grammar: Grammar) -> bool:
 
 
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
-    """Read the calls of tools that a model made instead of saying something.
-
-    Args:
-        calls: Names with arguments in JSON.
-        grammar: What may be said.
-        text: What was said beside.
-
-    Raises:
-        Unreadable: As :func:`read`.
-    """
+    """Read the calls of tools that a model made, with what it said beside; refused as by :func:`read`."""
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
     _check_length("".join([text, *map(str, called)]))
     return Reader(grammar, cut=False).read(parts_of(own_words(text, grammar), grammar, called))
 
 
 def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
-    """Read which of some options was said, as a skill is read.
-
-    Raises:
-        Unreadable: None of them is, or it cannot be told which.
-    """
+    """Read which of some options was said, as a skill is read; refused if it is not clear which."""
     grammar = DecisionGrammar(options, ())
     if said_exactly(text, grammar, cut) is not None:
         return text

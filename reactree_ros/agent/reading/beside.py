@@ -93,9 +93,7 @@ _EMPTY = re.compile(_SIGNS)
 def doubt_before(lead: str, *, same_line: bool = False) -> str:
     """Return the words before a decision that leave open whether it is meant; nothing where it is.
 
-    Args:
-        lead: What is said before it.
-        same_line: Whether it ends on the decision's line.
+    ``same_line``: whether it ends on the decision's line.
     """
     lead = lead.strip()
     if not lead:
@@ -137,9 +135,7 @@ def _denied(sentence: str) -> str:
 def doubt_after(tail: str, *, labelled: bool = False) -> str:
     """Return the words after a decision that leave open whether it is meant; nothing where it is.
 
-    Args:
-        tail: What is said after it.
-        labelled: Whether a label announces it as a thought; otherwise it may go on with the decision's sentence.
+    ``labelled``: a label announces it as a thought; otherwise it may go on with the decision's sentence.
     """
     signs = _EMPTY.match(tail)
     begin = 0 if signs is None else signs.end()

@@ -13,11 +13,7 @@ from reactree_ros.agent.skill import Offer, SkillCall
 
 
 def worded(value: Any, offers: Sequence[Offer]) -> Any:
-    """Return a value of JSON with each call of a declared skill in it in words, as the field ``act``.
-
-    Raises:
-        Unreadable: A call has a value that may not stand where it does; the message names the parameter.
-    """
+    """Return a value of JSON with each call of a declared skill in it in words, as the field ``act``."""
     if not offers:
         return value
     if isinstance(value, list):
@@ -35,11 +31,7 @@ def named_by(name: str, offers: Sequence[Offer]) -> list[Offer]:
 
 
 def call_of(called: Sequence[Offer], arguments: Any) -> SkillCall:
-    """Return the call of the one skill, of some with one name, that the arguments fit.
-
-    Raises:
-        Unreadable: They fit none.
-    """
+    """Return the call of the one skill, of some with one name, that the arguments fit; refused if they fit none."""
     reasons = []
     for offer in called:
         try:

@@ -34,18 +34,7 @@ _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoa
 
 
 def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str, Named, str]:
-    """Read what follows ``Expand:``.
-
-    Args:
-        text: All of it, with what comes after the list.
-        allowed: The control flows that may be used.
-
-    Returns:
-        What is said before the control flow, the expansion, and what is said after the list.
-
-    Raises:
-        Unreadable: Not exactly one control flow and one list of subgoals are named, or they may not be said.
-    """
+    """Read what follows ``Expand:``: what stands before the control flow, the expansion, and what comes after."""
     flows, lists = list(_FLOW_LABEL.finditer(text)), list(_SUBGOALS_LABEL.finditer(text))
     if len(flows) > 1 or len(lists) > 1:
         raise Unreadable("Say one expansion: one control flow, and one list of subgoals.")
@@ -79,11 +68,7 @@ def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) ->
 
 
 def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[ControlFlow]]) -> Named:
-    """Return the expansion that a control flow and subgoals make.
-
-    Raises:
-        Unreadable: The control flow is missing, unknown or not allowed, or the subgoals are none.
-    """
+    """Return the expansion that a control flow and subgoals make."""
     if not allowed:
         raise Unreadable("An expansion is not allowed here; think or act.")
     names = wordings(allowed)

@@ -47,13 +47,7 @@ _IS_TITLE = re.compile(r"\s*(?:#{1,6}\s|\*\*|__)")
 
 
 class _Labels:
-    """The patterns of all labels.
-
-    Attributes:
-        label: A label at the beginning of a line.
-        title: A heading that is a label.
-        inline: A label in the middle of a line.
-    """
+    """The patterns of all labels: at the beginning of a line, as a heading, and in the middle of a line."""
 
     def __init__(self) -> None:
         said = [kind for kind in kinds().values() if kind.spellings]
@@ -86,13 +80,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True)
 class Label:
-    """A label in a line.
-
-    Attributes:
-        kind: What it announces.
-        before: What stands before it on the line.
-        rest: What follows it on the line.
-    """
+    """A label in a line: what it announces, and what stands before and after it."""
 
     kind: Announced
     before: str

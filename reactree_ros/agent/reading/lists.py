@@ -25,11 +25,7 @@ _NEW_SENTENCE = re.compile(r"[.!?]\s+[A-Z]")
 
 
 def listed_in(text: str) -> tuple[Sequence[Any], str]:
-    """Return the entries of the list that a text begins with, and what comes after it.
-
-    Raises:
-        Unreadable: It cannot be told where the list or an entry ends.
-    """
+    """Return the entries of the list that a text begins with, and what comes after it."""
     entries, after = _listed(text.lstrip(" \t"))
     return [_tidied(entry) if isinstance(entry, str) else entry for entry in entries], after
 

@@ -97,16 +97,7 @@ class Part:
 
 
 def parts_of(text: str, grammar: Grammar, values: Iterable[Any] = ()) -> list[Part]:
-    """Take a reply apart.
-
-    Args:
-        text: What was said.
-        grammar: Tells which kinds of decision the model knows of; labels of others are words like any other.
-        values: What was said after it in JSON.
-
-    Raises:
-        Unreadable: A value in it cannot be read.
-    """
+    """Take a reply apart, with the values in JSON that were said after it; of unknown kinds labels are plain words."""
     try:
         return _parts_of(text, grammar, values)
     except RecursionError:

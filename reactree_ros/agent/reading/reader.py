@@ -20,13 +20,7 @@ _LABEL_ALONE = re.compile(r"\A\s*act(?:ion)?\s+", re.IGNORECASE)
 
 
 class Reader:
-    """Reads one reply.
-
-    Args:
-        grammar: What may be said.
-        cut: Whether the token limit ended the reply.
-        chooses: Whether one of the skills is all that may be said.
-    """
+    """Reads one reply; ``chooses``: one of the skills is all that may be said."""
 
     def __init__(self, grammar: Grammar, *, cut: bool, chooses: bool = False) -> None:
         self.grammar = grammar
@@ -45,11 +39,7 @@ class Reader:
         return "Say one of the options, and nothing else" if self._chooses else self.grammar.expected
 
     def read(self, parts: Sequence[Part]) -> tuple[Said, ...]:
-        """Return the decisions that the parts of a reply are taken for.
-
-        Raises:
-            Unreadable: Not exactly one decision can be meant, or it may not be said.
-        """
+        """Return the decisions that the parts of a reply are taken for."""
         parts = [self._settled(part) for part in parts]
         at = next((number for number, part in enumerate(parts) if part.decides), None)
         if at is None:

@@ -9,9 +9,7 @@ from reactree_ros.agent.turns import Said
 class Unreadable(ValueError):
     """A reply that is no decision that may be said; the message is one line that says why, for the model and people.
 
-    Args:
-        reason: Why.
-        decision: What it would be, as far as that can be told, such as a skill that is not available.
+    ``decision`` is what it would be, as far as that can be told, such as a skill that is not available.
     """
 
     def __init__(self, reason: str, decision: Decision | None = None) -> None:

@@ -43,10 +43,6 @@ class Skills:
     is never guessed.
 
     A declared skill is meant if it can be read as one, and as one alone.
-
-    Args:
-        available: Every skill.
-        offers: Declared skills that may be said, too.
     """
 
     def __init__(self, available: Sequence[str], offers: Sequence[Offer] = ()) -> None:
@@ -78,11 +74,7 @@ class Skills:
         return said if said in self._available else called[0] if len(called) == 1 else None
 
     def find(self, said: str) -> str:
-        """Return the skill that is said.
-
-        Raises:
-            Unreadable: None is; the message names the nearest.
-        """
+        """Return the skill that is said; a refusal names the nearest."""
         skill = self.meant(said)
         if skill is None:
             self._refuse(said)
@@ -101,11 +93,7 @@ class Skills:
         return called
 
     def _refuse(self, said: str) -> None:
-        """Say what is wrong with a declared skill that was said, if its first words are one's.
-
-        Raises:
-            Unreadable: They are.
-        """
+        """Refuse a declared skill of which the first words are said, and say what is wrong with it."""
         for offer in sorted(self._offers, key=lambda one: len(one.skill.verb), reverse=True):
             if offer.skill.words.begins(said):
                 try:

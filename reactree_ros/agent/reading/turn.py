@@ -30,9 +30,7 @@ _OBSERVATION = re.compile(r"\sobservation(?:\s?\d{1,2})?:", re.IGNORECASE)
 def own_words(text: str, grammar: Grammar) -> str:
     """Return what of a reply is the model's own: its turn, up to where it makes the world speak after a decision.
 
-    Args:
-        text: The reply.
-        grammar: What may be said; the answer to a question that may be asked is not its own, either.
+    The answer to a question that may be asked is not its own, either.
     """
     if object_of(text.strip()) is not None:
         return text

@@ -85,11 +85,7 @@ def pieces_of(text: str) -> list[str | Any]:
 
 
 def said_in(value: Any, depth: int = 0) -> list[Saying]:
-    """Return what an object, or an array of objects, says.
-
-    Raises:
-        Unreadable: It says nothing that a decision could be, or something besides that is not understood.
-    """
+    """Return what an object, or an array of objects, says."""
     if depth > _DEEPEST:
         raise Unreadable("The JSON is nested too deeply; say one decision.")
     if isinstance(value, list):
@@ -111,11 +107,7 @@ def said_in(value: Any, depth: int = 0) -> list[Saying]:
 
 
 def argument_in(value: Any) -> str:
-    """Return what a value says that an act is done to.
-
-    Raises:
-        Unreadable: It holds something else than words and numbers.
-    """
+    """Return what a value says that an act is done to."""
     return " ".join(_words(value))
 
 
@@ -136,11 +128,7 @@ class _Fields:
         return key in self._fields
 
     def check_empty(self) -> None:
-        """Look whether everything was taken that may change the meaning.
-
-        Raises:
-            Unreadable: Something was not.
-        """
+        """Look whether everything was taken that may change the meaning."""
         name = next((name for name in self._fields if name not in _BESIDE), None)
         if name in _keys().decisive:
             raise Unreadable(f"Say one decision at a time; '{name}' is said as well.")

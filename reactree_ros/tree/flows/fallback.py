@@ -29,7 +29,6 @@ class FallbackFlow(ControlFlow):
     synonyms = ("selector",)
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
-        """See :meth:`ControlFlow.composite`."""
         return Fallback(str(self), children)
 
 

@@ -32,7 +32,6 @@ class ParallelFlow(ControlFlow):
     summary = "each to its end; with several robots at the same time"
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
-        """See :meth:`ControlFlow.composite`."""
         policy = node.context.options.parallel
         if policy is not ParallelPolicy.CONCURRENT:
             return Parallel(str(self), children, policy)
@@ -50,17 +49,12 @@ class All(py_trees.common.ParallelPolicy.Base):
 
 
 class Parallel(py_trees.composites.Parallel):
-    """Runs every child to its end, one after the other, then lets a policy decide.
+    """Runs every child to its end, one after the other; then ``all`` must have succeeded, or by any other policy most.
 
     py_trees' parallel would tick all children at once and stop at the first that fails. It is the base class, so that
     displays and viewers draw this one for what it is.
 
     Status: RUNNING until every child has ended, then SUCCESS or FAILURE by the policy.
-
-    Args:
-        name: Name in displays.
-        children: What to run.
-        parallel_policy: ``all``, or, by any other, more than half succeeded.
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], parallel_policy: ParallelPolicy) -> None:
@@ -92,12 +86,6 @@ class Concurrent(Parallel):
     work are stopped.
 
     Status: RUNNING until every child has ended, then SUCCESS or FAILURE by the policy.
-
-    Args:
-        name: Name in displays.
-        children: What to run.
-        node: The goal node that they grow under.
-        context: What the goal nodes of the run share.
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, context: RunContext) -> None:

@@ -24,5 +24,4 @@ class SequenceFlow(ControlFlow):
     synonyms = ("sequential", "sequentially")
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
-        """See :meth:`ControlFlow.composite`."""
         return py_trees.composites.Sequence(str(self), memory=True, children=list(children))

@@ -65,11 +65,9 @@ class SqliteMemory(EpisodicMemory):
         self._store.add(run, dict(zip(unknown, vectors, strict=True)))
 
     def __contains__(self, experience: object) -> bool:
-        """See :meth:`EpisodicMemory.__contains__`; found by a digest."""
         return isinstance(experience, Experience) and self._store.holds(experience)
 
     def __iter__(self) -> Iterator[Experience]:
-        """See :meth:`EpisodicMemory.__iter__`."""
         return self._store.all()
 
     def counts(self) -> Counts:

@@ -54,7 +54,10 @@ _SCHEMA = (
     'CREATE INDEX experience_kind ON experience ("end", task_name)',  # counting reads this instead of the texts
     "CREATE INDEX experience_digest ON experience (digest)",
 )
-_COLUMNS = 'e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth'
+_EXPERIENCES = (
+    'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
+    "FROM experience e JOIN subgoal s ON s.id = e.subgoal"
+)
 
 
 @dataclass(frozen=True)
@@ -79,18 +82,7 @@ class Additions:
 
 
 class ExperienceStore:
-    """The database of one episodic memory. Its methods may be called from several threads.
-
-    Args:
-        path: The database file; made if it does not exist (its folder must).
-        embedder: Name of the embedder whose vectors these are.
-        dimension: Length of a vector.
-        busy_timeout: How long to wait for another writer, in seconds.
-
-    Raises:
-        EpisodicMemoryError: the file is no database, one of another program, of a newer version, or of another
-            embedder, or it cannot be opened.
-    """
+    """The database of one episodic memory. Its methods may be called from several threads."""
 
     def __init__(self, path: Path, *, embedder: str, dimension: int, busy_timeout: float) -> None:
         self.path = path
@@ -118,44 +110,31 @@ class ExperienceStore:
                 self._writer.close()
 
     def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        """Writes one run in one transaction.
-
-        Args:
-            run: Its experiences.
-            vectors: The embedding of every subgoal among them that `unknown_subgoals` named.
-        """
-        with self._write_lock, self._explained("write to"):
-            database = self._writer
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                run_id = database.execute("INSERT INTO run (added) VALUES (?)", (time.time(),)).lastrowid
-                subgoals = {
-                    subgoal: self._subgoal_id(subgoal, vectors)
-                    for subgoal in dict.fromkeys(experience.subgoal for experience in run)
-                }
-                database.executemany(
-                    'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, turns) '
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        """Writes one run in one transaction, with the embedding of every subgoal that `unknown_subgoals` named."""
+        with self._write_lock, self._explained("write to"), self._transaction() as database:
+            run_id = database.execute("INSERT INTO run (added) VALUES (?)", (time.time(),)).lastrowid
+            subgoals = {
+                subgoal: self._subgoal_id(subgoal, vectors)
+                for subgoal in dict.fromkeys(experience.subgoal for experience in run)
+            }
+            database.executemany(
+                'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, turns) '
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
                     (
-                        (
-                            run_id,
-                            subgoals[experience.subgoal],
-                            _NUMBER[experience.end],
-                            _digest(experience),
-                            experience.task_id,
-                            experience.task_name,
-                            experience.decision,
-                            experience.depth,
-                            _turns_column(experience),
-                        )
-                        for experience in run
-                    ),
-                )
-                database.execute("COMMIT")
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
+                        run_id,
+                        subgoals[experience.subgoal],
+                        _NUMBER[experience.end],
+                        _digest(experience),
+                        experience.task_id,
+                        experience.task_name,
+                        experience.decision,
+                        experience.depth,
+                        _turns_column(experience),
+                    )
+                    for experience in run
+                ),
+            )
 
     def unknown_subgoals(self, subgoals: Iterable[str]) -> list[str]:
         """Those of the given subgoals that have no embedding in the store yet, each once."""
@@ -211,10 +190,7 @@ class ExperienceStore:
         with self._read_lock, self._explained("read"):
             for some in _batches(ids):
                 marks = ",".join("?" * len(some))
-                for row in self._reader.execute(
-                    f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.id IN ({marks})",
-                    some,
-                ):
+                for row in self._reader.execute(f"{_EXPERIENCES} WHERE e.id IN ({marks})", some):
                     found[row[0]] = self._experience(row)
         missing = [number for number in ids if number not in found]
         if missing:
@@ -227,9 +203,7 @@ class ExperienceStore:
         while True:
             with self._read_lock, self._explained("read"):
                 rows = self._reader.execute(
-                    f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal "
-                    "WHERE e.id > ? ORDER BY e.id LIMIT 256",
-                    (last,),
+                    f"{_EXPERIENCES} WHERE e.id > ? ORDER BY e.id LIMIT 256", (last,)
                 ).fetchall()
             if not rows:
                 return
@@ -239,10 +213,7 @@ class ExperienceStore:
     def holds(self, experience: Experience) -> bool:
         """Whether the store has this very experience."""
         with self._read_lock, self._explained("read"):
-            rows = self._reader.execute(
-                f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.digest = ?",
-                (_digest(experience),),
-            ).fetchall()
+            rows = self._reader.execute(f"{_EXPERIENCES} WHERE e.digest = ?", (_digest(experience),)).fetchall()
         return any(self._experience(row) == experience for row in rows)
 
     def counts(self) -> Counts:
@@ -284,22 +255,14 @@ class ExperienceStore:
         """Makes the schema in a new file, and refuses every other that does not fit, before anything is changed."""
         if self._is_new():
             self._use_write_ahead_log()
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
+            with self._transaction() as database:
                 if self._is_new():  # another process may have been first
                     for statement in _SCHEMA:
-                        self._writer.execute(statement)
-                    self._writer.executemany(
-                        "INSERT INTO meta VALUES (?, ?)",
-                        (("embedder", embedder), ("dimension", str(self._dimension))),
-                    )
-                    self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    self._writer.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+                        database.execute(statement)
+                    made_with = (("embedder", embedder), ("dimension", str(self._dimension)))
+                    database.executemany("INSERT INTO meta VALUES (?, ?)", made_with)
+                    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         check_schema(self._writer, self.path)
         meta = dict(self._writer.execute("SELECT key, value FROM meta"))
         if meta.get("embedder") != embedder or meta.get("dimension") != str(self._dimension):
@@ -308,6 +271,18 @@ class ExperienceStore:
                 f"not by {embedder!r} with {self._dimension}: open it with that embedder, or export and import"
             )
         self._use_write_ahead_log()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Writes all that is written meanwhile, or, if anything is raised, nothing."""
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._writer
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
 
     def _is_new(self) -> bool:
         (application,) = self._writer.execute("PRAGMA application_id").fetchone()

@@ -19,9 +19,7 @@ _MASK = (1 << 64) - 1
 class GrowingArray:
     """A numpy array that grows at its end by doubling, so that adding does not copy what is there.
 
-    Args:
-        dtype: Of the elements.
-        width: Length of a row; None for a one-dimensional array.
+    It has rows of a width, or, without one, numbers.
     """
 
     def __init__(self, dtype: Any, *, width: int | None = None) -> None:
@@ -52,10 +50,6 @@ class ExperienceIndex:
 
     Each different subgoal has one row in the matrix, whatever the number of its experiences. Subgoals and experiences
     are known by their position, in the order of `extend`.
-
-    Args:
-        dimension: Length of a vector.
-        ends: Number of different ends an experience can have.
     """
 
     def __init__(self, dimension: int, *, ends: int) -> None:
@@ -95,10 +89,6 @@ class ExperienceIndex:
         Experiences of equal similarity (within `TIE`) follow each other as if each were drawn like this: first an end,
         evenly among those that still have experiences, then an experience of that end. The draw depends on `draw` and
         on the experiences' content, not on the order in which anything was added.
-
-        Args:
-            query: A vector of unit length, shape (dimension,).
-            draw: Seeds the drawing.
         """
         seed = int.from_bytes(hashlib.blake2b(draw.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
         similarities = self._vectors.rows @ query
