@@ -23,7 +23,6 @@ class Worker:
     without one it runs to its end unheard, so it needs its own time limit.
 
     Args:
-        name: Name of the thread.
         error: Class of the error for work after :meth:`close` or :meth:`give_up`.
     """
 

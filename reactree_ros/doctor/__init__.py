@@ -28,8 +28,6 @@ class Asked:
 
     Attributes:
         base_url: A server; empty takes ``$OPENAI_BASE_URL``, if set.
-        models: A file of language models.
-        memory: An episodic memory.
     """
 
     base_url: str = ""
@@ -38,12 +36,7 @@ class Asked:
 
 
 def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Diagnosis]]]:
-    """Run all checks; yields each section's title and a finding, never with a key.
-
-    Args:
-        asked: Optional subjects.
-        callers: The caller's own sections, by title; they come last.
-    """
+    """Run all checks; yields each section's title and a finding, never with a key."""
     sections: dict[str, Look] = {
         "Python": package.python,
         "reactree_ros": package.reactree_ros,

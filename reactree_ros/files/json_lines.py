@@ -32,10 +32,6 @@ def cut_torn_line(path: Path) -> None:
 def read_lines(path: Path, kind: type[T]) -> list[T]:
     """Read a file line by line; skip a last line without its end, which may still be written.
 
-    Args:
-        path: The file.
-        kind: The dataclass of a line; its field types are checked.
-
     Raises:
         UserError: The file cannot be read, or a line is broken.
     """

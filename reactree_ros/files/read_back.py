@@ -187,11 +187,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 class NoYaml(ValueError):
-    """A text is not acceptable YAML.
-
-    Attributes:
-        line: The line, from 1; None if unknown.
-    """
+    """A text is not acceptable YAML; the line is from 1, if known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)

@@ -23,10 +23,7 @@ class ChatTemplate:
     """A chat template and how to use it; :meth:`find` makes one.
 
     Attributes:
-        tokenizer: The Hugging Face tokenizer that the template belongs to.
-        model: The model's name, for messages.
         arguments: Arguments of the template besides the messages.
-        layout: The layout of messages that it accepts.
         opens: Whether it opens a reply itself.
         parts: Whether it accepts contents only in parts, as templates of vision models do.
         thinking: How the model thinks before it answers; None if unknown.
@@ -45,11 +42,6 @@ class ChatTemplate:
     @classmethod
     async def find(cls, tokenizer: Any, model: str, reasoning: Reasoning) -> ChatTemplate:
         """Find out what a tokenizer's chat template accepts.
-
-        Args:
-            tokenizer: A Hugging Face tokenizer.
-            model: The model's name, for messages.
-            reasoning: How the model is to think.
 
         Raises:
             RequestRejected: There is no template, or it drops messages.

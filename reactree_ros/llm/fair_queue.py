@@ -17,13 +17,6 @@ class FairQueue(LanguageModel):
 
     Planners with waiting requests take turns, and a planner's requests keep their order. Waiting here counts against
     the asker's patience.
-
-    Args:
-        model: Answers.
-        at_most: Most requests at once.
-
-    Attributes:
-        running: Number of requests that are being answered.
     """
 
     def __init__(self, model: LanguageModel, at_most: int) -> None:

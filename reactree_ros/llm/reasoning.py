@@ -38,12 +38,7 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks around a model's reasoning.
-
-    Attributes:
-        begin: The mark before it.
-        end: The mark after it; the answer follows.
-    """
+    """The marks around a model's reasoning."""
 
     begin: str
     end: str
@@ -77,8 +72,6 @@ class Answer:
     """A text, split into reasoning and answer.
 
     Attributes:
-        text: The answer.
-        reasoning: The thoughts before it.
         unfinished: Whether the text ended while the model still thought; then there is no answer.
     """
 

@@ -19,9 +19,7 @@ class Open:
 
     Attributes:
         number: Number of the question at this desk, from 1. An answer names it, so that it reaches no other question.
-        question: The question.
         until: When the asker gives up, by ``time.monotonic``.
-        answer: The person's answer.
         ends: The same time by the wall clock, in seconds since the epoch.
     """
 
@@ -34,9 +32,6 @@ class Open:
 
 class Desk(Person):
     """Keeps questions until they are answered or given up. Thread-safe.
-
-    Args:
-        clock: Seconds, never going back.
 
     Attributes:
         staffed: Whether anybody can see the questions; if not, a question fails at once.
@@ -82,11 +77,6 @@ class Desk(Person):
 
     def answer(self, number: int, words: str, by: str = "") -> None:
         """Answer a question; ``stop`` and its like end the run instead.
-
-        Args:
-            number: The question's number.
-            words: The person's words.
-            by: Where they come from.
 
         Raises:
             UserError: The question is not open any more, or there are no words.

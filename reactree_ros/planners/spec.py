@@ -88,14 +88,7 @@ PLANNERS: Registry[PlannerSpec] = Registry("planner", "reactree_ros.planners", P
 
 @dataclass(frozen=True)
 class Planner:
-    """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``.
-
-    Attributes:
-        name: Its name, as given.
-        spec: Its entry in the registry.
-        settings: Its options.
-        working_memory: Whether it remembers where things were seen.
-    """
+    """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``."""
 
     name: str
     spec: PlannerSpec

@@ -34,9 +34,7 @@ class Spec:
     """A thing with a name, and how to make it.
 
     Attributes:
-        name: Its name.
         summary: Its description, in one line.
-        settings: Its own settings.
         extra: The extra to install for it, e.g. ``reactree_ros[openai]``; empty for none.
         needs: The modules that it imports, e.g. ``openai``.
     """
@@ -48,11 +46,7 @@ class Spec:
     needs: tuple[str, ...] = ()
 
     def check_installed(self) -> None:
-        """Check that its requirements are installed.
-
-        Raises:
-            UserError: One is missing; the message says what to install.
-        """
+        """Check that its requirements are installed."""
         check_modules(self.name, self.extra, self.needs)
 
 

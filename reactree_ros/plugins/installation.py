@@ -31,16 +31,7 @@ def install_line(extra: str) -> str:
 
 
 def check_modules(what: str, extra: str, modules: Sequence[str]) -> None:
-    """Check that modules can be imported.
-
-    Args:
-        what: The feature that needs them.
-        extra: The extra that installs them.
-        modules: The modules.
-
-    Raises:
-        UserError: One cannot; the message says what to install.
-    """
+    """Check that modules can be imported."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise UserError(f"'{what}' needs {module.replace('_', '-')}: {install_line(extra)}")
@@ -82,11 +73,7 @@ def extras() -> list[str]:
 
 
 def lacking(extra: str) -> dict[str, str]:
-    """Return an extra's or a distribution's requirements that this process does not see in a fitting version.
-
-    Returns:
-        By requirement, e.g. ``openai>=1.40``, the installed version; empty if there is none.
-    """
+    """Return requirements without a fitting version here, e.g. ``openai>=1.40``, each with the installed version."""
     return {one: found for one in _requirements(extra) if (found := _unfit(one)) is not None}
 
 

@@ -20,8 +20,6 @@ class Request:
     """A request to the language model.
 
     Attributes:
-        node: Who asked.
-        event: Its event.
         prompt: The turns of its prompt.
         decision: Decisions that were counted when it was asked.
         reply: What came; None before, and where nothing did.
@@ -39,10 +37,8 @@ class Node:
     """A behaviour of the tree.
 
     Attributes:
-        number: Its number.
         parent: That of the one above; None for the root.
         kind: ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``.
-        name: Its name.
         subgoal: The goal of a goal node.
         depth: The depth of a goal node; the root is 1.
         policy: Of a parallel.
@@ -81,13 +77,7 @@ class Node:
 
 @dataclass
 class Known:
-    """Where a thing was seen last.
-
-    Attributes:
-        seen: The thing, and where.
-        time: When, in seconds since the start.
-        event: Number of the event.
-    """
+    """Where a thing was seen last, and when: in seconds since the start, and by the event's number."""
 
     seen: Seen
     time: float
@@ -101,8 +91,6 @@ class Moment:
     Attributes:
         count: How many events.
         time: Seconds since the start.
-        run: What the run is.
-        nodes: The behaviours by number, in the order of their appearance.
         started: Numbers of the goal nodes that started, in order.
         active: Number of the goal node that something happened at last; None before the first.
         requests: What the model was asked, by id, in order.
@@ -111,8 +99,6 @@ class Moment:
         known: Things that were seen, by word and instance.
         rooms: Rooms that are known.
         looked_into: Receptacles that were looked into, each with the time of the last look.
-        decisions: Decisions taken.
-        steps: Steps taken.
         prompt_tokens: Tokens of all prompts; likewise the other counts.
         held: Why the run holds; empty: it does not.
         result: What came of it; None before its end.

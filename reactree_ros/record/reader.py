@@ -71,9 +71,6 @@ class Reading:
         path: Where it is, for errors.
         file: The record, opened at its begin; closed at the end of ``with``.
         read: Reads a line, or raises ValueError; None: each is checked, also against those before it.
-
-    Attributes:
-        ended: Whether the run's end was read.
     """
 
     def __init__(self, path: Path, file: BinaryIO, read: Callable[[bytes], Event] | None = None) -> None:
@@ -132,10 +129,6 @@ class Reading:
 
 def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
     """Read a record, as far as it is whole.
-
-    Args:
-        path: Where it is.
-        file: The record, where it was opened already; closed here.
 
     Raises:
         RecordError: It cannot be read, is no record, is of a later version, or a line other than the last is broken.

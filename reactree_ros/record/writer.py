@@ -87,7 +87,6 @@ class RecordFile:
         UserError: It is there already, or cannot be made.
 
     Attributes:
-        path: The file.
         problem: Why nothing more is written; empty as long as it is.
     """
 

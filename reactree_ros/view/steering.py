@@ -91,7 +91,6 @@ class Steering(LanguageModel):
     allowed, the run stays paused and :attr:`course` says why.
 
     Args:
-        model: Decides if no person does.
         desk: Has the questions to the person; None asks nothing.
         paused: Whether the run waits before its first decision.
     """
@@ -245,11 +244,7 @@ class Steering(LanguageModel):
 
 
 def _reply(words: str, request: DecisionRequest) -> Reply:
-    """Read a person's words like the model's; a free text is taken unchanged.
-
-    Raises:
-        Unreadable: The words are not allowed now.
-    """
+    """Read a person's words like the model's; a free text is taken unchanged."""
     if isinstance(request.may_say, FreeText):
         return Reply(words, answered_by=A_PERSON)
     if isinstance(request.may_say, Choice):

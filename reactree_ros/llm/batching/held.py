@@ -14,10 +14,6 @@ from reactree_ros.llm.port import RequestRejected, ServerUnavailable
 class Held:
     """Tells which tokens may come next.
 
-    Args:
-        vocabulary: The model's vocabulary, in llguidance's form.
-        constraint: A regular expression, a JSON schema or a choice.
-
     Raises:
         RequestRejected: llguidance does not support the constraint.
     """

@@ -71,11 +71,7 @@ def check_method(engine: Engine, method: Method) -> None:
 
 
 async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Method) -> Utterance:
-    """Ask once for an allowed reply, in one or more requests; the caller checks the reply.
-
-    Raises:
-        LanguageModelError: The engine failed.
-    """
+    """Ask once for an allowed reply, in one or more requests; the caller checks the reply."""
     if isinstance(may_say, FreeText):
         return await _free(usage, generation, may_say)
     if isinstance(may_say, Choice):

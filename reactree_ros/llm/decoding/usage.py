@@ -17,12 +17,7 @@ from reactree_ros.llm.reasoning import Answer, split_reasoning
 class Usage:
     """Lets an engine generate, and adds up the cost.
 
-    Args:
-        engine: An open engine.
-        noticed: Earlier findings about it.
-
     Attributes:
-        finish_reason: What ended the last text.
         unfinished: Whether it ended while the model still thought.
     """
 
