@@ -22,7 +22,7 @@ from reactree_ros.episode.player import (
 )
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.person.port import is_stop
 from reactree_ros.plugins.settings import read_settings
@@ -37,21 +37,17 @@ from reactree_ros.world.wrappers import SkillTimeLimit
 _LIMITS = {limit.end: limit for limit in Limit}
 
 
-class SaysFirst(LanguageModel):
+class SaysFirst(Around):
     """Says something first, and then what another model says."""
 
     def __init__(self, text: str, model: LanguageModel) -> None:
+        super().__init__(model)
         self._text: str | None = text
-        self._model = model
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer."""
         text, self._text = self._text, None
-        return self._model.decide(request) if text is None else Pending.of(Reply(text))
-
-    def count_tokens(self, text: str) -> int | None:
-        """Count with the other model's tokenizer."""
-        return self._model.count_tokens(text)
+        return self.model.decide(request) if text is None else Pending.of(Reply(text))
 
 
 def stop_of(record: Record) -> int:
@@ -114,11 +110,7 @@ def decisions_before(record: Record, until: int) -> int:
 
 
 def resumed(record: Record, given: Mapping[str, Any]) -> RunSpec:
-    """Return the specification of a resumed run, with limits as of :func:`more_than`.
-
-    Raises:
-        UserError: A limit is reached already, or what the run is cannot be used.
-    """
+    """Return the specification of a resumed run, with limits as of :func:`more_than`."""
     spec = RunSpec.of_record(record)
     limited = {**dict(spec.options), **more_than(record, given)}
     return spec.but(options=read_settings(TreeOptions, limited, where=record.name))
@@ -158,9 +150,6 @@ class WayBack:
         says: What is said first, in place of the model's next reply; empty: nothing.
         later: Whether nothing is carried out again.
         given: What else :func:`~reactree_ros.record.player.along_script` is given.
-
-    Raises:
-        UserError: What the run is cannot be used, or its planner is not here.
     """
 
     def __init__(
@@ -181,7 +170,7 @@ class WayBack:
         self._record, self._events = record, followed(record)[:until]
         self._script = Script(
             self._events,
-            also=write or _nowhere,
+            also=write or (lambda event: None),
             carries_out=not later,
             goes_live=True,
             looks_anew=not says,
@@ -287,10 +276,6 @@ def go_on(
     return way.episode
 
 
-def _nowhere(event: Event) -> None:
-    """Take an event of a run that is not recorded."""
-
-
 def _place_of(seen: Seen) -> str:
     where = " in ".join(place for place in (seen.place, seen.room) if place)
     return "held" if seen.held else f"at {where}" if where else "somewhere"
@@ -309,11 +294,7 @@ def _no_score() -> Pending[Score | None]:
 def carry_out_again(
     record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
 ) -> None:
-    """Carry out the skills of so many of a record's events in a world.
-
-    Raises:
-        UserError: The world failed, or did not answer in time.
-    """
+    """Carry out the skills of so many of a record's events in a world."""
     asked = ""
     for event in followed(record)[:until]:
         if event["e"] == "skill":

@@ -224,3 +224,30 @@ class LanguageModel(abc.ABC):
 
     def close(self) -> None:  # noqa: B027
         """Release all resources."""
+
+
+class Around(LanguageModel):
+    """Decides in its own way, and leaves everything else to the language model that it stands around."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.model = model
+
+    def ready(self) -> Pending[None]:
+        """Get the model ready."""
+        return self.model.ready()
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the model's tokenizer."""
+        return self.model.count_tokens(text)
+
+    def waits_for(self) -> Wait | None:
+        """Return what the model waits for."""
+        return self.model.waits_for()
+
+    def status(self) -> Mapping[str, str]:
+        """Return the model's status."""
+        return self.model.status()
+
+    def close(self) -> None:
+        """Release the model."""
+        self.model.close()
