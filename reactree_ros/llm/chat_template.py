@@ -73,9 +73,6 @@ class ChatTemplate:
         """Write a prompt: the turns and the opening of a reply. A marker in a turn is split by a seam.
 
         If the model spoke last, the reply is its next line.
-
-        Raises:
-            RequestRejected: The template refuses the turns.
         """
         written = self._written(turns, self.layout)
         system = self.markers.apart(turns[0].text.strip()) if turns and self.layout.system else ""
@@ -110,9 +107,8 @@ class ChatTemplate:
 
     def in_words(self) -> Mapping[str, str]:
         """Describe how prompts are laid out, and how the model thinks as far as known."""
-        system = "a message of its own" if self.layout.system else "part of the user's first message"
         opening = "" if self.opens else "; replies are opened without the template"
-        return {"chat layout": f"the system text is {system}{opening}", "thinks": self._thinks_in_words()}
+        return {"chat layout": f"{self.layout.in_words()}{opening}", "thinks": self._thinks_in_words()}
 
     def _thinks_in_words(self) -> str:
         if self.thinking is None:

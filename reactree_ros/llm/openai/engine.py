@@ -18,12 +18,7 @@ from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.openai.trials import Thoughts
-from reactree_ros.llm.port import (
-    LanguageModelError,
-    PromptTooLong,
-    RequestRejected,
-    ServerUnavailable,
-)
+from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 
 _log = logging.getLogger(__name__)
@@ -34,11 +29,8 @@ class OpenAIEngine(Engine):
     """Generates with an OpenAI-compatible server.
 
     Opening it tries what the server can do: chat, its chat template, thinking, constraints (some servers silently
-    ignore one). A parameter that the server refuses is renamed or left out from then on.
-
-    Raises:
-        UserError: The base URL is missing or wrong, the key's file cannot be read, or the file or variable holds no
-            key.
+    ignore one). A parameter that the server refuses is renamed or left out from then on. What the arguments are is told
+    by :class:`~reactree_ros.llm.openai.settings.OpenAISettings`.
     """
 
     loads = False
@@ -309,8 +301,7 @@ class OpenAIEngine(Engine):
         """Describe the model, the layout of prompts, whether it thinks, and what the server refuses."""
         said = {"model": self._model or "the server's first", "prompts": "chat" if self.chat else "completion"}
         if self.chat:
-            system = "a message of its own" if self._layout.system else "part of the user's first message"
-            said["chat layout"] = f"the system text is {system}"
+            said["chat layout"] = self._layout.in_words()
             said["thinks"] = self._thoughts.value if self._thoughts else "no"
             if self._reasoning.thinking is not None:
                 said["told to think"] = "yes" if self._reasoning.thinking else "no"
