@@ -51,11 +51,7 @@ class Worker:
         return pending
 
     def check_wanted(self) -> None:
-        """Check, in the worker's thread, whether the current work is still wanted.
-
-        Raises:
-            Stopped: It was cancelled or given up.
-        """
+        """Check, in the worker's thread, whether the current work is still wanted."""
         if self._current.done():
             raise Stopped
 

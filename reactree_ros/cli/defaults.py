@@ -60,11 +60,7 @@ class DefaultsFile:
 
     @cached_property
     def content(self) -> bytes:
-        """The file's content, read once, so that the trusted content is the used one.
-
-        Raises:
-            UserError: It cannot be read, or a stranger could have put it there.
-        """
+        """The file's content, read once, so that the trusted content is the used one."""
         try:
             return self.path.read_bytes() if self.whose == USER else own_content(self.path)
         except OSError as error:

@@ -60,11 +60,7 @@ class Options(abc.ABC):
 
     @abc.abstractmethod
     def read(self, given: Mapping[str, Any]) -> Any:
-        """Make the value from those that were given.
-
-        Raises:
-            UserError: They are wrong.
-        """
+        """Make the value from those that were given."""
 
 
 def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:

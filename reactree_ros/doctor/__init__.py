@@ -24,11 +24,7 @@ Look = Callable[[], Iterable[Diagnosis]]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Optional subjects of a check.
-
-    Attributes:
-        base_url: A server; empty takes ``$OPENAI_BASE_URL``, if set.
-    """
+    """Optional subjects of a check; instead of an empty ``base_url``, ``$OPENAI_BASE_URL`` is one, if set."""
 
     base_url: str = ""
     models: Path | None = None

@@ -461,15 +461,7 @@ class Replayed:
 
 
 def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
-    """Play a record again in its recorded world, and compare everything but times.
-
-    Args:
-        record: The record; of one that was broken off, what there is of it.
-        builder: The planner; None: the one that the record names.
-
-    Raises:
-        UserError: What the run is cannot be used, or its planner is not here.
-    """
+    """Play a record, or what there is of it, again in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
     model = ScriptedModel(script)
@@ -501,11 +493,7 @@ def along_script(
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
     **given: Any,
 ) -> Episode:
-    """Make the episode of a recorded run anew, to be driven along a script; after it, person and examples are live.
-
-    Raises:
-        UserError: The planner is not here, or cannot be used in this world.
-    """
+    """Make the episode of a recorded run anew, to be driven along a script; after it, person and examples are live."""
     asks_memory = any(event["e"] == "retrieved" or event.get("of") == "examples" for event in script.events)
     episode = assemble(
         spec,

@@ -113,11 +113,7 @@ class RunSpec(Settings):
 
     @classmethod
     def of_record(cls, record: Record) -> RunSpec:
-        """Return the specification of a recorded run, which the user has not said again yet.
-
-        Raises:
-            RecordError: It makes no sense.
-        """
+        """Return the specification of a recorded run, which the user has not said again yet."""
         run = record.run
         try:
             fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
@@ -161,11 +157,7 @@ class RunSpec(Settings):
         return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
 
     def unsaid(self, field: Opened) -> dict[str, Any]:
-        """Return those settings of a field that only a record says, and that may start, open, load or send something.
-
-        Raises:
-            UserError: The field names something that is not here.
-        """
+        """Return a field's settings that only a record says, and that may start, open, load or send something."""
         if not self.recorded:
             return {}
         if field == "memory":
@@ -212,9 +204,6 @@ def surroundings(world: Any, llm: Any, *, where: str) -> dict[str, Any]:
         world: The world; anything that names none stands for an unknown world.
         llm: The language model; likewise.
         where: Who says it, for errors.
-
-    Raises:
-        PolicyError: The skill policy makes no sense.
     """
     world, llm = (dict(one) if isinstance(one, Mapping) else {} for one in (world, llm))
     kind: Literal["world", "suite"] = "suite" if "suite" in world else "world"

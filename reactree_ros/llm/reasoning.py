@@ -69,11 +69,7 @@ _LEAKED_FINAL = "assistantfinal"
 
 @dataclass(frozen=True)
 class Answer:
-    """A text, split into reasoning and answer.
-
-    Attributes:
-        unfinished: Whether the text ended while the model still thought; then there is no answer.
-    """
+    """A text, split into reasoning and answer; ``unfinished``: it ended while the model still thought."""
 
     text: str
     reasoning: str = ""

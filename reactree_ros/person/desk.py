@@ -76,11 +76,7 @@ class Desk(Person):
             return tuple(self._open.values())
 
     def answer(self, number: int, words: str, by: str = "") -> None:
-        """Answer a question; ``stop`` and its like end the run instead.
-
-        Raises:
-            UserError: The question is not open any more, or there are no words.
-        """
+        """Answer a question; ``stop`` and its like end the run instead."""
         one = self._open.get(number)
         if is_stop(words):
             if one is not None and one.question.skill:  # the asker may belong to no run
@@ -95,11 +91,7 @@ class Desk(Person):
             raise UserError(f"somebody else has just answered question {number}")
 
     def say(self, words: str) -> None:
-        """Pass on words that answer no question to the current run.
-
-        Raises:
-            UserError: There is no run, or it cannot take words.
-        """
+        """Pass on words that answer no question to the current run."""
         if self._hear is None:
             raise UserError("no run is going on that could hear you")
         self._hear(words)

@@ -96,11 +96,7 @@ class Planner:
     working_memory: bool
 
     def build(self, instruction: str, context: RunContext) -> GoalNode:
-        """Build the tree for an instruction.
-
-        Raises:
-            UserError: A package that the planner needs is missing.
-        """
+        """Build the tree for an instruction."""
         self.spec.check_installed()
         context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
         if isinstance(self.settings, AgentNodeSettings) and self.settings.search_memory:
@@ -130,9 +126,6 @@ def planner(name: str) -> Planner:
     Args:
         name: Its name, then ``_wm`` for working memory, then ``:option=value`` for each option that differs from its
             default.
-
-    Raises:
-        UserError: There is no such name or option; the message names the existing ones.
     """
     first, *options = name.split(":")
     bare = first.removesuffix(WM)

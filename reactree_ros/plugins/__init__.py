@@ -34,7 +34,6 @@ class Spec:
     """A thing with a name, and how to make it.
 
     Attributes:
-        summary: Its description, in one line.
         extra: The extra to install for it, e.g. ``reactree_ros[openai]``; empty for none.
         needs: The modules that it imports, e.g. ``openai``.
     """
@@ -128,11 +127,7 @@ class Registry(Generic[S]):
         return found
 
     def get(self, name: str) -> S:
-        """Return the thing with a name.
-
-        Raises:
-            UserError: There is no such name, or its package cannot be used.
-        """
+        """Return the thing with a name."""
         if name not in self._loaded:
             one = self._load(name)
             self._check(one)

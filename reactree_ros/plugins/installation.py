@@ -22,11 +22,7 @@ WORKSPACE_ENVIRONMENT = ".venv-ros"
 
 
 def install_line(extra: str) -> str:
-    """Return the line that installs an extra for this process.
-
-    Args:
-        extra: A distribution's extra, e.g. ``reactree_ros[openai]``, or a distribution.
-    """
+    """Return the line that installs an extra, e.g. ``reactree_ros[openai]``, or a distribution for this process."""
     return install_requirements(*_requirements(extra))
 
 
@@ -53,12 +49,7 @@ def install_requirements(*requirements: str) -> str:
 
 
 def check_own_requirements() -> None:
-    """Check that this process sees the package's requirements, in new enough versions.
-
-    Raises:
-        ImportError: It does not; the message names the requirement, the installed version, and the line that installs
-            it.
-    """
+    """Check that this process sees the package's requirements, in new enough versions."""
     if lacked := lacking("reactree_ros"):
         said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
         raise ImportError(f"reactree_ros needs {said}: {install_requirements(*lacked)}")

@@ -206,13 +206,7 @@ class Fault:
 
 
 def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> Fault:
-    """Return the first error. An unknown key comes first: it may be a misspelt missing one.
-
-    Args:
-        error: pydantic's error.
-        kind: The expected type: a model, or a type made of models.
-        beside: Known keys in addition to the model's.
-    """
+    """Return the first error. An unknown key comes first: it may be a misspelt missing one."""
     found = error.errors(include_url=False)
     slips = [slip for one in found if (slip := _slip(one, kind, beside))]
     if slips:

@@ -55,11 +55,7 @@ class Runs:
         return None
 
     def open(self, path: Path) -> BinaryIO:
-        """Open a record that :meth:`find` returned.
-
-        Raises:
-            RecordError: It cannot be opened any more, or is no record any more.
-        """
+        """Open a record that :meth:`find` returned."""
         file = self._opened(path)
         try:
             read_header(path, file)

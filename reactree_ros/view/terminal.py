@@ -49,12 +49,7 @@ _ENDED = ("success", "failure")
 
 
 class Line(NamedTuple):
-    """Something that happened, as it is printed.
-
-    Attributes:
-        text: In words, which may be anybody's.
-        indent: How far within its goal node.
-    """
+    """Something that happened, in words that may be anybody's; ``indent`` is how far within its goal node."""
 
     text: str
     style: str = ""

@@ -16,11 +16,7 @@ _OTHER_NAMES = {"seed": "random_seed"}
 
 
 class Parameters:
-    """Learns from refusals which parameters to rename or leave out.
-
-    Args:
-        limit: First name to try for the token limit.
-    """
+    """Learns from refusals which parameters to rename or leave out."""
 
     def __init__(self, limit: str = LIMIT) -> None:
         names = {name: [name] for name in OPTIONAL}

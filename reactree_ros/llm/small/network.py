@@ -31,11 +31,6 @@ class Network:
     Raises:
         OSError: The graph cannot be read.
         ValueError: The graph was not made by this package.
-
-    Attributes:
-        context: Most tokens of a text.
-        end: The token that ends a text.
-        vocabulary: Number of tokens.
     """
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
