@@ -152,22 +152,11 @@ def where_late(pending: Pending[T], seconds: float, call: Callable[[Pending[T]],
     """Call a function with a pending result if it is not settled in time; from another thread.
 
     There is one thread for all results, so the function must return at once.
-
-    Args:
-        pending: The result; it is not kept alive until then.
-        seconds: Time limit.
-        call: The function.
     """
     if not pending.done():
         _alarms.set(seconds, pending, call)
 
 
 def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], BaseException]) -> None:
-    """Fail a pending result if it is not settled in time; the caller must cancel its work.
-
-    Args:
-        pending: The result.
-        seconds: Time limit.
-        error: Makes the error.
-    """
+    """Fail a pending result if it is not settled in time; the caller must cancel its work."""
     where_late(pending, seconds, lambda late: late.fail(error()))

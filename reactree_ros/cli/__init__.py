@@ -45,11 +45,7 @@ class Commands(TyperGroup):
         return in_order()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; None if there is none of that name.
-
-        Raises:
-            UserError: Its module cannot be loaded.
-        """
+        """Return a command; None if there is none of that name."""
         if cmd_name not in COMMANDS.names:
             return None
         command: Any = typer.main.get_command(app_of(cmd_name))

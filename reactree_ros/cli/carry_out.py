@@ -117,11 +117,7 @@ def _desk(console: Console, *, view: bool) -> Iterator[Desk | None]:
 
 
 def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
-    """Guard a world by the run's skill policy, which the person confirms skills for.
-
-    Raises:
-        UserError: The policy does not fit this world.
-    """
+    """Guard a world by the run's skill policy, which the person confirms skills for."""
     from reactree_ros.person.confirmation import confirmed_by
     from reactree_ros.person.desk import Desk
     from reactree_ros.world.wrappers import PolicyGuard
@@ -139,15 +135,7 @@ def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
 def _shown(
     record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console, model: LanguageModel
 ) -> Iterator[Callable[[Event], None] | None]:
-    """Show a run in the terminal, unless JSON is printed; yields what takes its events, None if nobody does.
-
-    Args:
-        record: Takes them, too.
-        save: Where they are written, for what can be done next.
-        as_json: Whether nothing is shown.
-        console: Where to.
-        model: What decides; what it waits for is shown.
-    """
+    """Show a run in the terminal, unless JSON is printed; yields what takes its events, None if nobody does."""
     from reactree_ros.view.terminal import Terminal
 
     if as_json:

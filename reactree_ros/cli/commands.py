@@ -29,11 +29,7 @@ OVER_ROS: Registry[ModuleType] = Registry(
 
 
 def app_of(name: str) -> typer.Typer:
-    """Return the typer app of a command.
-
-    Raises:
-        UserError: There is no such command, or its module cannot be used.
-    """
+    """Return the typer app of a command."""
     module = COMMANDS.get(name)
     if not _has_app(module):
         raise UserError(f"command '{name}': {module.__name__} has no typer.Typer named 'app'")
@@ -56,15 +52,7 @@ def _has_app(module: ModuleType) -> bool:
 
 
 def over_ros(name: str, what: str = "--ros") -> Any:
-    """Return the module of a command's part over ROS 2.
-
-    Args:
-        name: Its name in the group ``reactree_ros.over_ros``.
-        what: The option or command that needs it, for the error.
-
-    Raises:
-        UserError: ROS 2 is missing.
-    """
+    """Return the module of a command's part over ROS 2."""
     try:
         return OVER_ROS.get(name)
     except ImportError as error:

@@ -99,11 +99,7 @@ def distrust(
 
 
 def _project(file: Path) -> DefaultsFile:
-    """Return the project's file at or above a path.
-
-    Raises:
-        UserError: There is none.
-    """
+    """Return the project's file at or above a path."""
     found = [one for one in files(None if file == Path() else file) if one.whose == PROJECT]
     if not found:
         raise UserError(f"{file.absolute()}: no project's {NAME} here or in a folder above")

@@ -44,13 +44,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Default:
-    """An option's default from a file.
-
-    Attributes:
-        value: The value.
-        file: The file.
-        key: Its key in the file, e.g. ``run.max_steps``.
-    """
+    """An option's default from a file, and its key there, e.g. ``run.max_steps``."""
 
     value: Any
     file: Path
@@ -58,12 +52,7 @@ class Default:
 
 
 class DefaultsFile:
-    """A file of defaults.
-
-    Args:
-        path: The file.
-        whose: ``project`` or ``user``.
-    """
+    """A file of defaults, the project's or the user's."""
 
     def __init__(self, path: Path, whose: str) -> None:
         self.path = path
@@ -71,11 +60,7 @@ class DefaultsFile:
 
     @cached_property
     def content(self) -> bytes:
-        """The file's content, read once, so that the trusted content is the used one.
-
-        Raises:
-            UserError: It cannot be read, or a stranger could have put it there.
-        """
+        """The file's content, read once, so that the trusted content is the used one."""
         try:
             return self.path.read_bytes() if self.whose == USER else own_content(self.path)
         except OSError as error:
@@ -83,11 +68,7 @@ class DefaultsFile:
 
     @cached_property
     def tables(self) -> Mapping[str, Any]:
-        """The tables in the file.
-
-        Raises:
-            UserError: It cannot be read, or is not TOML.
-        """
+        """The tables in the file."""
         toml = _toml(self.path)
         try:
             tables: Mapping[str, Any] = toml.loads(self.content.decode())
@@ -101,19 +82,11 @@ class DefaultsFile:
         return tables
 
     def sets(self) -> str:
-        """List what the file sets, in one line, e.g. ``run.max_steps = 3``.
-
-        Raises:
-            UserError: It cannot be read, or is not TOML.
-        """
+        """List what the file sets, in one line, e.g. ``run.max_steps = 3``."""
         return _listed(self.tables)
 
     def check(self, commands: Sequence[str]) -> None:
-        """Check that every table belongs to a command.
-
-        Raises:
-            UserError: One does not.
-        """
+        """Check that every table belongs to a command."""
         for name, table in self.tables.items():
             if name not in (ALL, *commands):
                 raise UserError(f"{self.path}: '{name}' is no command; {did_you_mean(name, (ALL, *commands))}")
@@ -121,11 +94,7 @@ class DefaultsFile:
                 raise UserError(f"{self.path}: '{name}' must be a table: write [{name}], and its options below")
 
     def faults(self, commands: Mapping[str, Any]) -> Iterator[str]:
-        """Yield each fault of the file once; if its tables cannot be read, only that.
-
-        Args:
-            commands: All commands by name, as typer has them.
-        """
+        """Yield each fault of the file once; if its tables cannot be read, only that."""
         try:
             self.check(list(commands))
         except UserError as error:
@@ -165,10 +134,6 @@ class DefaultsFile:
 
     def defaults(self, path: Sequence[str], command: Any) -> dict[str, Default]:
         """Return the file's defaults for a command, by parameter name.
-
-        Args:
-            path: The command, e.g. ``("llm", "check")``.
-            command: As typer has it.
 
         Raises:
             UserError: The command has no such option, or the option does not allow the value.

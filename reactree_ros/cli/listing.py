@@ -63,11 +63,7 @@ def listing(
 
 
 def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
-    """Print everything registered under a name, with its settings.
-
-    Raises:
-        UserError: Nothing is registered under it.
-    """
+    """Print everything registered under a name, with its settings."""
     found = {kind: registry for kind, registry in registries.items() if _plain(name) in registry.names}
     if not found:
         known = [*registries, WORDS, *(one for registry in registries.values() for one in registry.names)]

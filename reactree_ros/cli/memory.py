@@ -94,10 +94,6 @@ def memory_search(
         found = episodic.search(text, k)
     table = Table("similarity", "end", "task", "subgoal")
     for similarity, experience in found:
-        table.add_row(
-            f"{similarity:.3f}",
-            experience.end.value,
-            f"{experience.task_id} {experience.task_name}",
-            experience.subgoal,
-        )
+        task = f"{experience.task_id} {experience.task_name}"
+        table.add_row(f"{similarity:.3f}", experience.end.value, task, experience.subgoal)
     Console().print(table)

@@ -51,9 +51,6 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
     One that is named without options has those that the language model was trained with. Says where it was trained for
     others only.
-
-    Raises:
-        UserError: There is none of that name.
     """
     from reactree_ros.planners.spec import planner
 

@@ -55,21 +55,12 @@ class Options(abc.ABC):
         """Return them as typer reads them from a function; where one is not given, its value is None."""
 
     def without_overridden(self, given: Mapping[str, Any], of_files: Collection[str]) -> Mapping[str, Any]:
-        """Return what was given without what comes from files and does not go with what was given by hand.
-
-        Args:
-            given: All of it.
-            of_files: The names of what comes from files.
-        """
+        """Return what was given without what comes from files and does not go with what was given by hand."""
         return given
 
     @abc.abstractmethod
     def read(self, given: Mapping[str, Any]) -> Any:
-        """Make the value from those that were given.
-
-        Raises:
-            UserError: They are wrong.
-        """
+        """Make the value from those that were given."""
 
 
 def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -188,13 +179,7 @@ def memory_option(help: str, *names: str) -> Any:
 
 
 class FromSettings(Options, Generic[S]):
-    """An option for each setting.
-
-    Args:
-        kind: The settings.
-        panel: Title above them in the help.
-        without: Settings that have no option.
-    """
+    """An option for each setting but those of ``without``."""
 
     def __init__(self, kind: type[S], *, panel: str = "The run", without: Sequence[str] = ()) -> None:
         self._kind, self._panel, self._without = kind, panel, without
@@ -213,7 +198,6 @@ class Named(Options):
     """``--NAME`` of a registry, options of their own for the flags in it, ``--NAME-option`` for every setting.
 
     Args:
-        registry: What can be named.
         name: Of the option, e.g. ``world``.
         default: What is taken where nothing is named; None: the registry's first; empty: something must be named.
     """
@@ -301,12 +285,7 @@ class Named(Options):
 
 
 class NamedModel(Named):
-    """``--llm`` and its settings, or ``--models FILE`` with all of them.
-
-    Args:
-        name: Of the option, e.g. ``llm``.
-        default: What is taken where nothing is named; None: the registry's first.
-    """
+    """``--llm`` and its settings, or ``--models FILE`` with all of them."""
 
     def __init__(self, name: str = "llm", *, default: str | None = None) -> None:
         super().__init__(MODELS, name, default=default)
@@ -368,11 +347,7 @@ class WorldAgain(Options):
 
 
 def named_value(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE``.
-
-    Raises:
-        UserError: It is written otherwise.
-    """
+    """Split ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"{option} {text}: write it as NAME=VALUE")

@@ -99,11 +99,7 @@ def resume(
 
 
 def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], planner: str, *, yes: bool) -> NoReturn:
-    """Let a planner node go on with a run, once somebody has agreed.
-
-    Raises:
-        UserError: ROS 2 is not there, or nobody agreed.
-    """
+    """Let a planner node go on with a run, once somebody has agreed."""
     from reactree_ros.agent.text import in_one_line
     from reactree_ros.episode.going_on import decisions_before, last_skill_of
 

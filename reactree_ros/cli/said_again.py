@@ -70,11 +70,7 @@ def said_again(
 
 
 def _check(spec: RunSpec, said: Mapping[Literal["world", "llm"], Mapping[str, Any]]) -> None:
-    """Ask whether settings that only a record says are used.
-
-    Raises:
-        UserError: Nobody can be asked, or said no; the message has the words that say it.
-    """
+    """Ask whether settings that only a record says are used."""
     words = [
         _words(f"--{field}-option", name, value)
         for field, of in said.items()

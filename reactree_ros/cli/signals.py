@@ -18,11 +18,7 @@ GRACE = 10.0
 
 
 class Asked:
-    """The signal that has asked this process to end.
-
-    Attributes:
-        number: The signal; 0 if there was none.
-    """
+    """The signal that has asked this process to end; its number is 0 if there was none."""
 
     def __init__(self) -> None:
         self.number, self._since = 0, 0.0

@@ -77,11 +77,7 @@ def standing_of(path: Path, content: bytes) -> Standing:
 
 
 def remember(path: Path, content: bytes, standing: Standing) -> None:
-    """Store the trust in a file with this content; ``UNKNOWN`` deletes it.
-
-    Raises:
-        UserError: The decision cannot be stored.
-    """
+    """Store the trust in a file with this content; ``UNKNOWN`` deletes it."""
     try:
         for one in (Standing.TRUSTED, Standing.PASSED_OVER):
             _note(one, path, content).unlink(missing_ok=True)

@@ -51,11 +51,7 @@ def view(
 
 
 def _follow(planner: str, host: str, port: int) -> NoReturn:
-    """Show the runs of a planner node until the process is asked to end.
-
-    Raises:
-        UserError: ROS 2 is missing.
-    """
+    """Show the runs of a planner node until the process is asked to end."""
     ASKED.number = over_ros("view").serve(planner, say=_say_where, host=host, port=port, args=[])
     raise KeyboardInterrupt
 
@@ -72,13 +68,7 @@ def kept_for_the_page(save: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def watched(episode: Episode, record: Path, steering: Steering) -> Iterator[None]:
-    """Show an episode on a page while it runs, and then until Ctrl-C.
-
-    Args:
-        episode: The episode, which runs within this context.
-        record: The file of its record.
-        steering: Its language model.
-    """
+    """Show an episode on a page while it runs, and then until Ctrl-C."""
     from reactree_ros.view.runs import Runs
     from reactree_ros.view.server import ViewServer
 

@@ -24,13 +24,7 @@ Look = Callable[[], Iterable[Diagnosis]]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Optional subjects of a check.
-
-    Attributes:
-        base_url: A server; empty takes ``$OPENAI_BASE_URL``, if set.
-        models: A file of language models.
-        memory: An episodic memory.
-    """
+    """Optional subjects of a check; instead of an empty ``base_url``, ``$OPENAI_BASE_URL`` is one, if set."""
 
     base_url: str = ""
     models: Path | None = None
@@ -38,12 +32,7 @@ class Asked:
 
 
 def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Diagnosis]]]:
-    """Run all checks; yields each section's title and a finding, never with a key.
-
-    Args:
-        asked: Optional subjects.
-        callers: The caller's own sections, by title; they come last.
-    """
+    """Run all checks; yields each section's title and a finding, never with a key."""
     sections: dict[str, Look] = {
         "Python": package.python,
         "reactree_ros": package.reactree_ros,

@@ -23,11 +23,7 @@ class ProbeFailed(Exception):
 
 
 def in_a_process(code: str, *, seconds: float) -> Any:
-    """Run Python code in its own process; no process that it starts outlives it.
-
-    Args:
-        code: Prints its result as JSON in the last line.
-        seconds: Time limit.
+    """Run Python code that prints JSON at its end in its own process; no process that it starts outlives it.
 
     Raises:
         ProbeFailed: It failed, took too long, or printed something else.
@@ -58,15 +54,7 @@ def in_a_process(code: str, *, seconds: float) -> Any:
 
 
 def all_within(seconds: float, calls: Sequence[Callable[[], T]]) -> list[T | Exception | None]:
-    """Make calls at the same time.
-
-    Args:
-        seconds: Time limit; a longer call is abandoned.
-        calls: The calls.
-
-    Returns:
-        The result or exception of each call, in order; None if it took too long.
-    """
+    """Make calls at the same time; return each result or exception, None for a call that took too long."""
     ended: queue.Queue[tuple[int, T | Exception]] = queue.Queue()
 
     def make(number: int, call: Callable[[], T]) -> None:

@@ -34,7 +34,6 @@ class Server:
 
     Attributes:
         named_by: The option or file that names it, e.g. ``--base-url``.
-        base_url: Its URL as given.
         api_key_file: The file with its key; empty takes ``$OPENAI_API_KEY``, or no key.
         model: The model to use there; empty takes its first one.
     """
@@ -46,12 +45,7 @@ class Server:
 
 
 def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
-    """Yield whether the servers answer, and errors in a file of language models.
-
-    Args:
-        base_url: URL of a server; empty takes ``$OPENAI_BASE_URL``, if set.
-        models: A file of language models; None if there is none.
-    """
+    """Yield whether the servers answer, and errors in a file of language models."""
     found = []
     if base_url:
         found.append(Server("--base-url", base_url))
@@ -124,11 +118,7 @@ def _installed(where: str, spec: Any) -> Diagnosis:
 
 
 def _connected(server: Server) -> Connection:
-    """Return the connection that a run would use; loading its client does not count against a time limit.
-
-    Raises:
-        UserError: The URL or the key's file is wrong, or the client is not installed.
-    """
+    """Return the connection that a run would use; loading its client does not count against a time limit."""
     from reactree_ros.llm.openai.address import read_key, read_url
     from reactree_ros.llm.openai.connection import Connection
     from reactree_ros.llm.openai.settings import SPEC
@@ -141,11 +131,7 @@ def _connected(server: Server) -> Connection:
 
 
 def _look(server: Server, connection: Connection) -> Diagnosis:
-    """Ask a server for its models.
-
-    Raises:
-        UserError: The proxy on the way to it cannot be used.
-    """
+    """Ask a server for its models."""
     return asyncio.run(_asked(server, connection))
 
 

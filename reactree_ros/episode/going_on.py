@@ -22,7 +22,7 @@ from reactree_ros.episode.player import (
 )
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.person.port import is_stop
 from reactree_ros.plugins.settings import read_settings
@@ -37,34 +37,21 @@ from reactree_ros.world.wrappers import SkillTimeLimit
 _LIMITS = {limit.end: limit for limit in Limit}
 
 
-class SaysFirst(LanguageModel):
-    """Says something first, and then what another model says.
-
-    Args:
-        text: What is said first.
-        model: The other one.
-    """
+class SaysFirst(Around):
+    """Says something first, and then what another model says."""
 
     def __init__(self, text: str, model: LanguageModel) -> None:
+        super().__init__(model)
         self._text: str | None = text
-        self._model = model
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer."""
         text, self._text = self._text, None
-        return self._model.decide(request) if text is None else Pending.of(Reply(text))
-
-    def count_tokens(self, text: str) -> int | None:
-        """Count with the other model's tokenizer."""
-        return self._model.count_tokens(text)
+        return self.model.decide(request) if text is None else Pending.of(Reply(text))
 
 
 def stop_of(record: Record) -> int:
-    """Return how many events lead to where a run stopped that may go on.
-
-    Raises:
-        UserError: It came to its end, so that there is nothing to go on with.
-    """
+    """Return how many events lead to where a run stopped that may go on."""
     events = followed(record)
     if record.end is None:
         ends = (_before_stop(events, at) for at, event in enumerate(events) if event["e"] == "interrupted")
@@ -88,11 +75,7 @@ def _is_limit(event: Event) -> bool:
 
 
 def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits that a resumed run has of its own: those that are given, else twice those that it reached.
-
-    Raises:
-        UserError: A given one is reached already.
-    """
+    """Return the limits that a resumed run has of its own: those that are given, else twice those that it reached."""
     options = RunSpec.of_record(record).options
     limits = dict(options) | {f"max_{name}": limit for name, limit in record.run["limits"].items()}
     reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
@@ -106,11 +89,7 @@ def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decision_of(record: Record, number: int) -> int:
-    """Return how many events come before the reply with a decision, from 1.
-
-    Raises:
-        UserError: There is no such decision.
-    """
+    """Return how many events come before the reply with a decision, from 1."""
     events = followed(record)
     made = [at for at, event in enumerate(events) if event["e"] in ("decided", "refused")]
     at = next((at for at in made if events[at]["decisions"] >= number), None)
@@ -131,15 +110,7 @@ def decisions_before(record: Record, until: int) -> int:
 
 
 def resumed(record: Record, given: Mapping[str, Any]) -> RunSpec:
-    """Return the specification of a run that is resumed.
-
-    Args:
-        record: Its record.
-        given: The limits that it is to have; see :func:`more_than`.
-
-    Raises:
-        UserError: A limit is reached already, or what the run is cannot be used.
-    """
+    """Return the specification of a resumed run, with limits as of :func:`more_than`."""
     spec = RunSpec.of_record(record)
     limited = {**dict(spec.options), **more_than(record, given)}
     return spec.but(options=read_settings(TreeOptions, limited, where=record.name))
@@ -170,7 +141,6 @@ class WayBack:
     around anew in any case, and what was under way counts as broken off.
 
     Args:
-        record: The record.
         until: How many of its events it follows.
         spec: What the run is from there on; None: as it is recorded.
         world: Where; standing where the task starts, or with ``later`` as it is.
@@ -180,12 +150,6 @@ class WayBack:
         says: What is said first, in place of the model's next reply; empty: nothing.
         later: Whether nothing is carried out again.
         given: What else :func:`~reactree_ros.record.player.along_script` is given.
-
-    Attributes:
-        episode: The run.
-
-    Raises:
-        UserError: What the run is cannot be used, or its planner is not here.
     """
 
     def __init__(
@@ -206,7 +170,7 @@ class WayBack:
         self._record, self._events = record, followed(record)[:until]
         self._script = Script(
             self._events,
-            also=write or _nowhere,
+            also=write or (lambda event: None),
             carries_out=not later,
             goes_live=True,
             looks_anew=not says,
@@ -239,11 +203,7 @@ class WayBack:
         return self._script.differences
 
     def step(self) -> bool:
-        """Tick once more; returns whether the run is there, and goes on live.
-
-        Raises:
-            UserError: It cannot be brought there.
-        """
+        """Tick once more; returns whether the run is there, and goes on live."""
         try:
             self._works = next(self._ticks)
         except StopIteration:
@@ -301,9 +261,6 @@ def go_on(
         differs: Told of each skill that came to something else: what it is, what is recorded, what came now.
         anew: Only the world is brought there, and the planner begins anew in it.
         given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.episode.assembly.assemble`.
-
-    Raises:
-        UserError: The run cannot be brought there.
     """
     if anew:
         spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
@@ -317,10 +274,6 @@ def go_on(
         for what, recorded, now in way.differences:
             differs(what, recorded, now)
     return way.episode
-
-
-def _nowhere(event: Event) -> None:
-    """Take an event of a run that is not recorded."""
 
 
 def _place_of(seen: Seen) -> str:
@@ -341,11 +294,7 @@ def _no_score() -> Pending[Score | None]:
 def carry_out_again(
     record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
 ) -> None:
-    """Carry out the skills of so many of a record's events in a world.
-
-    Raises:
-        UserError: The world failed, or did not answer in time.
-    """
+    """Carry out the skills of so many of a record's events in a world."""
     asked = ""
     for event in followed(record)[:until]:
         if event["e"] == "skill":

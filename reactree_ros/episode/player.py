@@ -73,7 +73,6 @@ class _Asked:
     """What the tree has asked for and is not answered yet.
 
     Attributes:
-        pending: What the tree waits on.
         live: Asks whom it would be asked for without a record.
         real: What came of asking, where that is done beside the record.
         what: In words: a skill, or ``look around``.
@@ -90,7 +89,6 @@ class Script:
     """The events of a record, as they have to come again.
 
     Attributes:
-        events: Those that the run follows.
         also: Takes every event that the run makes.
         carries_out: Whether skills are carried out beside the record.
         position: How many have come.
@@ -332,12 +330,7 @@ class Script:
 
 
 class ScriptedModel(LanguageModel):
-    """Says what is recorded, and after that what a live model says.
-
-    Args:
-        script: The record.
-        live: The live model; None: there is none.
-    """
+    """Says what is recorded, and after that what a live model says."""
 
     def __init__(self, script: Script, live: LanguageModel | None = None) -> None:
         self._script, self._live = script, live
@@ -354,12 +347,7 @@ class ScriptedModel(LanguageModel):
 
 
 class ScriptedPerson(Person):
-    """Answers as is recorded, and after that as a live person does.
-
-    Args:
-        script: The record.
-        live: The live person; None: there is none.
-    """
+    """Answers as is recorded, and after that as a live person does."""
 
     def __init__(self, script: Script, live: Person | None = None) -> None:
         self._script, self._live = script, live
@@ -378,8 +366,6 @@ class ScriptedWorld(SharedWorld):
     """Shows what is recorded; in a live world, if there is one, it carries the recorded skills out and goes on.
 
     Args:
-        script: The record.
-        record: What it is of.
         score: What the world said at its end.
         live: The live world; None: there is none.
         robot: Which of its robots; empty: there is one, or it is the whole world.
@@ -475,15 +461,7 @@ class Replayed:
 
 
 def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
-    """Play a record again in its recorded world, and compare everything but times.
-
-    Args:
-        record: The record; of one that was broken off, what there is of it.
-        builder: The planner; None: the one that the record names.
-
-    Raises:
-        UserError: What the run is cannot be used, or its planner is not here.
-    """
+    """Play a record, or what there is of it, again in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
     model = ScriptedModel(script)
@@ -515,20 +493,7 @@ def along_script(
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
     **given: Any,
 ) -> Episode:
-    """Make the episode of a recorded run anew, to be driven along a script.
-
-    Args:
-        spec: What the run is.
-        script: What it follows.
-        model: Decides.
-        world: Where.
-        person: Answers after the script's end.
-        examples: Finds examples after it.
-        given: What else :func:`~reactree_ros.episode.assembly.assemble` is given.
-
-    Raises:
-        UserError: The planner is not here, or cannot be used in this world.
-    """
+    """Make the episode of a recorded run anew, to be driven along a script; after it, person and examples are live."""
     asks_memory = any(event["e"] == "retrieved" or event.get("of") == "examples" for event in script.events)
     episode = assemble(
         spec,

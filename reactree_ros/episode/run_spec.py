@@ -24,13 +24,7 @@ _REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
 class Selection(Settings):
-    """A registered thing as it was chosen.
-
-    Attributes:
-        kind: What it is.
-        name: Its name in the registry.
-        settings: Its settings as JSON has them, without those that hold their default.
-    """
+    """A registered thing as it was chosen; settings that hold their default are left out."""
 
     kind: Literal["world", "suite", "llm"]
     name: str
@@ -42,14 +36,7 @@ class Selection(Settings):
         return cls(kind=kind, name=spec.name, settings=settings.model_dump(mode="json", exclude_defaults=True))
 
     def chosen(self, where: str = "") -> tuple[Any, Any]:
-        """Return what the registry has under this name, and its settings.
-
-        Args:
-            where: Where the settings come from, for errors.
-
-        Raises:
-            UserError: There is nothing of that name, or a setting is wrong.
-        """
+        """Return what the registry has under this name, and its settings; ``where`` is named in errors."""
         spec = REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name)
         return spec, read_settings(spec.settings, self.settings, where=where or f"{self.kind} '{self.name}'")
 
@@ -58,15 +45,7 @@ class Selection(Settings):
         return reaching(REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name).settings, self.settings)
 
     def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
-        """Return the same thing with other values for some settings; all settings are checked.
-
-        Args:
-            said: The other values.
-            where: Where the settings come from, for errors.
-
-        Raises:
-            UserError: There is nothing of that name, or a setting is wrong.
-        """
+        """Return the same thing with other values for some settings; all settings are checked."""
         changed = self.model_copy(update={"settings": {**self.settings, **said}})
         return self.of(self.kind, *changed.chosen(where))
 
@@ -78,7 +57,6 @@ class RunSpec(Settings):
     record is written is not a part of it.
 
     Attributes:
-        instruction: What to do.
         task_id: The task whose goal the instruction asks for; None: no task's goal, so there is no score.
         task_name: The type of the task.
         house: The house, if the world names its houses.
@@ -123,14 +101,7 @@ class RunSpec(Settings):
     def in_place(
         cls, place: Place, instruction: str | None, *, llm: tuple[Spec, Settings], planner: str, **fields: Any
     ) -> RunSpec:
-        """Return the specification of a run in a world.
-
-        Args:
-            place: The world, with its tasks.
-            instruction: What to do; None: what the chosen task asks for.
-            llm: The language model and its settings.
-            planner: Who plans, with its options.
-            fields: Other fields.
+        """Return the specification of a run in a world; without an instruction, of what the chosen task asks for.
 
         Raises:
             UserError: There is no such task or planner, or nothing says what to do.
@@ -142,11 +113,7 @@ class RunSpec(Settings):
 
     @classmethod
     def of_record(cls, record: Record) -> RunSpec:
-        """Return the specification of a recorded run, which the user has not said again yet.
-
-        Raises:
-            RecordError: It makes no sense.
-        """
+        """Return the specification of a recorded run, which the user has not said again yet."""
         run = record.run
         try:
             fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
@@ -190,11 +157,7 @@ class RunSpec(Settings):
         return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
 
     def unsaid(self, field: Opened) -> dict[str, Any]:
-        """Return those settings of a field that only a record says, and that may start, open, load or send something.
-
-        Raises:
-            UserError: The field names something that is not here.
-        """
+        """Return a field's settings that only a record says, and that may start, open, load or send something."""
         if not self.recorded:
             return {}
         if field == "memory":
@@ -241,9 +204,6 @@ def surroundings(world: Any, llm: Any, *, where: str) -> dict[str, Any]:
         world: The world; anything that names none stands for an unknown world.
         llm: The language model; likewise.
         where: Who says it, for errors.
-
-    Raises:
-        PolicyError: The skill policy makes no sense.
     """
     world, llm = (dict(one) if isinstance(one, Mapping) else {} for one in (world, llm))
     kind: Literal["world", "suite"] = "suite" if "suite" in world else "world"

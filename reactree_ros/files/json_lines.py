@@ -30,15 +30,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 def read_lines(path: Path, kind: type[T]) -> list[T]:
-    """Read a file line by line; skip a last line without its end, which may still be written.
-
-    Args:
-        path: The file.
-        kind: The dataclass of a line; its field types are checked.
-
-    Raises:
-        UserError: The file cannot be read, or a line is broken.
-    """
+    """Read a file line by line; skip a last line without its end, which may still be written."""
     found = []
     for number, line in enumerate(bytes_of(path).split(b"\n")[:-1], 1):
         try:

@@ -39,11 +39,7 @@ def well_formed(text: str) -> str:
 
 
 def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
-    """Read a file.
-
-    Raises:
-        UserError: It cannot be read, or is too large.
-    """
+    """Read a file."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
@@ -55,11 +51,7 @@ def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
 
 
 def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
-    """Read a text file in UTF-8.
-
-    Raises:
-        UserError: It cannot be read, is too large, or is not text.
-    """
+    """Read a text file in UTF-8."""
     try:
         return bytes_of(path, most=most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -97,11 +89,7 @@ def _refuse(name: str) -> Any:
 
 
 def check_values(values: Any) -> None:
-    """Check that values are limited in depth and in the size of numbers.
-
-    Raises:
-        ValueError: They are not; the message says why.
-    """
+    """Check that values are limited in depth and in the size of numbers."""
     waiting = [(values, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -118,11 +106,7 @@ def check_values(values: Any) -> None:
 
 
 def checked(kind: type[T], values: Any) -> T:
-    """Make a value, such as a dataclass, from JSON values, and check the type of each field.
-
-    Raises:
-        ValueError: A field is missing or wrong; the message names it and its value.
-    """
+    """Make a value, such as a dataclass, from JSON values, and check the type of each field."""
     if dataclasses.is_dataclass(kind) and isinstance(values, dict):
         named = {field.name for field in dataclasses.fields(kind)}
         if strange := [name for name in values if name not in named]:
@@ -165,9 +149,6 @@ def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: v
         path: The file.
         what: The expected content, for errors, such as ``goal of a run``.
         make: Converts the values; raises ValueError, TypeError, KeyError, … if it cannot.
-
-    Raises:
-        UserError: The file cannot be read, is not JSON, or has other content.
     """
     content = bytes_of(path)
     try:
@@ -187,11 +168,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 class NoYaml(ValueError):
-    """A text is not acceptable YAML.
-
-    Attributes:
-        line: The line, from 1; None if unknown.
-    """
+    """A text is not acceptable YAML; the line is from 1, if known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -287,20 +264,12 @@ def _refuse_twice(mapping: Any) -> None:
 
 
 def read_yaml(path: Path, loader: Any = None) -> tuple[Any, Any]:
-    """Read a file of YAML; see :func:`parse_yaml`.
-
-    Raises:
-        UserError: It cannot be read, or is not acceptable YAML; the message names the file, and the line if known.
-    """
+    """Read a file of YAML; see :func:`parse_yaml`."""
     return yaml_of(text_of(path, most=LARGEST_YAML), where=str(path), loader=loader)
 
 
 def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
-    """Read YAML; see :func:`parse_yaml`.
-
-    Raises:
-        UserError: It is not acceptable; the message begins with `where`, and the line if known.
-    """
+    """Read YAML; see :func:`parse_yaml`."""
     try:
         return parse_yaml(text, loader)
     except NoYaml as error:

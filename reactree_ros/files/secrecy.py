@@ -98,12 +98,7 @@ def keys_in(values: Any) -> list[str]:
 
 
 def harmless_arguments(arguments: Mapping[Any, Any], within: str = "") -> dict[str, Any]:
-    """Return the arguments without a key: names from :data:`HARMLESS`, with numbers, switches and words as values.
-
-    Args:
-        arguments: Arguments of a server, an engine or a chat template.
-        within: Prefix of their names, with a dot at its end.
-    """
+    """Return the arguments without a key: names from :data:`HARMLESS`, with numbers, switches and words as values."""
     kept: dict[str, Any] = {}
     for name, value in arguments.items():
         known = f"{within}{name}"

@@ -23,11 +23,7 @@ def write_whole(path: Path, content: bytes | str) -> None:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder to write into, which gets its name at the end of ``with``, or is removed after an error.
-
-    Raises:
-        OSError: It cannot be written; the error names it.
-    """
+    """Yield a new folder to write into, which gets its name at the end of ``with``, or is removed after an error."""
     with _finished(path) as new:
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(parents=True)

@@ -16,6 +16,7 @@ from reactree_ros.llm.reasoning import split_reasoning
 Message = dict[str, str]
 
 _THOUGHT = "<think>Hm.</think>I look."
+_IN_THE_FIRST = "part of the user's first message"
 
 #: A rendering by a template: text, tokens, only the number of tokens, or None if unknown.
 Rendering = str | list[int] | int | None
@@ -33,6 +34,10 @@ class ChatLayout:
 
     system: bool = True
     thoughts: bool = True
+
+    def in_words(self) -> str:
+        """Say where the system text is."""
+        return f"the system text is {'a message of its own' if self.system else _IN_THE_FIRST}"
 
 
 def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | None = None) -> list[Message]:
@@ -115,13 +120,7 @@ async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -
 
 
 def _stays(short: Rendering, differing: Rendering, long: Rendering) -> bool:
-    """Return whether the system text is written, and stays in place.
-
-    Args:
-        short: System and user message.
-        differing: The same with another system text.
-        long: ``short``, with more messages after it.
-    """
+    """Return whether the system text stays in place: by renderings of it, of another one, and of more messages."""
     if short is None or short == differing:
         return short is None
     if isinstance(short, int) or isinstance(differing, (int, NoneType)) or isinstance(long, (int, NoneType)):

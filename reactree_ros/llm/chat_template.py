@@ -23,10 +23,7 @@ class ChatTemplate:
     """A chat template and how to use it; :meth:`find` makes one.
 
     Attributes:
-        tokenizer: The Hugging Face tokenizer that the template belongs to.
-        model: The model's name, for messages.
         arguments: Arguments of the template besides the messages.
-        layout: The layout of messages that it accepts.
         opens: Whether it opens a reply itself.
         parts: Whether it accepts contents only in parts, as templates of vision models do.
         thinking: How the model thinks before it answers; None if unknown.
@@ -45,11 +42,6 @@ class ChatTemplate:
     @classmethod
     async def find(cls, tokenizer: Any, model: str, reasoning: Reasoning) -> ChatTemplate:
         """Find out what a tokenizer's chat template accepts.
-
-        Args:
-            tokenizer: A Hugging Face tokenizer.
-            model: The model's name, for messages.
-            reasoning: How the model is to think.
 
         Raises:
             RequestRejected: There is no template, or it drops messages.
@@ -81,9 +73,6 @@ class ChatTemplate:
         """Write a prompt: the turns and the opening of a reply. A marker in a turn is split by a seam.
 
         If the model spoke last, the reply is its next line.
-
-        Raises:
-            RequestRejected: The template refuses the turns.
         """
         written = self._written(turns, self.layout)
         system = self.markers.apart(turns[0].text.strip()) if turns and self.layout.system else ""
@@ -118,9 +107,8 @@ class ChatTemplate:
 
     def in_words(self) -> Mapping[str, str]:
         """Describe how prompts are laid out, and how the model thinks as far as known."""
-        system = "a message of its own" if self.layout.system else "part of the user's first message"
         opening = "" if self.opens else "; replies are opened without the template"
-        return {"chat layout": f"the system text is {system}{opening}", "thinks": self._thinks_in_words()}
+        return {"chat layout": f"{self.layout.in_words()}{opening}", "thinks": self._thinks_in_words()}
 
     def _thinks_in_words(self) -> str:
         if self.thinking is None:

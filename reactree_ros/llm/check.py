@@ -30,13 +30,7 @@ class Report:
 
 
 def check(model: LanguageModel, household: Household, show: Callable[[str], object] = lambda words: None) -> Report:
-    """Ask a ready language model for the same decision twice, and read its status.
-
-    Args:
-        model: The language model.
-        household: The household of the decision.
-        show: Shows what the check waits for.
-    """
+    """Ask a ready language model for the same decision twice, and read its status."""
     report = Report(dict(model.status()))
     start = Saw(
         "You are in the house, and there are 2 rooms: bedroom (1), kitchen (1). You are in the middle of a kitchen "

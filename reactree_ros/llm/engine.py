@@ -61,16 +61,10 @@ class Generation:
     """One text to generate.
 
     Attributes:
-        turns: The prompt: the conversation so far.
         begun: Beginning of the reply; the generated text continues it.
-        constraint: The constraint; None leaves the text free.
         stops: Strings that may end the text early; the caller looks for them as well. A chat engine ignores them,
             because a model may think first or begin with a blank line.
         max_tokens: Longest text, in tokens; thinking has its own limit.
-        temperature: Sampling temperature; 0 takes the likeliest token.
-        top_p: Share of the probability that tokens are sampled from, the likeliest first.
-        seed: Seed of the sampling.
-        id: Name of the request.
     """
 
     turns: tuple[Turn, ...]
@@ -91,12 +85,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model called instead of answering, although it was given none.
-
-    Attributes:
-        name: The tool's name.
-        arguments: Its arguments, in JSON.
-    """
+    """A tool that the model called instead of answering, although it was given none, with arguments in JSON."""
 
     name: str
     arguments: str
@@ -109,12 +98,9 @@ class Generated:
     Attributes:
         text: The answer. Reasoning in tags may stand before it if the engine does not separate them.
         finish_reason: ``stop``, or ``length`` if the token limit ended it.
-        prompt_tokens: Tokens of the prompt.
         cached_tokens: Prompt tokens that a prefix cache served.
         output_tokens: Generated tokens, including reasoning.
         reasoning: Thoughts before the answer, if the engine separates them.
-        reasoning_tokens: Tokens of the reasoning.
-        calls: Tools that were called.
     """
 
     text: str

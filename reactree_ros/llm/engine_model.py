@@ -36,7 +36,6 @@ class EngineModel(LanguageModel):
     The first request (or :meth:`ready`) opens the engine; after a failure, the next request opens it again.
 
     Args:
-        engine: Generates the texts.
         method: How to ask for a decision; None takes the best method that the engine obeys.
         request_timeout: Longest time for one reply, in seconds, including all retries and opening the engine. Loading a
             model does not count.

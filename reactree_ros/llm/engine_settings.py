@@ -25,11 +25,6 @@ def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[s
 
     Not for validators of one field: their errors repeat the value, which may hold a key.
 
-    Args:
-        values: All settings, as given.
-        name: The setting.
-        example: An example value.
-
     Raises:
         ValueError: The value is no mapping, or holds a key, which would be recorded with the settings.
     """
@@ -118,11 +113,7 @@ class LocalEngineSettings(EngineSettings):
         return read_arguments(values, "engine_args", example="{max_num_seqs: 64}")
 
     def named_model(self, llm: str) -> str:
-        """Return the model.
-
-        Raises:
-            UserError: No model is named.
-        """
+        """Return the model."""
         if not self.model:
             raise UserError(f"llm is '{llm}', but no model is named; name a Hugging Face model or a folder")
         return self.model

@@ -9,27 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reactree_ros.background.pending import Pending, pass_on
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, NoAnswerInTime, Reply, Wait
+from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, NoAnswerInTime, Reply
 
 
-class FairQueue(LanguageModel):
+class FairQueue(Around):
     """A language model with a limit on requests at once, and a queue in front of it.
 
     Planners with waiting requests take turns, and a planner's requests keep their order. Waiting here counts against
     the asker's patience.
-
-    Args:
-        model: Answers.
-        at_most: Most requests at once.
-
-    Attributes:
-        running: Number of requests that are being answered.
     """
 
     def __init__(self, model: LanguageModel, at_most: int) -> None:
         if at_most < 1:
             raise ValueError(f"at_most is {at_most}; it must be at least 1")
-        self.model = model
+        super().__init__(model)
         self.running = 0
         self._at_most = at_most
         self._lock = threading.Lock()
@@ -89,22 +82,6 @@ class FairQueue(LanguageModel):
             self.running -= 1
         self._go_on()
 
-    def ready(self) -> Pending[None]:
-        """Start getting the model ready."""
-        return self.model.ready()
-
-    def count_tokens(self, text: str) -> int | None:
-        """Count with the model's tokenizer."""
-        return self.model.count_tokens(text)
-
-    def waits_for(self) -> Wait | None:
-        """Return what the model waits for."""
-        return self.model.waits_for()
-
     def status(self) -> Mapping[str, str]:
         """Return the model's status, and how many requests run and wait."""
         return {**self.model.status(), "requests running": str(self.running), "requests waiting": str(self.waiting)}
-
-    def close(self) -> None:
-        """Release the model."""
-        self.model.close()

@@ -42,7 +42,6 @@ class Backup:
     """One of several language models.
 
     Attributes:
-        model: Answers.
         name: Its name in replies, errors and diagnostics.
         time_limit: Longest wait for its answer, in seconds; the asker's patience may shorten it.
     """
@@ -57,7 +56,6 @@ class _Failed:
     """The failures of the models that were asked before.
 
     Attributes:
-        errors: Their errors.
         objected: The model whose reply was not allowed, and that reply: better than nothing.
         used: What all of them used.
     """
@@ -89,13 +87,6 @@ class FallbackModel(LanguageModel):
 
     If no model answers, the failure sums theirs up: :class:`PromptTooLong` if one would take a shorter prompt,
     :class:`ServerUnavailable` if none was reachable.
-
-    Args:
-        backups: The language models, the best first.
-        clock: Seconds, never going back.
-
-    Attributes:
-        backups: The same.
     """
 
     def __init__(self, backups: Sequence[Backup], *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -32,11 +32,7 @@ class LocalEngine(Engine):
         self._markers = Markers()
 
     async def _take(self, tokenizer: Any) -> None:
-        """Use a tokenizer, and find out what its chat template accepts.
-
-        Raises:
-            RequestRejected: The template cannot be used.
-        """
+        """Use a tokenizer, and find out what its chat template accepts."""
         if self.chat is None:
             self.chat = bool(getattr(tokenizer, "chat_template", None))
         if self.chat:

@@ -38,12 +38,7 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks around a model's reasoning.
-
-    Attributes:
-        begin: The mark before it.
-        end: The mark after it; the answer follows.
-    """
+    """The marks around a model's reasoning."""
 
     begin: str
     end: str
@@ -74,13 +69,7 @@ _LEAKED_FINAL = "assistantfinal"
 
 @dataclass(frozen=True)
 class Answer:
-    """A text, split into reasoning and answer.
-
-    Attributes:
-        text: The answer.
-        reasoning: The thoughts before it.
-        unfinished: Whether the text ended while the model still thought; then there is no answer.
-    """
+    """A text, split into reasoning and answer; ``unfinished``: it ended while the model still thought."""
 
     text: str
     reasoning: str = ""

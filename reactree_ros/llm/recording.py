@@ -9,11 +9,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, Request
 
 
 class RecordingModel(LanguageModel):
-    """Repeats the decisions of a recorded run, one after the other, whatever the prompt.
-
-    Args:
-        said: The recorded decisions, in order.
-    """
+    """Repeats the decisions of a recorded run, one after the other, whatever the prompt."""
 
     def __init__(self, said: Iterable[str]) -> None:
         self._said = tuple(said)

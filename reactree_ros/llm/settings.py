@@ -26,11 +26,7 @@ def read_yaml(text: str) -> Any:
 
 
 def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
-    """Read the language model and its settings from a YAML file: ``llm: openai``, then its settings.
-
-    Raises:
-        UserError: The file cannot be read or is wrong; the message says what is wrong.
-    """
+    """Read the language model and its settings from a YAML file: ``llm: openai``, then its settings."""
     try:
         values = read_yaml(text_of(Path(path))) or {}
     except ValueError as error:
@@ -39,11 +35,7 @@ def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
 
 
 def model_from_dict(values: Any, *, where: str) -> tuple[ModelSpec, Settings]:
-    """Read the output of :func:`model_to_dict`: ``{"llm": name, setting: value, …}``; without a name, the default.
-
-    Raises:
-        UserError: It is wrong; the message names the place, the setting and the value.
-    """
+    """Read the output of :func:`model_to_dict`: ``{"llm": name, setting: value, …}``; without a name, the default."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: holds no settings; they look like 'llm: openai', one a line")
     others = {str(name): value for name, value in values.items() if name != "llm"}
@@ -56,11 +48,7 @@ def model_to_dict(spec: ModelSpec, settings: Settings) -> dict[str, Any]:
 
 
 def reaching_of_model(values: Any) -> dict[str, Any]:
-    """From the output of :func:`model_to_dict`, return the settings that may start, open, load or send something.
-
-    Raises:
-        UserError: There is no such language model.
-    """
+    """From the output of :func:`model_to_dict`, return the settings that may start, open, load or send something."""
     if not isinstance(values, Mapping):
         return {"llm": values}
     others = {str(name): value for name, value in values.items() if name != "llm"}
@@ -68,16 +56,7 @@ def reaching_of_model(values: Any) -> dict[str, Any]:
 
 
 def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple[ModelSpec, Settings]:
-    """Check the settings of a language model.
-
-    Args:
-        name: Its name.
-        values: Its settings by name; texts are parsed.
-        where: Their origin, for errors, e.g. ``options``.
-
-    Raises:
-        UserError: There is no such language model, or the settings are wrong.
-    """
+    """Check the settings of a language model."""
     if not isinstance(name, str):
         raise UserError(f"{where}: llm is {str(name)[:200]!r}: {did_you_mean(str(name), MODELS.names)}")
     try:

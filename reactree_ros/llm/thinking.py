@@ -14,13 +14,7 @@ class Continue(Protocol):
     """Continues a text."""
 
     async def __call__(self, text: str, generation: Generation, *, marked: bool = False) -> Generated:
-        """Generate the continuation of a text.
-
-        Args:
-            text: The whole prompt, as the model gets it.
-            generation: Constraint, stops and sampling of the continuation.
-            marked: Whether special tokens are part of the returned text.
-        """
+        """Generate the continuation of a whole prompt; ``marked``: with the special tokens in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +22,6 @@ class Thinking:
     """How a model thinks.
 
     Attributes:
-        marks: The marks around its reasoning.
         after: The text between the end mark and the answer.
         tokens: Most tokens of thought; 0 turns thinking off.
         always: Whether it thinks if its prompt leaves the choice; otherwise the beginning of its text decides.
@@ -48,13 +41,7 @@ class Thinking:
         return 0 if self._is_over(prompt) else self.tokens + 2 * self.mark_tokens
 
     async def answer(self, prompt: str, generation: Generation, go_on: Continue) -> Generated:
-        """Let the model think, if it does, and then answer.
-
-        Args:
-            prompt: Up to the beginning of the reply.
-            generation: The requested answer.
-            go_on: Generates.
-        """
+        """Let the model think, if it does, and then answer."""
         if self._is_over(prompt):
             return await go_on(prompt + generation.begun, generation)
         free = replace(generation, constraint=None, stops=())

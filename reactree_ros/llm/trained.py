@@ -13,11 +13,7 @@ ABOUT = "training.json"
 
 
 def trained_for(model: str | Path) -> tuple[str, ...]:
-    """Return the planners, with options, that a model was trained for; none if its folder does not say.
-
-    Args:
-        model: The model's folder; other names of a model give none.
-    """
+    """Return the planners, with options, that a model was trained for; none if its folder does not say."""
     try:
         named = parse_json(text_of(Path(model) / ABOUT))["planner"]
     except (UserError, ValueError, KeyError, TypeError):
@@ -26,12 +22,7 @@ def trained_for(model: str | Path) -> tuple[str, ...]:
 
 
 def as_trained(planner: str, trained: Sequence[str]) -> str:
-    """Return a planner with the options that a model was trained for; unchanged if it has its own options.
-
-    Args:
-        planner: The planner; empty takes the first one that the model was trained for, if any.
-        trained: The planners that the model was trained for.
-    """
+    """Return a planner as a model was trained for it, unless it has own options; if empty, the first of ``trained``."""
     if not planner:
         return next(iter(trained), "")
     alike = [one for one in trained if one.partition(":")[0] == planner]
@@ -39,12 +30,7 @@ def as_trained(planner: str, trained: Sequence[str]) -> str:
 
 
 def strange(planner: str, trained: Sequence[str]) -> str:
-    """Return a warning if a language model was trained for other planners, otherwise an empty text.
-
-    Args:
-        planner: The planner, with its options.
-        trained: The planners that it was trained for; none means any.
-    """
+    """Return a warning if a language model was trained for other planners, otherwise an empty text."""
     if not trained or _prompts(planner) in map(_prompts, trained):
         return ""
     return f"{planner}: the language model was trained for {', '.join(trained)}, and its decisions may be useless here"

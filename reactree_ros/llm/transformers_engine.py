@@ -31,9 +31,6 @@ class TransformersEngine(LocalEngine):
     are kept, so that a prompt with a known beginning is only read from there on.
 
     Args:
-        model: A Hugging Face model or a folder.
-        chat: Lay prompts out as a chat; None does so if the tokenizer has a chat template.
-        reasoning: How the model thinks before it answers; None leaves it to its chat template.
         state_tokens: Tokens whose attention states are kept for current texts, and as many again for earlier prompts.
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
     """

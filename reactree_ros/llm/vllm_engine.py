@@ -44,9 +44,6 @@ class VllmEngine(LocalEngine):
     "__main__":``, because vLLM may start processes by importing it.
 
     Args:
-        model: A Hugging Face model or a folder.
-        chat: Lay prompts out as a chat; None does so if the tokenizer has a chat template.
-        reasoning: How the model thinks before it answers; None leaves it to its chat template.
         options: vLLM's engine arguments, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
     """
 

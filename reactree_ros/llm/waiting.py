@@ -18,11 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Rarely:
-    """Decides when a log reports a wait.
-
-    Args:
-        clock: Seconds, never going back.
-    """
+    """Decides when a log reports a wait."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -53,12 +49,6 @@ def kept_out_of_the_log(shown: bool = True) -> Iterator[None]:
 
 
 def shown_while(pending: Future[Any], model: LanguageModel, show: Callable[[str], object]) -> None:
-    """Wait for a result, and show what the language model waits for.
-
-    Args:
-        pending: The result.
-        model: The language model that makes it, within its own time limit.
-        show: Shows words; empty ones clear them.
-    """
+    """Wait for a result, and show what the language model waits for."""
     while not wait([pending], _FRAME).done:
         show(words_of(model.waits_for()))

@@ -9,13 +9,9 @@ from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, ap
 
 
 def confirmed_by(person: Person, seconds: float) -> Callable[[str, str], Pending[str]]:
-    """Return a function that asks a person about a skill, for :class:`~reactree_ros.world.wrappers.PolicyGuard`.
+    """Return a function that asks a person about a skill, for a ``PolicyGuard``; no answer in time counts as no.
 
     Each skill is its own question, and only the answer ``y`` or ``yes`` to it is a yes.
-
-    Args:
-        person: The person.
-        seconds: How long to wait for the answer; no answer counts as no.
     """
 
     def confirm(skill: str, reason: str) -> Pending[str]:

@@ -19,9 +19,7 @@ class Open:
 
     Attributes:
         number: Number of the question at this desk, from 1. An answer names it, so that it reaches no other question.
-        question: The question.
         until: When the asker gives up, by ``time.monotonic``.
-        answer: The person's answer.
         ends: The same time by the wall clock, in seconds since the epoch.
     """
 
@@ -34,9 +32,6 @@ class Open:
 
 class Desk(Person):
     """Keeps questions until they are answered or given up. Thread-safe.
-
-    Args:
-        clock: Seconds, never going back.
 
     Attributes:
         staffed: Whether anybody can see the questions; if not, a question fails at once.
@@ -81,16 +76,7 @@ class Desk(Person):
             return tuple(self._open.values())
 
     def answer(self, number: int, words: str, by: str = "") -> None:
-        """Answer a question; ``stop`` and its like end the run instead.
-
-        Args:
-            number: The question's number.
-            words: The person's words.
-            by: Where they come from.
-
-        Raises:
-            UserError: The question is not open any more, or there are no words.
-        """
+        """Answer a question; ``stop`` and its like end the run instead."""
         one = self._open.get(number)
         if is_stop(words):
             if one is not None and one.question.skill:  # the asker may belong to no run
@@ -105,11 +91,7 @@ class Desk(Person):
             raise UserError(f"somebody else has just answered question {number}")
 
     def say(self, words: str) -> None:
-        """Pass on words that answer no question to the current run.
-
-        Raises:
-            UserError: There is no run, or it cannot take words.
-        """
+        """Pass on words that answer no question to the current run."""
         if self._hear is None:
             raise UserError("no run is going on that could hear you")
         self._hear(words)

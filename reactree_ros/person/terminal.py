@@ -30,11 +30,6 @@ def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None]) -> It
 
     A line typed before a question was printed does not answer it. It goes to the run, like any line typed while no
     question is open.
-
-    Args:
-        desk: The desk with the questions.
-        terminal: File descriptor that the person types into.
-        say: Prints a line.
     """
     ended, end = os.pipe()
     thread = threading.Thread(target=_Typist(desk, terminal, say).run, args=(ended,), name="terminal", daemon=True)

@@ -34,9 +34,6 @@ class Spec:
     """A thing with a name, and how to make it.
 
     Attributes:
-        name: Its name.
-        summary: Its description, in one line.
-        settings: Its own settings.
         extra: The extra to install for it, e.g. ``reactree_ros[openai]``; empty for none.
         needs: The modules that it imports, e.g. ``openai``.
     """
@@ -48,11 +45,7 @@ class Spec:
     needs: tuple[str, ...] = ()
 
     def check_installed(self) -> None:
-        """Check that its requirements are installed.
-
-        Raises:
-            UserError: One is missing; the message says what to install.
-        """
+        """Check that its requirements are installed."""
         check_modules(self.name, self.extra, self.needs)
 
 
@@ -134,11 +127,7 @@ class Registry(Generic[S]):
         return found
 
     def get(self, name: str) -> S:
-        """Return the thing with a name.
-
-        Raises:
-            UserError: There is no such name, or its package cannot be used.
-        """
+        """Return the thing with a name."""
         if name not in self._loaded:
             one = self._load(name)
             self._check(one)

@@ -21,7 +21,6 @@ class Diagnosis:
 
     Attributes:
         what: The thing, e.g. ``emergency stop``.
-        level: How serious it is.
         said: What the check found.
         remedy: What to do; empty if nothing is wrong.
     """

@@ -22,25 +22,12 @@ WORKSPACE_ENVIRONMENT = ".venv-ros"
 
 
 def install_line(extra: str) -> str:
-    """Return the line that installs an extra for this process.
-
-    Args:
-        extra: A distribution's extra, e.g. ``reactree_ros[openai]``, or a distribution.
-    """
+    """Return the line that installs an extra, e.g. ``reactree_ros[openai]``, or a distribution for this process."""
     return install_requirements(*_requirements(extra))
 
 
 def check_modules(what: str, extra: str, modules: Sequence[str]) -> None:
-    """Check that modules can be imported.
-
-    Args:
-        what: The feature that needs them.
-        extra: The extra that installs them.
-        modules: The modules.
-
-    Raises:
-        UserError: One cannot; the message says what to install.
-    """
+    """Check that modules can be imported."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise UserError(f"'{what}' needs {module.replace('_', '-')}: {install_line(extra)}")
@@ -62,12 +49,7 @@ def install_requirements(*requirements: str) -> str:
 
 
 def check_own_requirements() -> None:
-    """Check that this process sees the package's requirements, in new enough versions.
-
-    Raises:
-        ImportError: It does not; the message names the requirement, the installed version, and the line that installs
-            it.
-    """
+    """Check that this process sees the package's requirements, in new enough versions."""
     if lacked := lacking("reactree_ros"):
         said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
         raise ImportError(f"reactree_ros needs {said}: {install_requirements(*lacked)}")
@@ -82,11 +64,7 @@ def extras() -> list[str]:
 
 
 def lacking(extra: str) -> dict[str, str]:
-    """Return an extra's or a distribution's requirements that this process does not see in a fitting version.
-
-    Returns:
-        By requirement, e.g. ``openai>=1.40``, the installed version; empty if there is none.
-    """
+    """Return requirements without a fitting version here, e.g. ``openai>=1.40``, each with the installed version."""
     return {one: found for one in _requirements(extra) if (found := _unfit(one)) is not None}
 
 

@@ -21,13 +21,10 @@ M = TypeVar("M", bound="Settings")
 
 @dataclass(frozen=True)
 class Harmless:
-    """Declares that a text, path or mapping starts, opens, loads and sends nothing.
+    """Declares that a text, path or mapping starts, opens, loads and sends nothing, or when, if not always.
 
     It is part of the annotation of a setting or an option: ``house: Annotated[str, Harmless(is_shipped)]``. Without it
     such a value is *reaching*: a record or a project's file cannot set it by itself.
-
-    Attributes:
-        when: Returns whether a value is harmless; None if every value is.
     """
 
     when: Callable[[Any], bool] | None = None
@@ -97,10 +94,6 @@ def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that may start, open, load or send something.
 
     Unknown settings count, because other settings may take more than their fields. A field's default does not count.
-
-    Args:
-        kind: Their class.
-        values: The settings by name, as given.
     """
     fields = kind.model_fields
     return {
@@ -152,11 +145,7 @@ def or_nearest(name: str, known: Iterable[str]) -> str:
 
 
 def check_names(kind: str, given: str, known: Collection[str]) -> str:
-    """Check that each of some names, separated by commas, is known.
-
-    Raises:
-        ValueError: One is not.
-    """
+    """Check that each of some names, separated by commas, is known."""
     for name in given.split(","):
         if name not in known:
             raise ValueError(f"there is no {kind} '{name}'; {did_you_mean(name, known)}")
@@ -217,13 +206,7 @@ class Fault:
 
 
 def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> Fault:
-    """Return the first error. An unknown key comes first: it may be a misspelt missing one.
-
-    Args:
-        error: pydantic's error.
-        kind: The expected type: a model, or a type made of models.
-        beside: Known keys in addition to the model's.
-    """
+    """Return the first error. An unknown key comes first: it may be a misspelt missing one."""
     found = error.errors(include_url=False)
     slips = [slip for one in found if (slip := _slip(one, kind, beside))]
     if slips:

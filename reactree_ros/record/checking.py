@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -71,9 +70,9 @@ class Check:
                 raise ValueError("comes after the end of the run")
             if "node" in event:
                 self._node(event["node"])
-            further = _FURTHER.get(kind)
+            further = getattr(self, f"_on_{kind}", None)
             if further is not None:
-                further(self, event)
+                further(event)
         except ValidationError as error:
             raise ValueError(f"({kind[:20]}): {problem_of(error)}") from None
         except (ValueError, KeyError, OverflowError) as error:
@@ -97,14 +96,14 @@ class Check:
 
     # ------------------------------------------------------------------ kind by kind
 
-    def _run(self, event: Event) -> None:
+    def _on_run(self, event: Event) -> None:
         if self.lines:
             raise ValueError("begins another run")
         check_values(event)
         if datetime.fromisoformat(event["started"]).timestamp() < 0:
             raise ValueError(f"started {shown(event['started'])} is before 1970")
 
-    def _grow(self, event: Event) -> None:
+    def _on_grow(self, event: Event) -> None:
         for values in event["nodes"]:
             node, parent, count = values["node"], values["parent"], len(self._depths)
             if node < count:
@@ -120,7 +119,7 @@ class Check:
                 raise ValueError(f"a tree has at most {MOST_NODES:,} nodes, {DEEPEST_NODE:,} in one another")
             self._depths.append(depth)
 
-    def _status(self, event: Event) -> None:
+    def _on_status(self, event: Event) -> None:
         for number, status, *feedback in event["of"]:
             self._node(number)
             if status not in STATUSES:
@@ -128,13 +127,13 @@ class Check:
             if feedback and not isinstance(feedback[0], str):
                 raise ValueError(f"what the node {number} says must be a text, not {shown(feedback[0])}")
 
-    def _text(self, event: Event) -> None:
+    def _on_text(self, event: Event) -> None:
         if event["id"] in self._texts:
             raise ValueError(f"the text {event['id']} is there already")
         self._texts.add(event["id"])
         self._turns(event["turns"])
 
-    def _request(self, event: Event) -> None:
+    def _on_request(self, event: Event) -> None:
         if "start" in event and event["start"] not in self._texts:
             raise ValueError(f"there is no text {event['start']}")
         if "own" in event:
@@ -143,12 +142,12 @@ class Check:
             raise ValueError("turns lacks")
         self._requests.add(event["id"])
 
-    def _reply(self, event: Event) -> None:
+    def _on_reply(self, event: Event) -> None:
         if event["id"] not in self._requests:
             raise ValueError(f"there is no request {shown(event['id'])}")
         self._turns(event.get("said", ()))
 
-    def _turn(self, event: Event) -> None:
+    def _on_turn(self, event: Event) -> None:
         """Look whether fields that belong together are there; nothing is made of them, which takes longer."""
         if "told" in event:
             if "about" not in event:
@@ -158,9 +157,11 @@ class Check:
         elif "saw" not in event:
             raise ValueError(f"is no turn: {shown(event)}")
 
+    _on_refused = _on_turn
+
     def _turns(self, turns: Any) -> None:
         for turn in turns:
-            self._turn(turn)
+            self._on_turn(turn)
 
     def _decision(self, event: Event) -> bool:
         kind = kind_in(event)
@@ -174,18 +175,18 @@ class Check:
             raise ValueError(f"{kind.name}: {error}") from None
         return True
 
-    def _decided(self, event: Event) -> None:
+    def _on_decided(self, event: Event) -> None:
         if not self._decision(event):
             raise ValueError("holds no decision")
 
-    def _retrieved(self, event: Event) -> None:
+    def _on_retrieved(self, event: Event) -> None:
         for one in event["experiences"]:
             self._turns(one["turns"])
 
-    def _ended_node(self, event: Event) -> None:
+    def _on_ended(self, event: Event) -> None:
         self._turns(event.get("lesson", ()))
 
-    def _observation(self, event: Event) -> None:
+    def _on_observation(self, event: Event) -> None:
         if "picture" not in event:
             return
         try:
@@ -198,32 +199,14 @@ class Check:
                 f"a picture has at most {LARGEST_PICTURE:,} bytes, those of a run together {ALL_PICTURES:,}"
             )
 
-    def _failed(self, event: Event) -> None:
+    def _on_failed(self, event: Event) -> None:
         if not event["type"].isidentifier():
             raise ValueError(f"the type {shown(event['type'])} is no name")
         if ("excess" in event) != ("context" in event):
             raise ValueError("excess and context belong together")
 
-    def _end(self, event: Event) -> None:
+    def _on_end(self, event: Event) -> None:
         result = event["result"]
         if (result.get("gsr") is None) != (result.get("ssr") is None):
             raise ValueError("gsr and ssr of the result belong together")
         self._ended = True
-
-
-_FURTHER: Mapping[str, Callable[[Check, Event], None]] = {
-    "run": Check._run,
-    "grow": Check._grow,
-    "status": Check._status,
-    "text": Check._text,
-    "request": Check._request,
-    "reply": Check._reply,
-    "turn": Check._turn,
-    "decided": Check._decided,
-    "refused": Check._turn,
-    "retrieved": Check._retrieved,
-    "ended": Check._ended_node,
-    "observation": Check._observation,
-    "failed": Check._failed,
-    "end": Check._end,
-}

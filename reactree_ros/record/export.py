@@ -15,7 +15,7 @@ from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.record.moment import Moment, Request
+from reactree_ros.record.moment import Moment, Node, Request
 from reactree_ros.record.reader import Record
 
 
@@ -27,7 +27,7 @@ def experiences_of(moment: Moment) -> list[Experience]:
         if node.end is None or not turns:
             continue
         whole = turns if node.lesson is not None or is_closed(turns) else (*turns, Told("", About.ANSWER))
-        found.append(_experience(moment, node.subgoal, whole, End(node.end), node.start, node.depth))
+        found.append(_experience(moment, node, whole, End(node.end)))
     return found
 
 
@@ -38,22 +38,19 @@ def texts_of(moment: Moment) -> list[Experience]:
         if turns := tuple(node.turns):
             whole = turns if is_closed(turns) else (*turns, Told("", About.ANSWER))
             end = End(node.end) if node.end else End.FAILURE  # how it would have ended is not among what is written
-            found.append(_experience(moment, node.subgoal, whole, end, node.start, node.depth))
+            found.append(_experience(moment, node, whole, end))
     return found
 
 
-def _experience(
-    moment: Moment, subgoal: str, turns: tuple[Turn, ...], end: End, decision: int, depth: int
-) -> Experience:
-    run = moment.run
+def _experience(moment: Moment, node: Node, turns: tuple[Turn, ...], end: End) -> Experience:
     return Experience(
-        subgoal=subgoal,
+        subgoal=node.subgoal,
         turns=turns,
         end=end,
-        task_id=str(run["task_id"] or 0),
-        task_name=run["task_name"],
-        decision=decision,
-        depth=depth,
+        task_id=str(moment.run["task_id"] or 0),
+        task_name=moment.run["task_name"],
+        decision=node.start,
+        depth=node.depth,
     )
 
 
@@ -106,11 +103,7 @@ def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) ->
 
 
 def write_pictures(record: Record, folder: Path) -> int:
-    """Write what the camera saw after each skill and look of a run, as PNGs; return how many.
-
-    Raises:
-        OSError: They cannot be written.
-    """
+    """Write what the camera saw after each skill and look of a run, as PNGs; return how many."""
     pictures = list(_pictures(record))
     if pictures:
         with whole_folder(folder) as new:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from reactree_ros.agent.observation import GONE, Seen
 from reactree_ros.agent.skill import Offered
@@ -20,8 +19,6 @@ class Request:
     """A request to the language model.
 
     Attributes:
-        node: Who asked.
-        event: Its event.
         prompt: The turns of its prompt.
         decision: Decisions that were counted when it was asked.
         reply: What came; None before, and where nothing did.
@@ -39,10 +36,8 @@ class Node:
     """A behaviour of the tree.
 
     Attributes:
-        number: Its number.
         parent: That of the one above; None for the root.
         kind: ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``.
-        name: Its name.
         subgoal: The goal of a goal node.
         depth: The depth of a goal node; the root is 1.
         policy: Of a parallel.
@@ -81,13 +76,7 @@ class Node:
 
 @dataclass
 class Known:
-    """Where a thing was seen last.
-
-    Attributes:
-        seen: The thing, and where.
-        time: When, in seconds since the start.
-        event: Number of the event.
-    """
+    """Where a thing was seen last, and when: in seconds since the start, and by the event's number."""
 
     seen: Seen
     time: float
@@ -101,8 +90,6 @@ class Moment:
     Attributes:
         count: How many events.
         time: Seconds since the start.
-        run: What the run is.
-        nodes: The behaviours by number, in the order of their appearance.
         started: Numbers of the goal nodes that started, in order.
         active: Number of the goal node that something happened at last; None before the first.
         requests: What the model was asked, by id, in order.
@@ -111,8 +98,6 @@ class Moment:
         known: Things that were seen, by word and instance.
         rooms: Rooms that are known.
         looked_into: Receptacles that were looked into, each with the time of the last look.
-        decisions: Decisions taken.
-        steps: Steps taken.
         prompt_tokens: Tokens of all prompts; likewise the other counts.
         held: Why the run holds; empty: it does not.
         result: What came of it; None before its end.
@@ -150,18 +135,14 @@ class Moment:
         return moment
 
     def apply(self, event: Event) -> None:
-        """Take in the next event; one of a kind that is not known changes nothing.
-
-        Raises:
-            RecordError: Something of it is missing or wrong.
-        """
-        apply = _APPLY.get(event["e"])
+        """Take in the next event; one of a kind that is not known changes nothing."""
+        apply = getattr(self, f"_on_{event['e']}", None)
         try:
             self.time = event["t"]
             if "node" in event:
                 self.active = event["node"]
             if apply is not None:
-                apply(self, event)
+                apply(event)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             what = f"{type(error).__name__}: {error}"
             raise RecordError(f"event {self.count} ({event['e']}) of the record cannot be used: {what}") from error
@@ -198,36 +179,36 @@ class Moment:
 
     # ------------------------------------------------------------------ event by event
 
-    def _run(self, event: Event) -> None:
+    def _on_run(self, event: Event) -> None:
         self.run = event
 
-    def _grow(self, event: Event) -> None:
+    def _on_grow(self, event: Event) -> None:
         for values in event["nodes"]:
             node = Node(values["node"], **{name: value for name, value in values.items() if name != "node"})
             self.nodes[node.number] = node
             if node.parent is not None:
                 self.nodes[node.parent].children.append(node.number)
 
-    def _robot(self, event: Event) -> None:
+    def _on_robot(self, event: Event) -> None:
         self.nodes[event["node"]].robot = event["robot"]
 
-    def _status(self, event: Event) -> None:
+    def _on_status(self, event: Event) -> None:
         for number, status, *feedback in event["of"]:
             node = self.nodes[number]
             node.status, node.feedback = status, "".join(feedback)
 
-    def _started(self, event: Event) -> None:
+    def _on_started(self, event: Event) -> None:
         node = self.nodes[event["node"]]
         node.index, node.start, node.turns = event["index"], event["decision"], []
         self.started.append(node.number)
 
-    def _retrieved(self, event: Event) -> None:
+    def _on_retrieved(self, event: Event) -> None:
         self.nodes[event["node"]].examples = event["experiences"]
 
-    def _text(self, event: Event) -> None:
+    def _on_text(self, event: Event) -> None:
         self.texts[event["id"]] = tuple(map(turn_from_dict, event["turns"]))
 
-    def _request(self, event: Event) -> None:
+    def _on_request(self, event: Event) -> None:
         start = self.texts.get(event.get("start", -1), ())
         if "own" in event:
             own: Iterable[Turn] = map(turn_from_dict, event["own"])
@@ -236,27 +217,29 @@ class Moment:
             own = self.nodes[event["node"]].turns[first:last]
         self.requests[event["id"]] = Request(event["node"], event, (*start, *own), self.decisions)
 
-    def _skills(self, event: Event) -> None:
+    def _on_skills(self, event: Event) -> None:
         robot = event.get("robot", "")
         self.skills[robot] = skills_after(self.skills.get(robot, []), event)
 
-    def _reply(self, event: Event) -> None:
+    def _on_reply(self, event: Event) -> None:
         self.requests[event["id"]].reply = reply = reply_from_dict(event)
         self.prompt_tokens += reply.prompt_tokens or 0
         self.cached_tokens += reply.cached_tokens or 0
         self.output_tokens += reply.output_tokens or 0
         self.reasoning_tokens += reply.reasoning_tokens or 0
 
-    def _turn(self, event: Event) -> None:
+    def _on_turn(self, event: Event) -> None:
         node = self.nodes[event["node"]]
         if event.get("anew"):
             node.turns = []
         node.turns.append(turn_from_dict(event))
 
-    def _counted(self, event: Event) -> None:
+    def _on_decided(self, event: Event) -> None:
         self.decisions, self.steps = event["decisions"], event["steps"]
 
-    def _observation(self, event: Event) -> None:
+    _on_refused = _on_decided
+
+    def _on_observation(self, event: Event) -> None:
         if event["of"] == "survey":  # what a planner is told, not what is seen
             return
         self.rooms = tuple(event.get("rooms", ())) or self.rooms
@@ -268,34 +251,13 @@ class Moment:
         if "looked_into" in event:
             self.looked_into[event["looked_into"]] = self.time
 
-    def _held(self, event: Event) -> None:
+    def _on_held(self, event: Event) -> None:
         self.held = event["reason"]
 
-    def _ended(self, event: Event) -> None:
+    def _on_ended(self, event: Event) -> None:
         node = self.nodes[event["node"]]
         node.end, node.failure, node.feedback = event["end"], event["failure"], event["feedback"]
         node.lesson = [turn_from_dict(turn) for turn in event["lesson"]] if "lesson" in event else None
 
-    def _end(self, event: Event) -> None:
+    def _on_end(self, event: Event) -> None:
         self.result, self.failures = event["result"], event["failures"]
-
-
-_APPLY: dict[str, Any] = {
-    "run": Moment._run,
-    "grow": Moment._grow,
-    "robot": Moment._robot,
-    "status": Moment._status,
-    "started": Moment._started,
-    "retrieved": Moment._retrieved,
-    "text": Moment._text,
-    "request": Moment._request,
-    "skills": Moment._skills,
-    "reply": Moment._reply,
-    "turn": Moment._turn,
-    "decided": Moment._counted,
-    "refused": Moment._counted,
-    "observation": Moment._observation,
-    "held": Moment._held,
-    "ended": Moment._ended,
-    "end": Moment._end,
-}

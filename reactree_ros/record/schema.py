@@ -45,6 +45,7 @@ SCHEMA = 1
 Event = dict[str, Any]
 #: What of a reply is left out where it is as it is by default.
 _REPLY = tuple((field.name, field.default) for field in dataclasses.fields(Reply) if field.name not in ("text", "said"))
+_OF_EXPERIENCE = ("task_id", "task_name", "decision", "depth")
 #: What an exception is that a failure of this kind stands for.
 _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.GAVE_UP: GaveUp,
@@ -89,16 +90,8 @@ def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
 
 def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
     """Return what of a request is not as the run's options say."""
-    different: Event = {}
-    if request.max_tokens != options["max_tokens"]:
-        different["max_tokens"] = request.max_tokens
-    if request.temperature != options["temperature"]:
-        different["temperature"] = request.temperature
-    if request.seed != options["seed"]:
-        different["seed"] = request.seed
-    if request.top_p != 1.0:
-        different["top_p"] = request.top_p
-    return different
+    said = {name: options[name] for name in ("max_tokens", "temperature", "seed")} | {"top_p": 1.0}
+    return {name: value for name, default in said.items() if (value := getattr(request, name)) != default}
 
 
 def reply_to_dict(reply: Reply) -> Event:
@@ -254,10 +247,7 @@ def experience_to_dict(experience: Experience) -> Event:
     values: Event = {
         "subgoal": experience.subgoal,
         "end": experience.end.value,
-        "task_id": experience.task_id,
-        "task_name": experience.task_name,
-        "decision": experience.decision,
-        "depth": experience.depth,
+        **{name: getattr(experience, name) for name in _OF_EXPERIENCE},
         "turns": turns_to_list(experience.turns),
     }
     return values if experience.similarity is None else values | {"similarity": round(experience.similarity, 4)}
@@ -269,11 +259,8 @@ def experience_from_dict(values: Event) -> Experience:
         subgoal=values["subgoal"],
         turns=tuple(turn_from_dict(turn) for turn in values["turns"]),
         end=End(values["end"]),
-        task_id=values["task_id"],
-        task_name=values["task_name"],
-        decision=values["decision"],
-        depth=values["depth"],
         similarity=values.get("similarity"),
+        **{name: values[name] for name in _OF_EXPERIENCE},
     )
 
 

@@ -14,11 +14,7 @@ SCORES = "GSR: 1 if the whole goal holds, else 0. SSR: the share of the goal tha
 
 
 class EpisodeEnd(enum.Enum):
-    """The end of an episode; an end without own words is shown by its value.
-
-    Attributes:
-        words: The event in words.
-    """
+    """The end of an episode; an end without own words is shown by its value."""
 
     words: str
 
@@ -95,7 +91,6 @@ class Verdict:
     """How a run ended.
 
     Attributes:
-        judgement: The judgement.
         because: Why, in words; empty if there is nothing to add.
         end: The value of :class:`EpisodeEnd`; empty if there is none yet.
         score: GSR and SSR in words; empty if the run had no goal to be judged by.

@@ -80,14 +80,10 @@ class RecordFile:
     Where it cannot be written any more (a full disk, a folder that is gone), that is logged once, and no more is
     written: the run goes on.
 
-    Args:
-        path: The file; its folder is made where it is not there.
-
     Raises:
         UserError: It is there already, or cannot be made.
 
     Attributes:
-        path: The file.
         problem: Why nothing more is written; empty as long as it is.
     """
 

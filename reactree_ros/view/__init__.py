@@ -9,11 +9,7 @@ from reactree_ros.plugins.installation import install_line
 
 
 def check_installed() -> None:
-    """Check that the page can be served.
-
-    Raises:
-        UserError: A package is missing; the message says what to install.
-    """
+    """Check that the page can be served."""
     for module in ("starlette", "uvicorn"):
         if find_spec(module) is None:
             raise UserError(f"the page needs {module}: {install_line('reactree_ros[view]')}")

@@ -56,11 +56,7 @@ def as_svg(moment: Moment) -> str:
 
 
 def as_png(moment: Moment) -> bytes:
-    """Draw a tree as PNG, at twice the size of the SVG unless that is too large.
-
-    Raises:
-        UserError: The drawing library is not installed.
-    """
+    """Draw a tree as PNG, at twice the size of the SVG unless that is too large."""
     try:
         from resvg_py import svg_to_bytes
     except ImportError as error:

@@ -17,13 +17,7 @@ from reactree_ros.view.story import as_markdown
 
 @dataclass(frozen=True)
 class Export:
-    """A file format for a run.
-
-    Attributes:
-        suffix: Ending of file names.
-        media_type: Media type of the content.
-        make: Makes the content from a record's events.
-    """
+    """A file format for a run."""
 
     suffix: str
     media_type: str
@@ -45,27 +39,14 @@ EXPORTS = {
 
 
 def export(record: Record, kind: str, at: int | None = None) -> bytes:
-    """Export a run.
-
-    Args:
-        record: Its record.
-        kind: A name in :data:`EXPORTS`.
-        at: Number of the last event to include; None for all.
-
-    Raises:
-        UserError: A package that the export needs is not installed.
-    """
+    """Export a run, up to an event if its number is given."""
     events = record.events if at is None else record.events[: at + 1]
     content = EXPORTS[kind].make(events)
     return content if isinstance(content, bytes) else content.encode()
 
 
 def write_exports(records: Sequence[Record], kind: str, out: Path) -> None:
-    """Export runs: one into a file, several into a folder, each with a number and the name of its record.
-
-    Raises:
-        UserError: A package that the export needs is not installed.
-    """
+    """Export runs: one into a file, several into a folder, each with a number and the name of its record."""
     if len(records) == 1:
         write_whole(out, export(records[0], kind))
         return

@@ -38,11 +38,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 def as_mcap(events: Sequence[Event]) -> bytes:
-    """Write a run as MCAP: each kind of event on ``/record/KIND``, a readable log on ``/log``, and ``/picture``.
-
-    Raises:
-        UserError: The MCAP library is not installed.
-    """
+    """Write a run as MCAP: each kind of event on ``/record/KIND``, a readable log on ``/log``, and ``/picture``."""
     try:
         from mcap.writer import Writer
     except ImportError as error:

@@ -25,12 +25,9 @@ _INSIDE = getattr(os, "O_NOFOLLOW", 0)
 
 @dataclass
 class Runs:
-    """The records under a path; a table row is kept until its file changes.
+    """The records at a path or in its folders; a table row is kept until its file changes.
 
     A folder shows only records inside of it: no link leads out.
-
-    Attributes:
-        path: A record, or a folder with records at any depth.
     """
 
     path: Path
@@ -58,11 +55,7 @@ class Runs:
         return None
 
     def open(self, path: Path) -> BinaryIO:
-        """Open a record that :meth:`find` returned.
-
-        Raises:
-            RecordError: It cannot be opened any more, or is no record any more.
-        """
+        """Open a record that :meth:`find` returned."""
         file = self._opened(path)
         try:
             read_header(path, file)
@@ -91,11 +84,7 @@ class Runs:
                     yield _shown(path.relative_to(self.path).as_posix()), path
 
     def _opened(self, path: Path) -> BinaryIO:
-        """Open a file; in a folder, only one that is really inside, even if links change meanwhile.
-
-        Raises:
-            RecordError: It cannot be opened.
-        """
+        """Open a file; in a folder, only one that is really inside, even if links change meanwhile."""
         try:
             if not self.path.is_dir():
                 return opened(path)
@@ -192,11 +181,7 @@ def _summary(header: Event, last: Sequence[Event]) -> Event:
 
 
 def _last_events(file: BinaryIO) -> Iterator[Event]:
-    """Yield the complete events in the last part of a record, the last one first.
-
-    Raises:
-        ValueError: The last line is no event, or too long.
-    """
+    """Yield the complete events in the last part of a record, the last one first."""
     tail = _tail(file)
     lines = tail.split(b"\n")[1:-1]
     for line in reversed(lines):

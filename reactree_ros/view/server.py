@@ -82,8 +82,6 @@ class ViewServer:
     """Serves the page in its own thread, within a ``with`` block.
 
     Args:
-        runs: The runs to show.
-        host: The interface.
         port: The port; 0 takes a free one.
         steering: Steers the current run; None only watches runs.
 
@@ -241,11 +239,7 @@ class ViewServer:
 
 
 def _loosely(line: bytes) -> Event:
-    """Read a line as far as the stream needs it; the page skips other lines that make no sense.
-
-    Raises:
-        ValueError: It is too long, or it is the last one and not JSON.
-    """
+    """Read a line as far as the stream needs it; the page skips other lines that make no sense."""
     if len(line) > LONGEST_LINE:
         raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
     event = parse_json(line, halves=True) if _MAY_BE_LAST.search(line) else None

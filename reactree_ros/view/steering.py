@@ -13,7 +13,7 @@ from reactree_ros.agent.reading import Unreadable, read, read_choice
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, Reply
+from reactree_ros.llm.port import Around, Choice, DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.person.desk import Desk, Open
 
 #: The answering model, if a person made the decision.
@@ -84,20 +84,20 @@ class Helm(Protocol):
         """
 
 
-class Steering(LanguageModel):
+class Steering(Around):
     """Stands between a run and its language model, so that a person can pause the run and decide for the model.
 
     The steering methods are thread-safe and return at once. A person's words are read like the model's. If they are not
     allowed, the run stays paused and :attr:`course` says why.
 
     Args:
-        model: Decides if no person does.
         desk: Has the questions to the person; None asks nothing.
         paused: Whether the run waits before its first decision.
     """
 
     def __init__(self, model: LanguageModel, desk: Desk | None = None, *, paused: bool = False) -> None:
-        self._model, self._desk = model, desk
+        super().__init__(model)
+        self._desk = desk
         self._lock = threading.Lock()
         self._episode: Episode | None = None
         self._left: int | None = 0 if paused else None  # decisions until the next pause; None for no limit
@@ -219,7 +219,7 @@ class Steering(LanguageModel):
                     return self._held()
                 self._said.succeed("")
                 return Pending.of(reply)
-        return self._model.decide(request)
+        return self.model.decide(request)
 
     def _held(self) -> Pending[Reply]:
         """Return a reply that the pause, which begins with the next tick, will cancel."""
@@ -227,29 +227,9 @@ class Steering(LanguageModel):
             self._episode.pause(PAUSED)
         return Pending()
 
-    def ready(self) -> Pending[None]:
-        """Get the model ready."""
-        return self._model.ready()
-
-    def count_tokens(self, text: str) -> int | None:
-        """Count tokens as the model does."""
-        return self._model.count_tokens(text)
-
-    def status(self) -> Mapping[str, str]:
-        """Return the model's status."""
-        return self._model.status()
-
-    def close(self) -> None:
-        """Release the model's resources."""
-        self._model.close()
-
 
 def _reply(words: str, request: DecisionRequest) -> Reply:
-    """Read a person's words like the model's; a free text is taken unchanged.
-
-    Raises:
-        Unreadable: The words are not allowed now.
-    """
+    """Read a person's words like the model's; a free text is taken unchanged."""
     if isinstance(request.may_say, FreeText):
         return Reply(words, answered_by=A_PERSON)
     if isinstance(request.may_say, Choice):

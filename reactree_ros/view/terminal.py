@@ -49,13 +49,7 @@ _ENDED = ("success", "failure")
 
 
 class Line(NamedTuple):
-    """Something that happened, as it is printed.
-
-    Attributes:
-        text: In words, which may be anybody's.
-        style: Of rich.
-        indent: How far within its goal node.
-    """
+    """Something that happened, in words that may be anybody's; ``indent`` is how far within its goal node."""
 
     text: str
     style: str = ""
@@ -72,7 +66,6 @@ class Terminal:
     It is a context manager: inside of it the tree is drawn.
 
     Args:
-        console: Where to print.
         record: Where the run is written down, for what can be done next; None: nowhere.
         clock: Seconds, never going back.
         model: What decides; what it waits for is shown. None: it is not known.
@@ -186,8 +179,6 @@ class Row(Text):
     """A line of the tree, cut where the terminal ends.
 
     Args:
-        text: What it says.
-        style: Of rich.
         active: Whether the run is there now, or below.
     """
 
@@ -197,12 +188,7 @@ class Row(Text):
 
 
 def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
-    """Yield the tree, a line a goal node or control flow, the active path in bold.
-
-    Args:
-        moment: Of which moment.
-        folded: Whether what is below a behaviour that has ended is left out.
-    """
+    """Yield the tree, a line a goal node or control flow, the active path in bold; folded: not what is below an end."""
     path = _active_path(moment)
     waiting = [(moment.root, 0)] if moment.nodes else []
     while waiting:
@@ -392,12 +378,7 @@ def _number(count: int, what: str) -> str:
 
 
 def next_steps(result: EpisodeResult, record: Path | None) -> str:
-    """Say what can be done after a run, in lines.
-
-    Args:
-        result: What came of it.
-        record: Where it is written down; None: nowhere.
-    """
+    """Say what can be done after a run, in lines."""
     if record is None:
         return "To look at a run: reactree run … --save FILE.jsonl, then reactree view FILE.jsonl"
     try:

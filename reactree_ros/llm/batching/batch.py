@@ -30,7 +30,6 @@ class Batch:
 
     Attributes:
         waiting: Texts that have not joined yet, in order.
-        rows: Texts that are being generated.
         why_alone: Why the model can generate only one text at a time; empty if it can generate several.
     """
 
@@ -43,11 +42,7 @@ class Batch:
         self._kept = KeptPrompts(limit)
 
     def advance(self) -> list[Row]:
-        """Let waiting texts join while there is room, then generate one more token of each text.
-
-        Returns:
-            Texts that left: finished, cancelled or failed.
-        """
+        """Let waiting texts join where there is room, then generate one token of each text; return those that left."""
         import torch
 
         done = self._leave()

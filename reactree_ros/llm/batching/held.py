@@ -14,10 +14,6 @@ from reactree_ros.llm.port import RequestRejected, ServerUnavailable
 class Held:
     """Tells which tokens may come next.
 
-    Args:
-        vocabulary: The model's vocabulary, in llguidance's form.
-        constraint: A regular expression, a JSON schema or a choice.
-
     Raises:
         RequestRejected: llguidance does not support the constraint.
     """
@@ -32,32 +28,20 @@ class Held:
             raise RequestRejected(f"llguidance refuses the constraint: {' '.join(problem.split())[:400]}")
 
     def mask(self, scores: Any) -> None:
-        """Set the scores of forbidden tokens to minus infinity.
-
-        Raises:
-            ServerUnavailable: llguidance has failed.
-        """
+        """Set the scores of forbidden tokens to minus infinity."""
         import llguidance.numpy
 
         llguidance.numpy.apply_token_bitmask_inplace(scores, self._next()[0])
 
     def only(self) -> int | None:
-        """Return the next token if only one is allowed, otherwise None.
-
-        Raises:
-            ServerUnavailable: llguidance has failed.
-        """
+        """Return the next token if only one is allowed, otherwise None."""
         words = self._next()[0].view(np.uint32)
         (there,) = np.nonzero(words)
         word = int(words[there[0]]) if len(there) == 1 else 0
         return None if word == 0 or word & (word - 1) else int(there[0]) * 32 + word.bit_length() - 1
 
     def follow(self, token: int) -> bool:
-        """Record the chosen token, and return whether the text is complete.
-
-        Raises:
-            ServerUnavailable: llguidance has failed.
-        """
+        """Record the chosen token, and return whether the text is complete."""
         self._mask = None
         self._matcher.consume_token(token)
         self._check()

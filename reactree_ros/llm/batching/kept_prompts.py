@@ -19,7 +19,6 @@ class KeptPrompts:
     """Keeps prompts up to a number of tokens, and drops the least recently used first.
 
     Args:
-        limit: Most tokens of all prompts together.
         first: Returns the states of a text's first tokens.
         is_plain: Whether states can be cut. States that cannot be cut are used whole or not at all.
         longer: Keep the latest prompt even if it exceeds the limit, unless the limit is 0.

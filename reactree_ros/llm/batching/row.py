@@ -16,21 +16,15 @@ class Row:
 
     Args:
         prompt: Tokens of the prompt.
-        generation: The request.
-        tokenizer: The model's tokenizer.
         ends: Tokens that end a text.
         held: Constrains the text; None leaves it free.
         marked: Whether special tokens are part of the text.
 
     Attributes:
-        prompt: Tokens of the prompt.
         cached: Number of prompt tokens whose states were kept.
-        said: Tokens generated so far.
         read: Number of tokens of prompt and text that the model has read.
         states: Attention states of the tokens read; None before the first.
-        ended: Whether the text is complete.
         cancelled: Whether nobody waits for the text any more.
-        failure: Why the text failed.
     """
 
     def __init__(

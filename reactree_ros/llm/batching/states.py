@@ -52,11 +52,7 @@ class Several(tuple[Any, ...]):
 
 
 class SideBySide:
-    """The states of several texts, for a forward pass that reads one token of each.
-
-    Args:
-        all_states: The states, by text; each grows.
-    """
+    """The states of several texts, for a forward pass that reads one token of each."""
 
     def __init__(self, all_states: Sequence[Any]) -> None:
         self._all = all_states

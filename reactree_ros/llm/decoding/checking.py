@@ -13,12 +13,7 @@ from reactree_ros.llm.port import Choice, MaySay
 
 @dataclass(frozen=True)
 class Taken:
-    """How a reply was read.
-
-    Attributes:
-        text: The reply; for a choice, the option.
-        said: The decisions in it.
-    """
+    """How a reply was read: its text, or the option of a choice, and the decisions in it."""
 
     text: str
     said: tuple[Said, ...] = ()
@@ -26,13 +21,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Utterance:
-    """What a model said, in one request or in rounds.
-
-    Attributes:
-        text: Its words, without reasoning.
-        calls: Tools that it called instead.
-        cut: Whether the reply was truncated at the token limit.
-    """
+    """What a model said without reasoning, in one request or in rounds; its calls of tools; whether it is cut."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()

@@ -26,11 +26,6 @@ class Noticed:
     def look_for_silence(self, engine: str, generated: Generated, *, unfinished: bool) -> None:
         """Check a text that may be empty.
 
-        Args:
-            engine: The engine's name.
-            generated: The text, without reasoning.
-            unfinished: Whether it ended while the model still thought.
-
         Raises:
             ServerUnavailable: This was the last of too many empty texts in a row.
         """

@@ -60,22 +60,14 @@ def method_for(constraints: frozenset[ConstraintKind]) -> Method:
 
 
 def check_method(engine: Engine, method: Method) -> None:
-    """Check that an engine supports a method.
-
-    Raises:
-        RequestRejected: It obeys none of the constraints that the method needs.
-    """
+    """Check that an engine supports a method."""
     if not (_NEEDED[method] & engine.constraints or method is Method.UNCONSTRAINED):
         needed = ", ".join(sorted(kind.value for kind in _NEEDED[method]))
         raise RequestRejected(f"{engine.name} obeys none of {needed}; the method '{method.value}' needs one of them")
 
 
 async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Method) -> Utterance:
-    """Ask once for an allowed reply, in one or more requests; the caller checks the reply.
-
-    Raises:
-        LanguageModelError: The engine failed.
-    """
+    """Ask once for an allowed reply, in one or more requests; the caller checks the reply."""
     if isinstance(may_say, FreeText):
         return await _free(usage, generation, may_say)
     if isinstance(may_say, Choice):

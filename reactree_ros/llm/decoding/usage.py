@@ -15,23 +15,14 @@ from reactree_ros.llm.reasoning import Answer, split_reasoning
 
 
 class Usage:
-    """Lets an engine generate, and adds up the cost.
-
-    Args:
-        engine: An open engine.
-        noticed: Earlier findings about it.
-
-    Attributes:
-        finish_reason: What ended the last text.
-        unfinished: Whether it ended while the model still thought.
-    """
+    """Lets an engine generate, and adds up the cost."""
 
     def __init__(self, engine: Engine, noticed: Noticed) -> None:
         self.engine = engine
         self._noticed = noticed
         self._warning = ""
         self.finish_reason = "stop"
-        self.unfinished = False
+        self.unfinished = False  # whether the last text ended while the model still thought
         self._generated: list[Generated] = []
         self._tried: list[Generated] = []
 

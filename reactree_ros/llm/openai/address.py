@@ -15,11 +15,7 @@ KEY_IN_URL = "base_url: must hold no user, password or query; give a key by OPEN
 
 
 def read_key(file: str) -> str:
-    """Return the key in a file, or in ``$OPENAI_API_KEY``; empty if there is none.
-
-    Raises:
-        UserError: The file cannot be read, or the file or variable holds no key.
-    """
+    """Return the key in a file, or in ``$OPENAI_API_KEY``; empty if there is none."""
     if not file:
         key = os.environ.get("OPENAI_API_KEY", "").strip()
         if key and not _is_a_key(key):
@@ -44,11 +40,7 @@ def may_hold_a_key(base_url: str) -> bool:
 
 
 def read_url(base_url: str) -> str:
-    """Return the URL of a server: the given one, or ``$OPENAI_BASE_URL``; ``/v1`` is added if it has no path.
-
-    Raises:
-        UserError: There is no URL, or it is not the URL of a server.
-    """
+    """Return the URL of a server: the given one, or ``$OPENAI_BASE_URL``; ``/v1`` is added if it has no path."""
     base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
     if not base_url:
         raise UserError("llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1 (or set OPENAI_BASE_URL)")

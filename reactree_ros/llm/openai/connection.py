@@ -29,13 +29,9 @@ class Connection:
 
     Args:
         url: URL of the server, with ``/v1``.
-        key: The key; empty for none.
         retries: How often to repeat a request that failed for a passing reason (connection, 408, 409, 429, 5xx), with
             exponential backoff and jitter.
         timeout: Longest time for one request, in seconds.
-
-    Attributes:
-        name: The server's name in errors.
     """
 
     def __init__(self, *, url: str, key: str, retries: int, timeout: float) -> None:
@@ -61,10 +57,6 @@ class Connection:
 
     async def get(self, path: str, *, retries: int | None = None) -> Any:
         """Send a GET request.
-
-        Args:
-            path: Path below the URL.
-            retries: How often to repeat it; None takes the usual number.
 
         Raises:
             Refused: The server answers with an error or with invalid JSON.

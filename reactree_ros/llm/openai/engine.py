@@ -18,12 +18,7 @@ from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.openai.trials import Thoughts
-from reactree_ros.llm.port import (
-    LanguageModelError,
-    PromptTooLong,
-    RequestRejected,
-    ServerUnavailable,
-)
+from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 
 _log = logging.getLogger(__name__)
@@ -34,23 +29,8 @@ class OpenAIEngine(Engine):
     """Generates with an OpenAI-compatible server.
 
     Opening it tries what the server can do: chat, its chat template, thinking, constraints (some servers silently
-    ignore one). A parameter that the server refuses is renamed or left out from then on.
-
-    Args:
-        base_url: URL of the server; ``/v1`` is added if it has no path. Empty takes ``$OPENAI_BASE_URL``.
-        model: The server's name of the model; empty takes its first one.
-        api_key_file: File with the key; empty takes ``$OPENAI_API_KEY``, or no key.
-        chat: Lay prompts out as a chat; None does so if the server has a chat template for the model.
-        constraints: Constraints that the server obeys; None tries them.
-        retries: How often to repeat a request that failed for a passing reason (connection, 408, 409, 429, 5xx), with
-            exponential backoff and jitter.
-        request_timeout: Longest time for one request, in seconds.
-        reasoning: How the model thinks before it answers, in a chat.
-        extra_body: Fields added to the body of every request for a text; they override others.
-
-    Raises:
-        UserError: The base URL is missing or wrong, the key's file cannot be read, or the file or variable holds no
-            key.
+    ignore one). A parameter that the server refuses is renamed or left out from then on. What the arguments are is told
+    by :class:`~reactree_ros.llm.openai.settings.OpenAISettings`.
     """
 
     loads = False
@@ -109,11 +89,7 @@ class OpenAIEngine(Engine):
         self.constraints = self._configured
 
     async def _find_model(self) -> dict[str, Any]:
-        """Return the server's entry of the model; a named model needs none.
-
-        Raises:
-            LanguageModelError: The server does not answer, or no model was named and it lists none.
-        """
+        """Return the server's entry of the model; a named model needs none."""
         listed: Any = None
         refused: Refused | None = None
         try:
@@ -144,11 +120,7 @@ class OpenAIEngine(Engine):
     # ------------------------------------------------------------------ what its chat can do
 
     async def _chats(self) -> bool:
-        """Find out whether the server has a chat template for its model, and whether the model thinks.
-
-        Raises:
-            LanguageModelError: It accepts neither a completion nor a chat.
-        """
+        """Find out whether the server has a chat template for its model, and whether the model thinks."""
         try:
             await self._try(trials.HELLO, chat=True)
         except RequestRejected as refused:
@@ -163,11 +135,7 @@ class OpenAIEngine(Engine):
         return True
 
     async def _render(self, messages: list[Message]) -> Rendering:
-        """Have the server's chat template write messages; if it does not show them, count their tokens.
-
-        Raises:
-            LanguageModelError: :class:`RequestRejected` if the template refuses them.
-        """
+        """Have the server's chat template write messages; if it does not show them, count their tokens."""
         refused: Refused | None = None
         if self._kind in dialects.RENDERING:
             path, field = dialects.RENDERING[self._kind]
@@ -279,12 +247,7 @@ class OpenAIEngine(Engine):
         raise self._told(refused)
 
     async def _post(self, path: str, body: Mapping[str, Any], sent: dict[str, Any], max_tokens: int) -> Generated:
-        """Send a request once.
-
-        Raises:
-            Refused: The server refuses it.
-            PromptTooLong: It is too long for the server.
-        """
+        """Send a request once."""
         try:
             answer = await self._connection.post(path, {"model": self._model, **sent, **body, **self._extra})
             generated = read_answer(answer)
@@ -338,8 +301,7 @@ class OpenAIEngine(Engine):
         """Describe the model, the layout of prompts, whether it thinks, and what the server refuses."""
         said = {"model": self._model or "the server's first", "prompts": "chat" if self.chat else "completion"}
         if self.chat:
-            system = "a message of its own" if self._layout.system else "part of the user's first message"
-            said["chat layout"] = f"the system text is {system}"
+            said["chat layout"] = self._layout.in_words()
             said["thinks"] = self._thoughts.value if self._thoughts else "no"
             if self._reasoning.thinking is not None:
                 said["told to think"] = "yes" if self._reasoning.thinking else "no"

@@ -16,11 +16,7 @@ _OTHER_NAMES = {"seed": "random_seed"}
 
 
 class Parameters:
-    """Learns from refusals which parameters to rename or leave out.
-
-    Args:
-        limit: First name to try for the token limit.
-    """
+    """Learns from refusals which parameters to rename or leave out."""
 
     def __init__(self, limit: str = LIMIT) -> None:
         names = {name: [name] for name in OPTIONAL}
@@ -34,17 +30,9 @@ class Parameters:
         return {names[0]: value for parameter, value in values.items() if (names := self._names[parameter])}
 
     def learn(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-        """Learn from a refusal; each name is given up once.
+        """Learn from a refusal, each name once; return whether the request has changed and can be sent again.
 
         If several requests were refused at once, the first one learns and the others follow.
-
-        Args:
-            refused: The refusal.
-            values: The parameters.
-            sent: The parameters as sent.
-
-        Returns:
-            Whether the request has changed and can be sent again.
         """
         for name in refused.parameters(sent):
             parameter = next((one for one, names in self._names.items() if names[:1] == [name]), None)
@@ -66,10 +54,6 @@ class Parameters:
 
         Optional ones are left out, except those that the server accepted before. If the refusal names a parameter that
         was not sent, all optional ones are left out.
-
-        Args:
-            refused: The refusal.
-            sent: The parameters as sent.
         """
         if not refused.is_of_the_request:
             return dict(sent)
@@ -79,11 +63,7 @@ class Parameters:
         return {name: value for name, value in sent.items() if name not in suspect}
 
     def leave_out(self, sent: Collection[str]) -> None:
-        """Leave parameters out from now on.
-
-        Args:
-            sent: Their names as sent.
-        """
+        """Leave parameters out from now on."""
         for parameter, names in self._names.items():
             if names[:1] and names[0] in sent:
                 self._names[parameter] = []

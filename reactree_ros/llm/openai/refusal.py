@@ -100,12 +100,7 @@ class Refused(Exception):
         return largest - max_tokens if largest - max_tokens in numbers else largest
 
     def told(self, server: str, message: str) -> LanguageModelError:
-        """Return the refusal as an error of the port.
-
-        Args:
-            server: The server's name.
-            message: Its message, without the key.
-        """
+        """Return the refusal as an error of the port."""
         if self.status in (401, 403):
             return RequestRejected(
                 f"{server} does not accept the key (HTTP {self.status}); set OPENAI_API_KEY or api_key_file"

@@ -45,12 +45,7 @@ def thoughts(generated: Generated) -> Thoughts | None:
 async def find_dialect(
     complete: Callable[[Generation, Dialect], Awaitable[Generated]], kind: str
 ) -> tuple[Dialect, frozenset[ConstraintKind]]:
-    """Return a server's dialect, and the constraints that it obeys.
-
-    Args:
-        complete: Sends a request in a dialect.
-        kind: The server's name for itself. If it has a dialect, only that one is tried.
-    """
+    """Return a server's dialect, and the constraints that it obeys; a known kind of server is tried in its own only."""
 
     async def obeys(dialect: Dialect, constraint: ConstraintKind) -> bool:
         """Ask for a word that no model says, and check whether it comes."""

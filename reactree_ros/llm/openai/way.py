@@ -23,12 +23,7 @@ _NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy from the environment.
-
-    Attributes:
-        variable: The variable that names it, e.g. ``HTTPS_PROXY``.
-        url: Its URL, which may hold a password.
-    """
+    """A proxy from the environment; its URL may hold a password."""
 
     variable: str
     url: str

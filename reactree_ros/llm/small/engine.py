@@ -32,11 +32,7 @@ STATE_TOKENS = 4096
 
 
 class Words:
-    """A tokenizer with the interface that local engines use.
-
-    Args:
-        path: Its file.
-    """
+    """A tokenizer with the interface that local engines use."""
 
     def __init__(self, path: Path) -> None:
         from tokenizers import Tokenizer
@@ -67,11 +63,6 @@ class SmallEngine(LocalEngine):
     Args:
         model: The model's folder, as ``reactree train`` makes it.
         state_tokens: Prompt tokens to keep. 0 keeps none; otherwise the latest prompt is always kept.
-        threads: Threads of the network.
-
-    Attributes:
-        vocabulary: The model's vocabulary in llguidance's form, once loaded.
-        ends: Tokens that end a text.
     """
 
     constraints = frozenset({ConstraintKind.REGEX, ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE})
@@ -93,11 +84,7 @@ class SmallEngine(LocalEngine):
         await self._take(await asyncio.get_running_loop().run_in_executor(self._worker, self.load))
 
     def load(self) -> Words:
-        """Load the model, and return its tokenizer.
-
-        Raises:
-            ServerUnavailable: It cannot be loaded.
-        """
+        """Load the model, and return its tokenizer."""
         import llguidance
 
         folder = Path(self.model)

@@ -28,18 +28,9 @@ def first(states: States, count: int) -> States:
 class Network:
     """A network that reads texts token by token.
 
-    Args:
-        folder: The model's folder.
-        threads: Threads to compute with.
-
     Raises:
         OSError: The graph cannot be read.
         ValueError: The graph was not made by this package.
-
-    Attributes:
-        context: Most tokens of a text.
-        end: The token that ends a text.
-        vocabulary: Number of tokens.
     """
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
@@ -64,15 +55,7 @@ class Network:
         self._turns = np.concatenate([turns, turns]).astype(np.float32)
 
     def read(self, tokens: Sequence[int], states: States | None = None) -> tuple[Any, States]:
-        """Read more tokens of a text.
-
-        Args:
-            tokens: At least one.
-            states: States of the text so far; None for none. They are not changed.
-
-        Returns:
-            Scores of the next token (float32), and the new states.
-        """
+        """Read more tokens; return the next token's scores (float32) and new states, the old ones unchanged."""
         past = self._nothing if states is None else states
         before, count = past[0].shape[1], len(tokens)
         angles = np.arange(before, before + count, dtype=np.float32)[:, None] * self._turns
