@@ -112,7 +112,7 @@ def test_a_detection_that_comes_and_goes_is_one_thing_that_can_be_picked_up(hous
     for _ in range(3):
         robot.see({}, frame="map")
         robot.see({"pudding": (7.6, 3.12, 0.8)}, frame="map")
-    house.graph.until(lambda: not house.bridge.host.bare._senses._waiting, "they are taken in")
+    house.graph.until(lambda: not house.bridge.host.bare._robot.senses._waiting, "they are taken in")
     assert [item.name for item in house.map.items() if item.word == "pudding"] == ["pudding 1"]
     robot.blind = False
     house.does("pick up pudding 1")
