@@ -121,20 +121,19 @@ class Errand:
 
     def _ended(self) -> None:
         """Take in how the robot's server ended a goal."""
-        entry = self._mapped.entry
+        rejected = Outcome(self._mapped.entry.rejected)
         try:
             status, result = self.underway.result.take()
             outcome, reason, explained = self._mapped.verdict(status, result)
             if outcome is Outcome.DONE:
                 self._data = self._mapped.returned(result)
         except ParameterError as error:
-            reason = f"{self._mapped.entry.server} reported success, but {error}"
-            self._finish(Outcome.POSTCONDITION, self._failed(reason))
+            self._contradicted(str(error))
         except Rejected as error:
-            if entry.rejected == Outcome.WORLD_UNAVAILABLE.value:
+            if rejected is Outcome.WORLD_UNAVAILABLE:
                 self._again(str(error))
             else:
-                self._finish(Outcome(entry.rejected), self._failed(str(error)))
+                self._finish(rejected, self._failed(str(error)))
         except ServerLost as error:
             self._lost(str(error))
         except ServerGone as error:

@@ -103,7 +103,7 @@ class SemanticMap(House):
             place = self.by_name.get(call.value("place"))
             return place if isinstance(place, Receptacle) else None
         if "released" in call.skill.effect:
-            return self._stands_at()
+            return None if self._anchor is None else self.place_of(self._anchor)
         return None if thing is None else self.place_of(thing)
 
     def not_as_reported(self, call: SkillCall) -> str:
@@ -130,9 +130,6 @@ class SemanticMap(House):
             self._seen(item, *doubt)
             self.look()
         return told
-
-    def _stands_at(self) -> Receptacle | None:
-        return None if self._anchor is None else self.place_of(self._anchor)
 
     def leave(self) -> None:
         """Note that the robot is on its way: it stands at nothing that is known."""
