@@ -47,7 +47,6 @@ STEPS = {
     State.PRIMARY_STATE_UNCONFIGURED: (Transition.TRANSITION_CONFIGURE, "configured"),
     State.PRIMARY_STATE_INACTIVE: (Transition.TRANSITION_ACTIVATE, "activated"),
 }
-AT_REST = (*STEPS, State.PRIMARY_STATE_ACTIVE, State.PRIMARY_STATE_FINALIZED)
 
 
 def main() -> None:

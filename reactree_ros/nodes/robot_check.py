@@ -22,10 +22,10 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import NoValue
+from reactree_ros.nodes.mapped_skill import MappedSkill, values_of
 from reactree_ros.nodes.mismatch import another_type
 from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_topics import Battery, DetectionReader, frame_of
-from reactree_ros.nodes.robot_world import MappedSkill, values_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot

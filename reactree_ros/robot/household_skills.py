@@ -9,7 +9,8 @@ from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.skill import Offered, SkillCall
 from reactree_ros.household import looking, rules
 from reactree_ros.household.household import SKILLS
-from reactree_ros.robot.semantic_map import Item, MapThing, SemanticMap
+from reactree_ros.robot.house import Item, MapThing
+from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Observation, Outcome
 

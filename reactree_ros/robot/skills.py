@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from reactree_ros.agent.parameters import Named, Parameter, ParameterError, Person, Room, Thing, Value
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, read_skill
 from reactree_ros.household import looking
-from reactree_ros.robot.semantic_map import MapThing, SemanticMap
+from reactree_ros.robot.house import MapThing
+from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.world.port import Observation, Outcome
 
 #: After a skill with one of these effects, the robot looks what is before it.

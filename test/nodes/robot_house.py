@@ -73,11 +73,11 @@ class House:
 
     @property
     def stop(self) -> Any:
-        return self.bridge.host.bare._stop
+        return self.bridge.host.bare._robot.stop
 
     @property
     def map(self) -> Any:
-        return self.bridge.host.bare._senses.map
+        return self.bridge.host.bare._robot.senses.map
 
     def skill(self, skill: str) -> Goal:
         return self.graph.skill(skill, to="robot_bridge")

@@ -64,7 +64,7 @@ def waits(house: Any) -> Callable[[], bool]:
 
 def test_a_task_whose_navigation_is_restarted_decides_as_if_nothing_had_been(house: Any, tmp_path: Path) -> None:
     goal, disturbed = task(house)
-    (waiting,) = house.bridge.host.bare._calls._waiting
+    (waiting,) = house.bridge.host.bare._robot._calls._waiting
     house.graph.kill(house.robot)
     house.graph.until(lambda: waiting.sent_to == AWAY, "the bridge has seen it go")
     robot = house.add_robot(alone=True)
@@ -137,7 +137,7 @@ def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: Any) 
     goal = house.goes("hold")
     house.graph.until(lambda: house.bridge.host.bare._errand.underway.accepted, "the bridge has heard so")
     twin = house.graph.add(type(robot)("twin", context=house.graph.context, button=False, body=False), alone=True)
-    (waiting,) = house.bridge.host.bare._calls._waiting
+    (waiting,) = house.bridge.host.bare._robot._calls._waiting
     house.graph.until(lambda: waiting.sent_to == 2, "the twin is seen")
     house.graph.kill(twin)
     house.graph.until(lambda: waiting.sent_to == 1, "its end is seen")
@@ -151,7 +151,9 @@ def test_a_goal_that_is_answered_twice_ends_neither_skill_nor_bridge(house: Any)
     house.add_robot(alone=True)
     house.start()
     (client,) = {
-        server._client for server in house.bridge.host.bare._servers.values() if server.name == "navigate_to_pose"
+        server._client
+        for server in house.bridge.host.bare._robot.servers._servers.values()
+        if server.name == "navigate_to_pose"
     }
     take_in = client.execute
 

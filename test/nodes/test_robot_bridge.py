@@ -222,7 +222,7 @@ def test_a_server_that_never_answers_is_given_up_and_its_goal_taken_back_later(h
     robot.behave["navigate_to_pose"] = ["hold"]
     house.graph.resume(robot)
     house.graph.until(lambda: "stopped: navigate_to_pose" in robot.log, "the late goal is canceled")
-    house.graph.until(lambda: not house.bridge.host.bare._obstacle())
+    house.graph.until(lambda: not house.bridge.host.bare._robot.servers.obstacle())
     house.does("go to sofa 1")
 
 
@@ -255,7 +255,7 @@ def test_a_robot_that_does_not_stop_is_named_and_nothing_else_is_begun(house: Ho
     )
     for _, future in robot._running:
         future.deaf = False
-    house.graph.until(lambda: not house.bridge.host.bare._obstacle(), "it has stopped")
+    house.graph.until(lambda: not house.bridge.host.bare._robot.servers.obstacle(), "it has stopped")
     house.does("go to sofa 1")
 
 
@@ -293,7 +293,9 @@ def test_a_server_that_vanishes_is_named_and_used_again_when_it_is_back(house: H
     assert refused.outcome == Result.WORLD_UNAVAILABLE
     assert "navigate_to_pose has gone, and it is not known whether the robot has stopped" in refused.message
     house.add_robot()
-    house.graph.until(lambda: not house.bridge.host.bare._obstacle(), "the new server knows nothing of the old goal")
+    house.graph.until(
+        lambda: not house.bridge.host.bare._robot.servers.obstacle(), "the new server knows nothing of the old goal"
+    )
     house.does("go to sofa 1")
 
 
@@ -590,7 +592,7 @@ def test_what_is_not_detected_any_more_is_not_picked_up(house: House) -> None:
     house.start()
     house.does("go to kitchen table 1")
     robot.blind = True
-    clock = house.bridge.host.bare._senses
+    clock = house.bridge.host.bare._robot.senses
     house.graph.until(lambda: clock.now() - house.map.by_name["pudding 1"].seen > 0.4, "time passes")
     result = house.skill("pick up pudding 1").result
     assert result.outcome == Result.PRECONDITION
@@ -628,7 +630,7 @@ def test_detections_are_taken_in_from_any_frame_that_tf_knows(house: House) -> N
     robot.see({"apple": (float("nan"), 3.2, 0.5)}, frame="map")
     robot.see({"cup": (2.6, 3.2, 0.5)}, frame="map")
     house.graph.until(lambda: house.map.by_name["mug 1"].pose.x == 2.6, "the same mug is seen a little further")
-    house.graph.until(lambda: not house.bridge.host.bare._senses._waiting, "what has no transform is given up")
+    house.graph.until(lambda: not house.bridge.host.bare._robot.senses._waiting, "what has no transform is given up")
     assert {item.name for item in house.map.items() if item.seen} == {"mug 1"}
 
 

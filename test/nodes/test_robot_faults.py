@@ -112,7 +112,7 @@ def test_a_detection_that_comes_and_goes_is_one_thing_that_can_be_picked_up(hous
     for _ in range(3):
         robot.see({}, frame="map")
         robot.see({"pudding": (7.6, 3.12, 0.8)}, frame="map")
-    house.graph.until(lambda: not house.bridge.host.bare._senses._waiting, "they are taken in")
+    house.graph.until(lambda: not house.bridge.host.bare._robot.senses._waiting, "they are taken in")
     assert [item.name for item in house.map.items() if item.word == "pudding"] == ["pudding 1"]
     robot.blind = False
     house.does("pick up pudding 1")
@@ -137,7 +137,7 @@ def test_a_battery_that_runs_out_under_way_stops_the_robot_and_nothing_is_begun_
     assert refused.outcome == Result.PRECONDITION
     assert refused.message == "You cannot go to sofa 1 now: the battery is at 0.08, and 0.1 is too little to go on."
     battery.publish(BatteryState(percentage=0.9))
-    house.graph.until(lambda: not house.bridge.host.bare._battery.too_low(), "it is charged")
+    house.graph.until(lambda: not house.bridge.host.bare._robot.battery.too_low(), "it is charged")
     house.does("go to sofa 1")
 
 
@@ -259,7 +259,7 @@ def test_a_detector_that_is_an_action_is_asked_and_does_not_keep_the_robot_when_
     looker.deaf = False
     for future in looker.hanging:
         future.set_result(None)
-    house.graph.until(lambda: not house.bridge.host.bare._looks._looks, "they have ended")
+    house.graph.until(lambda: not house.bridge.host.bare._robot.looks._looks, "they have ended")
     assert "pudding (1)" in house.does("go to kitchen 1", "go to kitchen table 1").observation.text
 
 

@@ -1,0 +1,274 @@
+"""One skill of a robot that is being carried out: its goal, what comes of it, and when that is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.skill import SkillCall
+from reactree_ros.background.pending import Pending
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.calls import ServerGone, ServerLost
+from reactree_ros.nodes.goal_templates import NoValue
+from reactree_ros.nodes.mapped_skill import MappedSkill, values_of
+from reactree_ros.nodes.robot_goals import Rejected
+from reactree_ros.nodes.robot_parts import RobotParts
+from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.robot.skills import MapSkills, looks, repeatable
+from reactree_ros.world.port import Observation, Outcome, WorldError
+
+#: Time before a goal is sent again that a server has rejected or lost, in seconds.
+AGAIN = 0.5
+#: For how long a server that has ended a goal without a word may turn out to be ending itself, in seconds.
+LAST_WORDS = 1.0
+#: For how long the robot may seem to be away from where it has arrived: tf is behind, in seconds.
+ARRIVING = 1.0
+
+
+class Errand:
+    """A skill that is being carried out; times are those of :func:`steady.now` where nothing else is said.
+
+    Args:
+        robot: Who carries it out.
+        words: The first sentence of the observation where it goes well.
+        pending: Gets the observation.
+
+    Attributes:
+        over: Whether nothing more is done for it.
+        underway: Its goal, as it was sent last.
+        again_at: When that is sent again; None: it is not.
+        unexplained: How the goal ended without a reason, and when.
+    """
+
+    def __init__(
+        self,
+        robot: RobotParts,
+        call: SkillCall,
+        conduct: MapSkills,
+        mapped: MappedSkill,
+        *,
+        goal: Any,
+        words: str,
+        pending: Pending[Observation],
+    ) -> None:
+        self._robot, self._call, self._conduct, self._mapped = robot, call, conduct, mapped
+        self._goal, self._words, self.pending = goal, words, pending
+        self.over = False
+        self._began = steady.now()
+        self._server = robot.servers.of(mapped)
+        self.underway = robot.servers.send(self._server, str(call), goal)
+        self._tries = 1
+        self._done: float | None = None  # since when the robot looks what is before it, on the node's clock
+        self._done_since = 0.0
+        self._data: Mapping[str, Value] = {}  # what it returned
+        self._end_as: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
+        self._end_since = 0.0
+        self._trouble: tuple[str, float] | None = None  # why it is to be sent again, and since when
+        self.again_at: float | None = None
+        self.unexplained: tuple[Outcome, str, float] | None = None
+
+    def follow(self) -> None:
+        """Go on as soon as the goal has ended."""
+        self.underway.result.add_done_callback(lambda _: self.step())
+
+    def cancelled(self) -> None:
+        """Have the goal stopped: nobody waits for the skill any more."""
+        self.over = True
+        self._note_departure()
+        self._expect_late()
+        if not self.underway.over:
+            self._server.stop(self.underway)
+
+    def step(self) -> None:
+        """Go on with a skill as far as it goes now."""
+        if self.over or self.pending.done():
+            return
+        now, underway, patience = steady.now(), self.underway, self._robot.server_timeout
+        limit = self._mapped.entry.time_limit
+        if self._done is not None:
+            self._look_around()
+            return
+        if self._end_as is not None:
+            if underway.over:
+                self._take_late()
+                self._finish(*self._end_as)
+            elif now - self._end_since > self._robot.stop_timeout:
+                self._fail(f"{self._end_as[1]} It did not stop within {self._robot.stop_timeout:g} s.")
+            return
+        if self.again_at is not None or self.unexplained is not None:
+            self._step_after_trouble()
+        elif underway.result.done():
+            self._ended()
+        elif stopped := self._robot.stop.engaged():
+            self._end(Outcome.HALTED, stopped)
+        elif low := self._robot.battery.too_low():
+            self._end(Outcome.EXECUTION, f"{low}; it was stopped")
+        elif underway.accepted and self._trouble is not None:
+            self._trouble = None
+        elif now - self._began > limit:
+            self._end(Outcome.TIMEOUT, f"it took longer than {limit:g} s and was stopped")
+        elif underway.sent_at is not None and not underway.accepted and now - underway.sent_at > patience:
+            self._server.stop(underway)
+            self._fail(f"{underway.server} did not answer within {patience:g} s")
+
+    def _end(self, outcome: Outcome, reason: str) -> None:
+        """Stop the robot and end the skill when it has stopped."""
+        self._end_as, self._end_since = (outcome, self._failed(reason)), steady.now()
+        self._server.stop(self.underway)
+        self.step()
+
+    def _ended(self) -> None:
+        """Take in how the robot's server ended a goal."""
+        rejected = Outcome(self._mapped.entry.rejected)
+        try:
+            status, result = self.underway.result.take()
+            outcome, reason, explained = self._mapped.verdict(status, result)
+            if outcome is Outcome.DONE:
+                self._data = self._mapped.returned(result)
+        except ParameterError as error:
+            self._contradicted(str(error))
+        except Rejected as error:
+            if rejected is Outcome.WORLD_UNAVAILABLE:
+                self._again(str(error))
+            else:
+                self._finish(rejected, self._failed(str(error)))
+        except ServerLost as error:
+            self._lost(str(error))
+        except ServerGone as error:
+            self._fail(str(error))
+        else:
+            if explained:
+                self._judged(outcome, reason)
+            else:
+                self.unexplained = outcome, reason, steady.now()
+
+    def _judged(self, outcome: Outcome, reason: str) -> None:
+        """Go on after what a server said of how a goal ended."""
+        map, now = self._robot.map(), self._robot.senses.now()
+        if outcome is Outcome.DONE:
+            map.apply(self._call, now)
+            self._done, self._done_since = now, steady.now()
+            if self._robot.looks is not None and looks(self._call.skill):
+                self._robot.looks.begin()
+            self.step()
+        elif outcome is Outcome.WORLD_UNAVAILABLE:
+            self._fail(self._failed(reason))
+        elif outcome is Outcome.EXECUTION and self._tries <= self._mapped.entry.retries:
+            self._tries += 1
+            self._robot.node.get_logger().warning(f"'{self._call}' failed ({reason}); try {self._tries}")
+            self._send_again()
+        else:
+            self._finish(outcome, self._failed(reason))
+
+    def _look_around(self) -> None:
+        """End a skill that was reported to be done when it is seen whether it is, or was looked for long enough."""
+        map, call, since = self._robot.map(), self._call, steady.now() - self._done_since
+        assert self._done is not None
+        if away := self._away(map, call):
+            if since >= ARRIVING:
+                map.leave()
+                self._contradicted(f"the robot is {away:.1f} m from there")
+            return
+        if self._robot.config.detections is not None and looks(call.skill):
+            unsure = self._robot.senses.detected <= self._done or map.not_as_reported(call)  # what is heard may be old
+            if unsure and since < self._robot.config.look_time:
+                return
+            if seen := map.settle(call):
+                self._contradicted(seen)
+                return
+        self._finish(Outcome.DONE, self._words)
+
+    def _away(self, map: SemanticMap, call: SkillCall) -> float:
+        """Return how far the robot is from where it is said to have arrived, in metres; 0 where that is near enough."""
+        place, within = map.by_name.get(call.value("at")), self._robot.config.arrived_within
+        away = None if place is None else map.away_from(place)
+        return away if within and away is not None and away > within else 0.0
+
+    def _contradicted(self, seen: str) -> None:
+        reason = f"{self._mapped.entry.server} reported success, but {seen}"
+        self._finish(Outcome.POSTCONDITION, self._failed(reason))
+
+    def _failed(self, reason: str) -> str:
+        return self._conduct.failed(self._robot.map(), self._call, reason)
+
+    def _send_again(self) -> None:
+        self._note_departure()
+        with suppress(NoValue):  # what it is done to may have been detected anew
+            self._goal = self._mapped.fill(values_of(self._robot.map(), self._call))
+        self.underway = self._robot.servers.send(self._server, str(self._call), self._goal)
+        self.follow()
+
+    # ------------------------------------------------------------------ servers that are not as they should be
+
+    def _lost(self, reason: str) -> None:
+        """Try again what a server has forgotten, where that does no harm."""
+        if repeatable(self._call.skill):
+            self._again(reason)
+        else:
+            self._fail(f"{reason}; nobody knows how far '{self._call}' got")
+
+    def _again(self, reason: str) -> None:
+        """Send a goal again by and by, of which nothing came because of its server."""
+        if self._trouble is None:
+            self._robot.node.get_logger().warning(f"'{self._call}' is tried again: {reason}")
+        self._trouble = reason, steady.now() if self._trouble is None else self._trouble[1]
+        self.again_at = steady.now() + AGAIN
+
+    def _step_after_trouble(self) -> None:
+        """Look whether a goal is to be sent again, or what its end without a reason was."""
+        now, underway = steady.now(), self.underway
+        if stopped := self._robot.stop.engaged():
+            self._end(Outcome.HALTED, stopped)
+        elif self.unexplained is not None:
+            outcome, reason, since = self.unexplained
+            if not self._server.ready():
+                self.unexplained = None
+                self._lost(f"{self._mapped.entry.server} has gone, and with it what it was asked for")
+            elif now - since > LAST_WORDS:
+                self.unexplained = None
+                self._judged(outcome, reason)
+        elif self._trouble is not None and now - self._trouble[1] > self._robot.server_timeout:
+            reason = f"{self._trouble[0]} (again and again for {self._robot.server_timeout:g} s)"
+            self._fail(f"{reason}; {self._robot.servers.obstacle()}" if self._robot.servers.obstacle() else reason)
+        elif self.again_at is not None and now >= self.again_at and underway.over:
+            self.again_at = None
+            self._send_again()
+
+    def _finish(self, outcome: Outcome, words: str) -> None:
+        self.over = True
+        if self._robot.looks is not None:
+            self._robot.looks.stop()
+        if outcome is not Outcome.DONE:
+            self._note_departure()
+        self.pending.succeed(self._conduct.after(self._robot.map(), self._call, outcome, words, self._data))
+
+    def _fail(self, reason: str) -> None:
+        self.over = True
+        if not self.underway.over:
+            self._expect_late()
+        self._note_departure()
+        self.pending.fail(WorldError(reason))
+
+    def _expect_late(self) -> None:
+        """Take in what comes of a skill that nobody waits for any more."""
+        if self._done is None:  # otherwise that is known
+            self.underway.result.add_done_callback(lambda _: self._take_late())
+
+    def _take_late(self) -> None:
+        """Take in what a skill has changed after all that was done before it could be stopped."""
+        answer = self.underway.result
+        if not answer.done() or answer.cancelled() or answer.exception() is not None:
+            return
+        outcome, _, _ = self._mapped.verdict(*answer.take())
+        if outcome is Outcome.DONE:
+            self._robot.node.get_logger().warning(f"'{self._call}' was done before it could be stopped")
+            self._robot.map().apply(self._call, self._robot.senses.now())
+
+    def _note_departure(self) -> None:
+        """Note that the robot has left where it was, where it may have begun to go somewhere else."""
+        underway = self.underway
+        refused = underway.over and not underway.accepted
+        if self._call.skill.moves and self._done is None and underway.sent_at is not None and not refused:
+            self._robot.map().leave()

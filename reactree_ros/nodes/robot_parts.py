@@ -1,0 +1,116 @@
+"""What a robot is made of in the ROS graph: servers, perception, emergency stop, battery and detector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rclpy.node import Node
+
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.emergency_stop import EmergencyStop
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.mapped_skill import MappedSkill
+from reactree_ros.nodes.robot_detector import DetectorClient
+from reactree_ros.nodes.robot_goals import Servers, lacking
+from reactree_ros.nodes.robot_perception import Perception
+from reactree_ros.nodes.robot_topics import Battery
+from reactree_ros.robot.config import RobotConfig
+from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.world.port import WorldError
+
+
+class RobotParts:
+    """A robot's parts, of which some may be away.
+
+    Args:
+        node: Whose clients and subscriptions are used.
+        mapped: The skills whose servers are used.
+        where: The configuration's file, for errors.
+        asks: Whether the robot's detector is asked.
+        server_timeout: How long a server may be away, or take to accept a goal, in seconds.
+        stop_timeout: How long a goal may take to stop, in seconds.
+
+    Raises:
+        UserError: A mapping does not fit its type, or the map cannot be used.
+
+    Attributes:
+        looks: Asks the robot's detector; None where that speaks by itself, or there is none.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        config: RobotConfig,
+        mapped: Iterable[MappedSkill],
+        heartbeat: Heartbeat,
+        *,
+        where: str,
+        asks: bool,
+        server_timeout: float,
+        stop_timeout: float,
+    ) -> None:
+        self.node, self.config = node, config
+        self.server_timeout, self.stop_timeout = server_timeout, stop_timeout
+        document = load_map(config.map) if config.map else None
+        self.stop = EmergencyStop(node, config.emergency_stop, where=where)
+        self.senses = Perception(node, config, document, where=where)
+        self.battery = Battery(node, config.battery, where=config.at(where, "battery"))
+        self.stop.listen()
+        self.battery.listen()
+        self._calls = Calls(node, patience=server_timeout)
+        self.looks: DetectorClient | None = None
+        senses, detector = self.senses, self.senses.detector
+        if asks and detector is not None and not detector.entry.topic:
+            heard, ended = senses.note, senses.looked
+            self.looks = DetectorClient(node, self._calls, detector, heartbeat, heard=heard, ended=ended)
+        self.servers = Servers(node, self._calls, mapped, heartbeat)
+
+    def map(self) -> SemanticMap:
+        """Return the semantic map.
+
+        Raises:
+            WorldError: There is none yet.
+        """
+        if self.senses.map is None:
+            raise WorldError(self._no_map())
+        return self.senses.map
+
+    def _no_map(self) -> str:
+        return f"there is no semantic map on {self.config.map_topic} yet"
+
+    def watch(self) -> None:
+        """Look after what is under way; to be called regularly."""
+        self._calls.watch()
+        if self.looks is not None:
+            self.looks.watch()
+        self.servers.watch(self.stop_timeout)
+
+    def lacks(self) -> str:
+        """Say which of the robot's servers are not there, whether a map is missing, and what is of another type."""
+        away = self.servers.away()
+        if self.looks is not None and self.senses.detector is not None:
+            entry = self.senses.detector.entry
+            away.append(lacking(self.node, self.looks.server, entry.source, entry.type, "of the detector"))
+        unlike = self.senses.mismatches()
+        if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
+            away.append(self._no_map())
+        return "; ".join(filter(None, [*away, *unlike, self.stop.mismatch(), self.battery.mismatch()]))
+
+    def status(self) -> Mapping[str, str]:
+        """Say how emergency stop, battery, servers and map are."""
+        return {
+            "emergency stop": self.stop.in_words(),
+            "battery": self.battery.in_words(),
+            **self.servers.status(),
+            "map": "there is none yet" if self.senses.map is None else f"in frame '{self.senses.map.frame}'",
+        }
+
+    def close(self) -> None:
+        """Take clients and subscriptions out of the node."""
+        self.senses.close()
+        self.stop.close()
+        self.battery.close()
+        if self.looks is not None:
+            self.looks.close()
+        self.servers.close()

@@ -1,0 +1,96 @@
+"""Which object on the map each detection is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from reactree_ros.robot.house import House, Item
+from reactree_ros.robot.poses import Pose
+
+
+@dataclass(frozen=True)
+class Detection:
+    """An object that was detected.
+
+    Attributes:
+        word: Its class in words.
+        pose: Where, in the map's frame.
+        own: The robot's own name for it; empty: it has none.
+    """
+
+    word: str
+    pose: Pose
+    own: str = ""
+
+
+def matched(house: House, word: str, found: list[Detection]) -> Iterator[tuple[Detection, Item | None]]:
+    """Yield every detection of a word with the object that it is, None: a new one.
+
+    By the detector's own name, by where what is taken to be held lay, or the nearest ones first.
+    """
+    free, left = {item for item in house.items() if item.word == word}, dict(enumerate(found))
+    held = {item for item in free if item.id in house.held}
+    for index, item in (*_known_again(left, free), *_not_taken(house, left, held)):
+        free.discard(item)
+        yield left.pop(index), item
+    free -= held
+    for index, item in _nearest(house, left, free):
+        free.remove(item)
+        yield left.pop(index), item
+    for detection in left.values():
+        place = house.receptacle_at(detection.pose)
+        unseen = sorted(
+            (i for i in free if i.seen is None and not i.tracked and house.place_of(i) is place),
+            key=lambda i: i.id,
+        )
+        if place is not None and unseen:
+            free.remove(unseen[0])
+            yield detection, unseen[0]
+        elif not (house.in_hand(detection.pose) and any(not (detection.own and one.tracked) for one in held)):
+            yield detection, None
+
+
+def _known_again(found: Mapping[int, Detection], items: Iterable[Item]) -> list[tuple[int, Item]]:
+    by_own = {item.own: item for item in items if item.tracked}
+    return [(index, by_own[one.own]) for index, one in found.items() if one.own in by_own]
+
+
+def _not_taken(house: House, found: Mapping[int, Detection], held: Iterable[Item]) -> list[tuple[int, Item]]:
+    """Return detections of what is taken to be held and lies where it lay."""
+    lying = {
+        index: item
+        for item in held
+        if not item.tracked
+        for index, one in found.items()
+        if not one.own and _lies_where_it_lay(house, item, one)
+    }
+    return [(index, item) for item, index in {item: index for index, item in lying.items()}.items()]  # one each
+
+
+def _nearest(house: House, found: Mapping[int, Detection], items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
+    pairs = sorted(
+        (one.pose.distance(item.pose), index, item.id)
+        for index, one in found.items()
+        for item in items
+        if item.pose is not None and not (one.own and item.tracked)
+    )
+    indices, ids = set[int](), set[int]()
+    for distance, index, id in pairs:
+        item = house.things[id]
+        near = distance <= house.document.objects.same_within
+        if near and index not in indices and id not in ids and isinstance(item, Item):
+            indices.add(index)
+            ids.add(id)
+            yield index, item
+
+
+def _lies_where_it_lay(house: House, item: Item, detection: Detection) -> bool:
+    within = house.document.objects.still_within
+    return item.taken_from is not None and item.taken_from.distance(detection.pose) <= within
+
+
+def lies(house: House, item: Item, detection: Detection) -> bool:
+    """Whether something that is taken to be held is detected where it lay, or far from the hand."""
+    away = house.robot is not None and not house.in_hand(detection.pose)
+    return away or _lies_where_it_lay(house, item, detection)
