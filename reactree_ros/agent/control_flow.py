@@ -153,7 +153,11 @@ def flows_by_word() -> Mapping[str, type[ControlFlow]]:
 
 @cache
 def flow_named(name: str) -> type[ControlFlow]:
-    """Return the control flow of a name; a ValueError if there is none."""
+    """Return the control flow of a name.
+
+    Raises:
+        ValueError: There is none.
+    """
     flows = {flow.name: flow for flow in known_flows()}
     if name not in flows:
         raise ValueError(f"control flow {name[:80]!r} is unknown; use one of {', '.join(flows)}")
@@ -162,7 +166,11 @@ def flow_named(name: str) -> type[ControlFlow]:
 
 @lru_cache(maxsize=1024)
 def flow_of(text: str) -> ControlFlow:
-    """Return the control flow that a text says, in just its words; a ValueError if it says none."""
+    """Return the control flow that a text says, in just its words.
+
+    Raises:
+        ValueError: It says none.
+    """
     for flow in known_flows():
         if flow.wording.says(text) and str(said := flow.read(text)) == text:
             return said

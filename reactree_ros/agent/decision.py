@@ -39,7 +39,9 @@ class Counts(NamedTuple):
     """What a decision adds to a run's budget.
 
     Attributes:
+        decisions: Decisions.
         steps: Steps: skills that are asked of the world or of memory.
+        questions: Questions that a person is asked.
     """
 
     decisions: int = 1
@@ -185,7 +187,11 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     def check(cls) -> None:
-        """Look at what else the kind declares, when it is registered; a UserError if something cannot be used."""
+        """Look at what else the kind declares, when it is registered.
+
+        Raises:
+            UserError: Something of it cannot be used.
+        """
 
     # ------------------------------------------------------------------ what may be said
 
@@ -397,7 +403,11 @@ PARTS: Mapping[str, str] = {
 
 
 def check_kind(kind: type[Decision]) -> None:
-    """Look whether a kind declares every part; a UserError names one that it leaves open."""
+    """Look whether a kind declares every part.
+
+    Raises:
+        UserError: It leaves one open.
+    """
     who = f"decision kind {kind.__qualname__} of {kind.__module__}"
     for part, about in PARTS.items():
         if getattr(kind, part, None) is None or part in kind.__abstractmethods__:
@@ -430,7 +440,11 @@ def as_object(**properties: Any) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    """Return a value that must be a text; a ValueError if it is none."""
+    """Return a value that must be a text.
+
+    Raises:
+        ValueError: It is none.
+    """
     if not isinstance(value, str):
         raise ValueError(f"must be a text, not {str(value)[:60]!r}")
     return value

@@ -80,7 +80,12 @@ class Grammar(abc.ABC):
 
     @abc.abstractmethod
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
-        """Return what a text in just the words of the grammar is taken for; nothing if in others, or not allowed."""
+        """Return what a text in just the words of the grammar is taken for; nothing if it is in others, or not allowed.
+
+        Args:
+            text: What was said.
+            cut: Whether the token limit ended it.
+        """
 
     @abc.abstractmethod
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
@@ -210,7 +215,11 @@ def choice_schema(options: Sequence[str] | None) -> dict[str, Any]:
 
 
 def chosen_of_json(text: str) -> str:
-    """Return the option that a reply in JSON stands for; a ValueError if it is not of the schema."""
+    """Return the option that a reply in JSON stands for.
+
+    Raises:
+        ValueError: The reply is not of the schema.
+    """
     try:
         return str(json.loads(text)["choice"])
     except (KeyError, TypeError, ValueError) as error:

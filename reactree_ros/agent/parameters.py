@@ -62,7 +62,11 @@ class Parameter(abc.ABC):
 
     @abc.abstractmethod
     def read(self, said: object, now: Sequence[str] | None = None) -> Value:
-        """Read a value, from words or from JSON; a ParameterError if it may not stand here."""
+        """Read a value, from words or from JSON.
+
+        Raises:
+            ParameterError: It may not stand here.
+        """
 
     def example(self, now: Sequence[str] | None = None) -> Value:
         """Return one value."""
@@ -180,6 +184,9 @@ class Person(Named):
 @dataclass(frozen=True)
 class Choice(Enumerable):
     """One of some options.
+
+    Attributes:
+        choices: The options, in the order in which they are listed.
 
     Raises:
         ValueError: There is none, or two differ by capitals, quotes and the like alone.
@@ -339,7 +346,11 @@ class Text(Parameter):
         return {"type": "string", "minLength": 1, "maxLength": self.longest}
 
     def read(self, said: object, now: Sequence[str] | None = None) -> str:
-        """Read a text; several lines become one; a ParameterError if it is empty or too long."""
+        """Read a text; several lines become one.
+
+        Raises:
+            ParameterError: It is empty, or too long.
+        """
         text = " ".join(filter(None, (line.strip(" ") for line in _text_of(said).replace("\r\n", "\n").split("\n"))))
         if not text:
             raise ParameterError(f"nothing is said here, but {self.words()} may be")
@@ -424,11 +435,14 @@ PARAMETERS: Mapping[str, type[Parameter]] = {
 
 
 def parameter_of(declared: Any) -> Parameter:
-    """Return the parameter that a file declares; a ValueError says in one line why it declares none.
+    """Return the parameter that a file declares.
 
     Args:
         declared: The word of a kind, such as ``thing``; or that with its settings, as in ``{text: 200}``; or a list of
             options.
+
+    Raises:
+        ValueError: It is none; the message says why, in one line.
     """
     if isinstance(declared, list):
         declared = {"choice": declared}

@@ -184,7 +184,12 @@ def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
 
 
 class SkillCall(str):
-    """A skill as data: the declaration with a value in every place. It is the text that says it."""
+    """A skill as data: the declaration with a value in every place. It is the text that says it.
+
+    Attributes:
+        skill: The declaration.
+        values: By parameter.
+    """
 
     skill: Skill
     values: Mapping[str, Value]
@@ -206,7 +211,12 @@ class SkillCall(str):
 
 @dataclass(frozen=True)
 class Offer:
-    """A skill that may be tried now."""
+    """A skill that may be tried now.
+
+    Attributes:
+        skill: The declaration.
+        now: The names that may stand in its places.
+    """
 
     skill: Skill
     now: Standing = field(default_factory=dict)

@@ -67,6 +67,7 @@ class Said:
     """Something that the language model said.
 
     Attributes:
+        text: As it was said.
         decision: The decision that it was taken for; None where it was taken for none.
     """
 
@@ -83,6 +84,7 @@ class Saw:
     """An observation.
 
     Attributes:
+        text: The observation in words.
         observation: All of it; None where only the words were kept. Two turns are equal if their words are.
     """
 
@@ -179,7 +181,11 @@ def turn_to_dict(turn: Turn) -> dict[str, Any]:
 
 
 def turn_from_dict(values: Mapping[str, Any]) -> Turn:
-    """Read a turn back; a ValueError if it is none."""
+    """Read a turn back.
+
+    Raises:
+        ValueError: It is none.
+    """
     try:
         if _TOLD in values:
             return Told(text_of(values[_TOLD]), About(values["about"]))
@@ -191,7 +197,12 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
-    """Read a decision back; None where there is none; a ValueError or a KeyError if it is malformed."""
+    """Read a decision back; None where there is none.
+
+    Raises:
+        ValueError: An argument is not what it must be.
+        KeyError: Something of it is missing.
+    """
     kind = kind_in(values)
     return None if kind is None else kind.from_dict(values)
 

@@ -23,6 +23,7 @@ class Worker:
     without one it runs to its end unheard, so it needs its own time limit.
 
     Args:
+        name: Name of the thread.
         error: Class of the error for work after :meth:`close` or :meth:`give_up`.
     """
 
@@ -51,7 +52,11 @@ class Worker:
         return pending
 
     def check_wanted(self) -> None:
-        """Check, in the worker's thread, whether the current work is still wanted."""
+        """Check, in the worker's thread, whether the current work is still wanted.
+
+        Raises:
+            Stopped: It was cancelled or given up.
+        """
         if self._current.done():
             raise Stopped
 

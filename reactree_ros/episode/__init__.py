@@ -57,9 +57,11 @@ class EpisodeResult:
 
     Attributes:
         task_id: The task, where the instruction belongs to one.
+        instruction: What was asked for.
         status: ``success`` or ``failure`` of the root goal node, ``interrupted`` where it was stopped.
         gsr: Goal success rate, 0 or 1; None where the world knows no goal.
         ssr: Subgoal success rate, 0 to 1; None where the world knows no goal.
+        decisions: Decisions taken.
         steps: Skills and recalls taken.
         max_depth: Depth of the deepest goal node; the root is 1.
         agent_nodes: Goal nodes that started.
@@ -142,14 +144,21 @@ class Episode:
     Args:
         instruction: What to do, in natural language.
         world: Where, standing where the task starts; closing it is up to whoever made it.
+        model: Decides.
+        planner: Who plans.
         person: Whom goal nodes may ask; None: nobody.
         memory: Where examples come from, and what :meth:`remember` adds to.
+        options: How the method behaves.
         working_memory: Whether it is remembered where things were seen; None: as the planner's name says.
+        listener: Told what happens.
         record: Writes the run down as it happens; None: nobody does.
         task_id: The task that the instruction belongs to, for the result.
+        task_name: Its type.
         tree: Where the episode grows: as the first child of this tree's root, which ``growth`` follows already. By
             default a tree of its own.
+        growth: Of ``tree``.
         examples: Finds examples; by default the memory does.
+        clock: Seconds, never going back.
 
     Raises:
         UserError: The instruction is empty, or the planner cannot be used in this world.
@@ -416,7 +425,11 @@ class Episode:
         return [experience for experience in found if experience is not None]
 
     def remember(self, result: EpisodeResult) -> int:
-        """Add the experiences to the memory, where there is one and the goal was reached; return how many are new."""
+        """Add the experiences to the memory, where there is one and the goal was reached; what it has is left out.
+
+        Returns:
+            How many were added.
+        """
         return self._memory.keep(self.experiences()) if self._memory is not None and result.achieved else 0
 
 

@@ -60,6 +60,10 @@ def assemble(
 def make_world(spec: RunSpec, place: Place | None = None) -> World:
     """Make the world of a run, standing where its task starts.
 
+    Args:
+        spec: What the run is.
+        place: The world with its tasks, if they are loaded already.
+
     Raises:
         UserError: Nobody knows which world it is, it cannot be made, or only a record says what it would start.
     """

@@ -24,7 +24,13 @@ _REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
 class Selection(Settings):
-    """A registered thing as it was chosen; settings that hold their default are left out."""
+    """A registered thing as it was chosen.
+
+    Attributes:
+        kind: What it is.
+        name: Its name in the registry.
+        settings: Its settings as JSON has them, without those that hold their default.
+    """
 
     kind: Literal["world", "suite", "llm"]
     name: str
@@ -36,7 +42,14 @@ class Selection(Settings):
         return cls(kind=kind, name=spec.name, settings=settings.model_dump(mode="json", exclude_defaults=True))
 
     def chosen(self, where: str = "") -> tuple[Any, Any]:
-        """Return what the registry has under this name, and its settings; ``where`` is named in errors."""
+        """Return what the registry has under this name, and its settings.
+
+        Args:
+            where: Where the settings come from, for errors.
+
+        Raises:
+            UserError: There is nothing of that name, or a setting is wrong.
+        """
         spec = REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name)
         return spec, read_settings(spec.settings, self.settings, where=where or f"{self.kind} '{self.name}'")
 
@@ -45,7 +58,15 @@ class Selection(Settings):
         return reaching(REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name).settings, self.settings)
 
     def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
-        """Return the same thing with other values for some settings; all settings are checked."""
+        """Return the same thing with other values for some settings; all settings are checked.
+
+        Args:
+            said: The other values.
+            where: Where the settings come from, for errors.
+
+        Raises:
+            UserError: There is nothing of that name, or a setting is wrong.
+        """
         changed = self.model_copy(update={"settings": {**self.settings, **said}})
         return self.of(self.kind, *changed.chosen(where))
 
@@ -57,6 +78,7 @@ class RunSpec(Settings):
     record is written is not a part of it.
 
     Attributes:
+        instruction: What to do.
         task_id: The task whose goal the instruction asks for; None: no task's goal, so there is no score.
         task_name: The type of the task.
         house: The house, if the world names its houses.
@@ -101,7 +123,14 @@ class RunSpec(Settings):
     def in_place(
         cls, place: Place, instruction: str | None, *, llm: tuple[Spec, Settings], planner: str, **fields: Any
     ) -> RunSpec:
-        """Return the specification of a run in a world; without an instruction, of what the chosen task asks for.
+        """Return the specification of a run in a world.
+
+        Args:
+            place: The world, with its tasks.
+            instruction: What to do; None: what the chosen task asks for.
+            llm: The language model and its settings.
+            planner: Who plans, with its options.
+            fields: Other fields.
 
         Raises:
             UserError: There is no such task or planner, or nothing says what to do.
@@ -113,7 +142,11 @@ class RunSpec(Settings):
 
     @classmethod
     def of_record(cls, record: Record) -> RunSpec:
-        """Return the specification of a recorded run, which the user has not said again yet."""
+        """Return the specification of a recorded run, which the user has not said again yet.
+
+        Raises:
+            RecordError: It makes no sense.
+        """
         run = record.run
         try:
             fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
@@ -157,7 +190,11 @@ class RunSpec(Settings):
         return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
 
     def unsaid(self, field: Opened) -> dict[str, Any]:
-        """Return a field's settings that only a record says, and that may start, open, load or send something."""
+        """Return those settings of a field that only a record says, and that may start, open, load or send something.
+
+        Raises:
+            UserError: The field names something that is not here.
+        """
         if not self.recorded:
             return {}
         if field == "memory":

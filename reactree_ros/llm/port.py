@@ -16,7 +16,11 @@ from reactree_ros.files.read_back import well_formed
 
 
 class LanguageModelError(Exception):
-    """The language model could not answer; the message says why and what to do, ``took`` the cost so far, if known."""
+    """The language model could not answer; the message says why and what to do.
+
+    Attributes:
+        took: A reply without words that holds the cost so far; None if unknown.
+    """
 
     took: Reply | None = None
 
@@ -38,7 +42,12 @@ class InvalidReply(LanguageModelError):
 
 
 class PromptTooLong(LanguageModelError):
-    """Prompt and longest reply have ``excess`` tokens more than the model's context."""
+    """Prompt and longest reply do not fit into the model's context.
+
+    Args:
+        excess: Number of tokens too many.
+        context: Length of the model's context, in tokens.
+    """
 
     def __init__(self, excess: int, context: int) -> None:
         super().__init__(
@@ -79,10 +88,12 @@ class DecisionRequest:
 
     Attributes:
         turns: The prompt: the conversation so far, in order; the reply is the next turn, or the rest of it.
+        may_say: The constraint on the reply.
         begun: Beginning of the reply; the reply's text follows it.
         max_tokens: Longest reply, in tokens of the model.
         temperature: Sampling temperature; 0 takes the likeliest token.
         top_p: Share of the probability that tokens are sampled from, the likeliest first.
+        seed: Seed of the sampling.
         id: Unique within a run; names the request in logs and for aborting it.
         planner: The asking planner; planners take turns in a queue.
         patience: How long the asker waits for the reply, in seconds; several models share it.
@@ -128,6 +139,7 @@ class Reply:
         tried_output_tokens: Tokens generated for that.
         reasoning: Thoughts before the answer; never part of a prompt.
         reasoning_tokens: Tokens of the reasoning; None if the model does not count them.
+        seconds: Time from request to answer.
         answered_by: The language model that answered, if there are several.
         warning: A problem with how the reply came about, and the way out; empty if none. A run reports it once.
         objection: Why the text is no allowed decision after every retry; empty otherwise. An agent node refuses the
@@ -184,7 +196,12 @@ def _added(replies: Iterable[Reply], name: str) -> int | None:
 
 @dataclass(frozen=True)
 class Wait:
-    """What a language model waits for, in words, and for how many seconds."""
+    """What a language model waits for.
+
+    Attributes:
+        what: A server or an engine, in words.
+        seconds: How long it has waited.
+    """
 
     what: str
     seconds: float

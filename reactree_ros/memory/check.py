@@ -21,7 +21,7 @@ _SUBGOALS = ("find and pick up the apple", "find and pick up the juice", "open t
 
 
 def check_memory(named: NamedMemory, *, timeout: float = 30.0) -> list[str]:
-    """Try whether a store keeps to the port; returns what is wrong, in a sentence each, or nothing.
+    """Try whether a store keeps to the port.
 
     The author of a store has a test like this::
 
@@ -33,6 +33,9 @@ def check_memory(named: NamedMemory, *, timeout: float = 30.0) -> list[str]:
     Args:
         named: The memory, which must not be there yet. What is added to it stays.
         timeout: How long a search in the background may take, in seconds.
+
+    Returns:
+        What is wrong, in a sentence each; empty if nothing is.
     """
     check = _Check(named, timeout)
     for look in (check.begins, check.adds, check.finds, check.refuses, check.shares, check.lasts, check.closes):

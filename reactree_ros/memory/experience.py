@@ -52,6 +52,7 @@ class Experience:
         subgoal: The node's natural-language goal; several lines where an instruction has several.
         turns: What the node was told, said and saw, from the first line of its header to its end. Where its text ends
             with a line end, the last turn is empty.
+        end: How the node ended.
         task_id: The task that the run was about; ALFRED's trial name, elsewhere usually a number.
         task_name: The task's type, e.g. ``put_fridge``.
         decision: The run's decision count when the node started.

@@ -30,6 +30,9 @@ class Counts:
     """What an episodic memory holds.
 
     Attributes:
+        experiences: Number of experiences.
+        runs: Number of runs that they come from.
+        subgoals: Number of different subgoals.
         by_end: Experiences by end; all ends are named.
         by_task_name: Experiences by task name, in the order of the names.
     """

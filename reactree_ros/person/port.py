@@ -45,7 +45,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """A person's words, and where they come from, e.g. ``terminal``; empty if unknown."""
+    """A person's answer.
+
+    Attributes:
+        text: The words.
+        by: Where they come from, e.g. ``terminal``; empty if unknown.
+    """
 
     text: str
     by: str = ""

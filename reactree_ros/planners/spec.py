@@ -88,7 +88,14 @@ PLANNERS: Registry[PlannerSpec] = Registry("planner", "reactree_ros.planners", P
 
 @dataclass(frozen=True)
 class Planner:
-    """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``."""
+    """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``.
+
+    Attributes:
+        name: Its name, as given.
+        spec: Its entry in the registry.
+        settings: Its options.
+        working_memory: Whether it remembers where things were seen.
+    """
 
     name: str
     spec: PlannerSpec
@@ -96,7 +103,11 @@ class Planner:
     working_memory: bool
 
     def build(self, instruction: str, context: RunContext) -> GoalNode:
-        """Build the tree for an instruction."""
+        """Build the tree for an instruction.
+
+        Raises:
+            UserError: A package that the planner needs is missing.
+        """
         self.spec.check_installed()
         context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
         if isinstance(self.settings, AgentNodeSettings) and self.settings.search_memory:
@@ -126,6 +137,9 @@ def planner(name: str) -> Planner:
     Args:
         name: Its name, then ``_wm`` for working memory, then ``:option=value`` for each option that differs from its
             default.
+
+    Raises:
+        UserError: There is no such name or option; the message names the existing ones.
     """
     first, *options = name.split(":")
     bare = first.removesuffix(WM)

@@ -34,6 +34,9 @@ class Spec:
     """A thing with a name, and how to make it.
 
     Attributes:
+        name: Its name.
+        summary: Its description, in one line.
+        settings: Its own settings.
         extra: The extra to install for it, e.g. ``reactree_ros[openai]``; empty for none.
         needs: The modules that it imports, e.g. ``openai``.
     """
@@ -45,7 +48,11 @@ class Spec:
     needs: tuple[str, ...] = ()
 
     def check_installed(self) -> None:
-        """Check that its requirements are installed."""
+        """Check that its requirements are installed.
+
+        Raises:
+            UserError: One is missing; the message says what to install.
+        """
         check_modules(self.name, self.extra, self.needs)
 
 
@@ -127,7 +134,11 @@ class Registry(Generic[S]):
         return found
 
     def get(self, name: str) -> S:
-        """Return the thing with a name."""
+        """Return the thing with a name.
+
+        Raises:
+            UserError: There is no such name, or its package cannot be used.
+        """
         if name not in self._loaded:
             one = self._load(name)
             self._check(one)

@@ -21,10 +21,13 @@ M = TypeVar("M", bound="Settings")
 
 @dataclass(frozen=True)
 class Harmless:
-    """Declares that a text, path or mapping starts, opens, loads and sends nothing, or when, if not always.
+    """Declares that a text, path or mapping starts, opens, loads and sends nothing.
 
     It is part of the annotation of a setting or an option: ``house: Annotated[str, Harmless(is_shipped)]``. Without it
     such a value is *reaching*: a record or a project's file cannot set it by itself.
+
+    Attributes:
+        when: Returns whether a value is harmless; None if every value is.
     """
 
     when: Callable[[Any], bool] | None = None

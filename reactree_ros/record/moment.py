@@ -19,6 +19,8 @@ class Request:
     """A request to the language model.
 
     Attributes:
+        node: Who asked.
+        event: Its event.
         prompt: The turns of its prompt.
         decision: Decisions that were counted when it was asked.
         reply: What came; None before, and where nothing did.
@@ -36,8 +38,10 @@ class Node:
     """A behaviour of the tree.
 
     Attributes:
+        number: Its number.
         parent: That of the one above; None for the root.
         kind: ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``.
+        name: Its name.
         subgoal: The goal of a goal node.
         depth: The depth of a goal node; the root is 1.
         policy: Of a parallel.
@@ -76,7 +80,13 @@ class Node:
 
 @dataclass
 class Known:
-    """Where a thing was seen last, and when: in seconds since the start, and by the event's number."""
+    """Where a thing was seen last.
+
+    Attributes:
+        seen: The thing, and where.
+        time: When, in seconds since the start.
+        event: Number of the event.
+    """
 
     seen: Seen
     time: float
@@ -90,6 +100,8 @@ class Moment:
     Attributes:
         count: How many events.
         time: Seconds since the start.
+        run: What the run is.
+        nodes: The behaviours by number, in the order of their appearance.
         started: Numbers of the goal nodes that started, in order.
         active: Number of the goal node that something happened at last; None before the first.
         requests: What the model was asked, by id, in order.
@@ -98,6 +110,8 @@ class Moment:
         known: Things that were seen, by word and instance.
         rooms: Rooms that are known.
         looked_into: Receptacles that were looked into, each with the time of the last look.
+        decisions: Decisions taken.
+        steps: Steps taken.
         prompt_tokens: Tokens of all prompts; likewise the other counts.
         held: Why the run holds; empty: it does not.
         result: What came of it; None before its end.
@@ -135,7 +149,11 @@ class Moment:
         return moment
 
     def apply(self, event: Event) -> None:
-        """Take in the next event; one of a kind that is not known changes nothing."""
+        """Take in the next event; one of a kind that is not known changes nothing.
+
+        Raises:
+            RecordError: Something of it is missing or wrong.
+        """
         apply = getattr(self, f"_on_{event['e']}", None)
         try:
             self.time = event["t"]

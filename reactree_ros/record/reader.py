@@ -71,6 +71,9 @@ class Reading:
         path: Where it is, for errors.
         file: The record, opened at its begin; closed at the end of ``with``.
         read: Reads a line, or raises ValueError; None: each is checked, also against those before it.
+
+    Attributes:
+        ended: Whether the run's end was read.
     """
 
     def __init__(self, path: Path, file: BinaryIO, read: Callable[[bytes], Event] | None = None) -> None:
@@ -95,7 +98,11 @@ class Reading:
         return self._problem is not None or os.fstat(self._file.fileno()).st_size != self._size
 
     def more(self, most: int) -> list[tuple[bytes, Event]]:
-        """Read the whole lines that are there, about so many bytes of them; returns each with its event."""
+        """Read the whole lines that are there, about so many bytes of them; returns each with its event.
+
+        Raises:
+            RecordError: It is no record, or cannot be read.
+        """
         if self._problem is not None:
             raise self._problem
         found: list[tuple[bytes, Event]] = []
@@ -126,6 +133,10 @@ class Reading:
 def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
     """Read a record, as far as it is whole.
 
+    Args:
+        path: Where it is.
+        file: The record, where it was opened already; closed here.
+
     Raises:
         RecordError: It cannot be read, is no record, is of a later version, or a line other than the last is broken.
     """
@@ -146,7 +157,11 @@ def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
 
 
 def read_header(path: Path, file: BinaryIO) -> Event:
-    """Read the first line of a record."""
+    """Read the first line of a record.
+
+    Raises:
+        RecordError: It is not that of a record, or cannot be read.
+    """
     try:
         line = file.readline(LONGEST_LINE + 1)
         if not line.endswith(b"\n") and len(line) <= LONGEST_LINE:
@@ -164,6 +179,9 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
     Args:
         path: The record; it is waited for.
         goes_on: Asked whenever nothing new is there; where it says no, that is all.
+
+    Raises:
+        RecordError: It is no record, or cannot be read.
     """
     path = Path(path)
     while not path.exists():
@@ -210,7 +228,11 @@ def opened_as(descriptor: int) -> BinaryIO:
 
 
 def records_in(paths: Sequence[Path]) -> list[Path]:
-    """Return the records that paths name: files as they are, of folders all that is in them."""
+    """Return the records that paths name: files as they are, of folders all that is in them.
+
+    Raises:
+        RecordError: A path is not there, or a folder holds none.
+    """
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():

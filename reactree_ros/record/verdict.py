@@ -14,7 +14,11 @@ SCORES = "GSR: 1 if the whole goal holds, else 0. SSR: the share of the goal tha
 
 
 class EpisodeEnd(enum.Enum):
-    """The end of an episode; an end without own words is shown by its value."""
+    """The end of an episode; an end without own words is shown by its value.
+
+    Attributes:
+        words: The event in words.
+    """
 
     words: str
 
@@ -91,6 +95,7 @@ class Verdict:
     """How a run ended.
 
     Attributes:
+        judgement: The judgement.
         because: Why, in words; empty if there is nothing to add.
         end: The value of :class:`EpisodeEnd`; empty if there is none yet.
         score: GSR and SSR in words; empty if the run had no goal to be judged by.

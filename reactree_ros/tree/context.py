@@ -124,13 +124,18 @@ class RunContext:
     """What the goal nodes of one run share.
 
     Attributes:
+        model: Answers decision requests.
+        world: Executes skills and observes.
         growth: Inserts expansions into the running tree.
+        budget: Decisions and steps left.
+        options: How the method behaves.
         working_memory: Where things were seen; None switches ``recall`` off.
         person: Answers questions; None: there is nobody to ask.
         search: What was searched; None: nobody is told.
         examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
         system_text: Whether prompts begin with the system text.
         fixed_example: Whether a fixed example is shown where none is found.
+        listener: Told what happens.
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
         clock: Seconds, never going back.
         nodes: Every goal node that started, in order.
@@ -140,7 +145,9 @@ class RunContext:
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
         words: What a person has said that is no answer, in order.
+        warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
+        team: The robots of the world.
     """
 
     model: LanguageModel
@@ -218,7 +225,11 @@ class RunContext:
     def took(self, node: int, decision: int, reply: Reply, request: DecisionRequest) -> None:
         """Take in what a request took, also one that came to nothing; tokens that nobody counted are estimated.
 
-        ``node`` is the index of the goal node that asked, ``decision`` the number of what it asked for.
+        Args:
+            node: Index of the goal node that asked.
+            decision: Number of the decision that it asked for.
+            reply: What came back.
+            request: What was asked.
         """
         self.replies.append((node, decision, reply))
         prompt, output = reply.prompt_tokens, reply.output_tokens

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class Dialogue:
-    """Puts the questions of a goal node to the person, and takes in what the person says."""
+    """Puts the questions of a goal node to the person, and takes in what the person says.
+
+    Args:
+        node: The goal node.
+    """
 
     def __init__(self, node: GoalNode) -> None:
         self._node, self._context = node, node.context

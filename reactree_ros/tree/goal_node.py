@@ -29,8 +29,6 @@ from reactree_ros.world.port import Observation
 class GoalNode(ProgramNode, abc.ABC):
     """Works on one goal by its :meth:`program`, in which these methods are used.
 
-    What looks or acts raises a :class:`~reactree_ros.world.port.WorldError` if the world failed.
-
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
 
     Attributes:
@@ -41,6 +39,9 @@ class GoalNode(ProgramNode, abc.ABC):
         index: Its number in the run, in the order in which goal nodes start, from 0.
         start: Decision count at its start, from 1.
         listens: Whether its program takes in what a person says in the middle of a run; see :meth:`Dialogue.hear`.
+        requests: What it asks the language model.
+        senses: What it sees and does in the world, and asks of the memories.
+        dialogue: What it and the person say to each other.
     """
 
     listens = False
@@ -128,7 +129,11 @@ class GoalNode(ProgramNode, abc.ABC):
         return (yield from self.requests.ask(may_say, begun, sampling))
 
     def shorten(self, error: PromptTooLong) -> None:
-        """Leave the least similar examples out from now on; raises the error if there are none."""
+        """Leave the least similar examples out from now on.
+
+        Raises:
+            PromptTooLong: There are none.
+        """
         self.requests.shorten(error)
 
     def decisions(self, reply: Reply, grammar: Grammar) -> tuple[Said, ...]:
@@ -179,13 +184,25 @@ class GoalNode(ProgramNode, abc.ABC):
         self.say(words or str(decision), decision)
 
     def taking(self, decision: Decision, reply: Reply, said: str = "") -> Generator[Step, Any, bool | None]:
-        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it."""
+        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it, else None.
+
+        Args:
+            decision: The decision.
+            reply: What it was read from.
+            said: The words for it; empty: its own.
+        """
         node: Any = self  # a node of a program that takes such decisions has what they need
         self._taking = reply, said
         return (yield from decision.carry_out(node))
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
-        """Count a decision that is not carried out, and tell the model why."""
+        """Count a decision that is not carried out, and tell the model why.
+
+        Args:
+            said: What was said.
+            reason: Why it is not carried out.
+            decision: What it was read as; None if it is no decision.
+        """
         reason = in_lines(reason, first=False)
         self.context.budget.count()
         self.context.listener.refused(self, Said(said, decision), reason)
@@ -200,19 +217,35 @@ class GoalNode(ProgramNode, abc.ABC):
         yield from ()
 
     def look_around(self) -> Generator[Step, Any, Observation]:
-        """Look around; working memory takes in what is seen."""
+        """Look around; working memory takes in what is seen.
+
+        Raises:
+            WorldError: The world failed.
+        """
         return (yield from self.senses.look_around())
 
     def available_skills(self) -> Generator[Step, Any, Sequence[Offered]]:
-        """Return the world's skills that may be tried now."""
+        """Return the world's skills that may be tried now.
+
+        Raises:
+            WorldError: The world failed.
+        """
         return (yield from self.senses.skills())
 
     def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
-        """Carry a skill out that is counted already; ``recall`` is answered by working memory."""
+        """Carry a skill out that is counted already; ``recall`` is answered by working memory.
+
+        Raises:
+            WorldError: The world failed.
+        """
         return (yield from self.senses.carry_out(skill))
 
     def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
-        """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns."""
+        """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns.
+
+        Raises:
+            WorldError: The world failed.
+        """
         self.take(act, reply, said)
         observation = yield from self.carry_out(act.skill_asked)
         self.see(observation)

@@ -18,6 +18,7 @@ class Wait:
 
     Attributes:
         what: Its name, for errors.
+        pending: The result.
         late: The type of the error if it does not come in time.
         next_tick: Whether it is looked at in the next tick at the earliest, even if it is there at once.
         seconds: Longest wait; None: as long as for a decision.

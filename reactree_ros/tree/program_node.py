@@ -55,6 +55,7 @@ class ProgramNode(Composite, abc.ABC):
         INVALID when interrupted: what it has in flight is cancelled, and the program is closed.
 
     Attributes:
+        context: What the nodes of the run share.
         end: How it ended, for episodic memory; None before, and if an error ended it.
         failure: Why it failed; None if it did not.
         leaf: The latest skill, which is carried out or was; None if there was none yet.

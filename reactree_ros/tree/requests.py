@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 class Requests:
     """Asks the language model for a goal node, as long as the budget allows it and the prompt fits.
 
+    Args:
+        node: The goal node.
+
     Attributes:
         start: What stands before the node's own turns in its prompts.
         examples: The in-context examples in it, the most similar first.
@@ -121,7 +124,11 @@ class Requests:
         return asked(self._context.model.decide, request)
 
     def check_budget(self) -> None:
-        """Look whether a further decision is allowed; a LimitReached if not, of which the node is told."""
+        """Look whether a further decision is allowed.
+
+        Raises:
+            LimitReached: It is not; the node is told.
+        """
         if (limit := self._context.budget.reached()) is not None:
             raise self._node.limited(limit)
 
@@ -131,8 +138,18 @@ class Requests:
         """Ask for a summary of a trajectory; if that does not fit into a prompt, of its later part.
 
         The caller counts the decision.
-        ``otherwise`` stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
-        Returned are the summary, and the reply that it comes from; None if nothing could be asked.
+
+        Args:
+            trajectory: What was done and seen.
+            subgoal: What it was done for.
+            otherwise: What stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
+
+        Returns:
+            The summary, and the reply that it comes from; None if nothing could be asked.
+
+        Raises:
+            LimitReached: The budget forbids a further decision.
+            LanguageModelError: No reply came.
         """
         while trajectory:
             try:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class Senses:
-    """Sees and acts for a goal node through the robot that it has, and asks the memories."""
+    """Sees and acts for a goal node through the robot that it has, and asks the memories.
+
+    Args:
+        node: The goal node.
+    """
 
     def __init__(self, node: GoalNode) -> None:
         self._node, self._context = node, node.context
@@ -56,7 +60,11 @@ class Senses:
         return observation
 
     def survey(self) -> Generator[Step, Any, Observation]:
-        """Return all there is in the world; a WorldError if the world cannot say."""
+        """Return all there is in the world.
+
+        Raises:
+            WorldError: The world cannot say that, or failed.
+        """
         return (yield from self._ask("description of the world", "survey", lambda world: world.survey()))
 
     def _ask(
@@ -90,7 +98,11 @@ class Senses:
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
-        """Ask episodic memory for experiences; nothing if there are none; a MemoryGone if it does not answer."""
+        """Ask episodic memory for experiences; nothing if there is none, or it has nothing.
+
+        Raises:
+            MemoryGone: It failed, or did not answer in time.
+        """
         examples = self._context.examples
         if examples is None:
             return ()

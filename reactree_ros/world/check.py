@@ -24,7 +24,7 @@ REFUSALS = (Outcome.UNKNOWN_SKILL, Outcome.PRECONDITION, Outcome.REFUSED_BY_POLI
 def check_world(
     world: World, *, seed: int = 0, tries: int = 8, at_once: float = 2.0, timeout: float = 30.0
 ) -> list[str]:
-    """Try whether a world keeps to the port; returns what is wrong, in a sentence each, or nothing.
+    """Try whether a world keeps to the port.
 
     Whoever makes a world has a test like this::
 
@@ -40,6 +40,9 @@ def check_world(
         tries: How many of its skills are carried out.
         at_once: How long a call may take to return its pending result, in seconds.
         timeout: How long anything may take to settle, in seconds; whatever takes longer ends the check.
+
+    Returns:
+        What is wrong, in a sentence each; empty where nothing is.
     """
     check = _Check(world, seed=seed, tries=tries, at_once=at_once, timeout=timeout)
     try:

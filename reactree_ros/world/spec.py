@@ -41,6 +41,10 @@ T = TypeVar("T", bound=Task)
 class TasksOnDemand(Mapping[int, T]):
     """Tasks that are made when they are asked for, so that their number takes no time and little memory.
 
+    Args:
+        ids: Their ids, in order.
+        make: Makes the task of an id.
+
     Raises:
         UserError: There are more than :data:`MOST_TASKS`.
     """

@@ -21,7 +21,11 @@ DECISIONS: Registry[type[Decision]] = Registry(
 
 @cache
 def kinds() -> Mapping[str, type[Decision]]:
-    """Return every kind by its name, this package's first; a UserError if the same stands for two."""
+    """Return every kind by its name, this package's first.
+
+    Raises:
+        UserError: What stands for one kind stands for another, too.
+    """
     found: dict[str, type[Decision]] = {}
     for kind in DECISIONS:
         for other in found.values():

@@ -139,7 +139,11 @@ class Line(Decision):
 
     @classmethod
     def of_line(cls, said: object) -> Self:
-        """Return the decision whose arguments a line or an object has; a ParameterError if they cannot be read."""
+        """Return the decision whose arguments stand on a line, or in the fields of an object.
+
+        Raises:
+            ParameterError: They cannot be read.
+        """
         wording, make = cls.wording(), cast("type[Any]", cls)  # whose arguments a subclass declares
         if wording is None:
             return cast("Self", make(str(said)))
