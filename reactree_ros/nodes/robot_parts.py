@@ -28,8 +28,6 @@ class RobotParts:
         mapped: The skills whose servers are used.
         where: The configuration's file, for errors.
         asks: Whether the robot's detector is asked.
-        server_timeout: How long a server may be away, or take to accept a goal, in seconds.
-        stop_timeout: How long a goal may take to stop, in seconds.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
@@ -60,9 +58,8 @@ class RobotParts:
         self.battery.listen()
         self._calls = Calls(node, patience=server_timeout)
         self.looks: DetectorClient | None = None
-        senses, detector = self.senses, self.senses.detector
+        detector, heard, ended = self.senses.detector, self.senses.note, self.senses.looked
         if asks and detector is not None and not detector.entry.topic:
-            heard, ended = senses.note, senses.looked
             self.looks = DetectorClient(node, self._calls, detector, heartbeat, heard=heard, ended=ended)
         self.servers = Servers(node, self._calls, mapped, heartbeat)
 
