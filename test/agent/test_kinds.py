@@ -185,10 +185,10 @@ def test_it_is_written_down_and_read_back(decision: Decision) -> None:
     turn = Said(str(decision), decision)
     values = json.loads(json.dumps(turn_to_dict(turn)))
     assert turn_from_dict(values) == turn
-    Check()._turn(values)
+    Check()._on_turn(values)
     for name in decision.recorded_fields():
         with pytest.raises(ValueError, match=r"is no decision|holds no|must be|may not|is unknown|not said"):
-            Check()._decided({key: value for key, value in values.items() if key != name} | {"said": 1})
+            Check()._on_decided({key: value for key, value in values.items() if key != name} | {"said": 1})
 
 
 @each

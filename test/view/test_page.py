@@ -240,7 +240,7 @@ def test_what_a_skill_policy_wants_confirmed_is_asked_and_answered(
     page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=Asks()).url)
     question = page.locator(".question")
     expect(question).to_contain_text("turn on stove 7 <img")
-    expect(question).to_contain_text(re.compile(r"Without an answer in \d+ s it is not\."))
+    expect(question).to_contain_text(re.compile(r"Without an answer in \d+ s it is refused\."))
     page.get_by_role("button", name="Allow").click()
     expect(question).to_contain_text("turn on stove 8 <img")
     page.get_by_label("Why not").fill("it is hot")
