@@ -36,10 +36,12 @@ napoleon_use_ivar = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!reactree_ros\.).*"),
     ("py:.*", r"reactree_ros\.memory\..*"),
-    ("py:.*", r"reactree_ros\.(agent\.prompt|bench\.published|record\.writer)\..*"),
+    ("py:.*", r"reactree_ros\.(agent\.prompt|lab\.bench\.published|record\.writer)\..*"),
     ("py:.*", r"reactree_ros\.tree\.(context|failure|growth|options|team)\..*"),
     ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|background\.\w+\.T|plugins\.S|world\.spec\.T)"),
-    ("py:.*", r"reactree_ros\.world\.virtualhome\.tasks\..*"),
+    ("py:.*", r"reactree_ros\.agent\.(budget|kinds\.expand|notation|reading\.\w+|subgoal_grammar)\..*"),
+    ("py:.*", r"reactree_ros\.(plugins\.diagnosis|world\.skill_policy)\..*|reactree_ros\.world\.spec\.Place"),
+    ("py:.*", r"reactree_ros\.household\.tasks\..*"),
 ]
 
 smartquotes = False  # two dashes are those of an option

@@ -61,7 +61,7 @@ class Look(NamedTuple):
         words: What the page's list of decisions says of one, with its recorded fields in braces.
         colour: The variable of the page's style sheet that marks them; empty: none.
         style: How the terminal prints them, in rich's words.
-        mark: The kind of mark on the time line, as in :data:`reactree_ros.view.words.MARKS`; empty: none.
+        mark: The kind of mark on the time line, as in ``MARKS`` of ``view/words.py``; empty: none.
     """
 
     label: str
@@ -263,7 +263,7 @@ class Decision(metaclass=DecisionKind):
 
         Args:
             text: What begins with the kind's word and a colon.
-            keep_and: Leave a final ``and `` in the last subgoal, as the recordings do.
+            keep_and: Leave a final ``and`` in the last subgoal, as the recordings do.
 
         Raises:
             ValueError: It is malformed; the message says how it is written.

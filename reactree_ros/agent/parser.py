@@ -20,7 +20,7 @@ def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool 
     Args:
         text: What the model said, such as ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
         grammar: Tells which kinds of decision there are; None: those of the recordings.
-        keep_and: Leave a final ``and `` in the last subgoal, as the recordings do.
+        keep_and: Leave a final ``and`` in the last subgoal, as the recordings do.
 
     Raises:
         MalformedDecision: The text is no decision.
@@ -42,7 +42,7 @@ def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:
 
     Args:
         line: What follows ``- subgoals: ``.
-        keep_and: As the recordings do: split at ``, `` alone, and leave a final ``and `` in the last subgoal; otherwise
+        keep_and: As the recordings do: split at ``, `` alone, and leave a final ``and`` in the last subgoal; otherwise
             it is dropped.
     """
     if keep_and:
