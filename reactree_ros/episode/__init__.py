@@ -357,11 +357,11 @@ class Episode:
         self.context.team.stop()
 
     def result(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
-        """Say what came of the episode.
+        """Return the result of the episode.
 
         Args:
-            score: How far the goal is reached in the world as it is now, where the world knows one.
-            problem: Why the world cannot say that; then it is gone.
+            score: The world's present score, if the world knows a goal.
+            problem: Why the world gave no score; the world then counts as gone.
         """
         context, root = self.context, self.root
         replies = [reply for _, _, reply in context.replies]

@@ -272,7 +272,7 @@ class Recorder(Listener):
         self._write({"e": "grow", "nodes": nodes})
 
     def _touch(self, node: GoalNode) -> None:
-        """Note that a goal node's status may have changed, and those of the composites between it and the next one."""
+        """Note that the status may have changed of a goal node, and of the composites up to the next goal node."""
         self._touched[node] = None
         above = node.parent
         while above is not None and not isinstance(above, GoalNode):
@@ -389,7 +389,7 @@ class Recorder(Listener):
         self._flush()
 
     def _text(self, start: tuple[Turn, ...]) -> int:
-        """Return the number of a prompt's start, which is written where it is new."""
+        """Return the number of a prompt's start; a new start is written first."""
         if start is self._last_text[0]:  # a node keeps its start: skip the look-up, which hashes all turns
             return self._last_text[1]
         number = self._texts.get(start)
