@@ -130,7 +130,7 @@ class Builder(Protocol):
 
     @property
     def working_memory(self) -> bool:
-        """Whether it remembers where things were seen."""
+        """Whether the planner remembers where it saw things."""
 
     def build(self, instruction: str, context: RunContext) -> GoalNode:
         """Build the tree for an instruction."""
@@ -425,7 +425,7 @@ class Episode:
         return [experience for experience in found if experience is not None]
 
     def remember(self, result: EpisodeResult) -> int:
-        """Add the experiences to the memory, where there is one and the goal was reached; what it has is left out.
+        """Add new experiences to the memory, if there is one and the goal was reached.
 
         Returns:
             How many were added.
@@ -449,6 +449,6 @@ def _listener(listener: Listener | None, record: Recorder | None) -> Listener:
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
-    """Add up what is known; None where nothing is."""
+    """Add up the known values; None if none is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

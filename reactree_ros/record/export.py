@@ -37,7 +37,7 @@ def texts_of(moment: Moment) -> list[Experience]:
     for node in moment.goal_nodes:
         if turns := tuple(node.turns):
             whole = turns if is_closed(turns) else (*turns, Told("", About.ANSWER))
-            end = End(node.end) if node.end else End.FAILURE  # the text does not show the end
+            end = End(node.end) if node.end else End.FAILURE  # any value will do: the end is not written
             found.append(_experience(moment, node, whole, end))
     return found
 
@@ -57,7 +57,7 @@ def _experience(moment: Moment, node: Node, turns: tuple[Turn, ...], end: End) -
 def training_lines(record: Record, *, chat: bool) -> Iterator[dict[str, Any]]:
     """Yield a line of training data, with prompt and reply, for each reply that was taken unchanged.
 
-    What was refused, and what was cut at its token limit, is left out.
+    Refused replies, and replies truncated at their token limit, are left out.
 
     Args:
         record: The record.

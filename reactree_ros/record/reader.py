@@ -31,7 +31,7 @@ OPENING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 
 
 
 class RecordError(UserError, ValueError):
-    """A file is no record, or one that cannot be used; the message says which, where and why."""
+    """A file is no record, or an unusable one; the message names the file, the place and the reason."""
 
 
 @dataclass(frozen=True)
