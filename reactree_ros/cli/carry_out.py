@@ -36,7 +36,7 @@ def carry_out(
     paused: bool = False,
     remember: bool = False,
 ) -> EpisodeResult:
-    """Carry a run out, show it, and return what comes of it.
+    """Carry a run out, show it, and return its result.
 
     Args:
         spec: What the run is, as the user said it.
@@ -82,21 +82,21 @@ def carry_out(
         with watched(episode, record, steering) if steering and record else nullcontext():
             result = _result(episode, as_json=as_json)
             if remember:
-                episode.remember(result)  # last: a memory that cannot be written loses nothing else
+                episode.remember(result)  # last: if the memory cannot be written, nothing else is lost
     return result
 
 
 def differs(what: str, recorded: str, now: str) -> None:
-    """Say on stderr that a skill came to something else when it was carried out again."""
+    """Say on stderr that a repeated skill had another result than in the record."""
     text = f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}"
     Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def terminal() -> int | None:
-    """Return the file descriptor of what a person types; None: nobody does."""
+    """Return the file descriptor of a person's typing; None if nobody can type."""
     try:
         return sys.stdin.fileno() if sys.stdin.isatty() else None
-    except (AttributeError, OSError, ValueError):  # it is closed, or stands for something else
+    except (AttributeError, OSError, ValueError):  # stdin is closed, or replaced by an object without a descriptor
         return None
 
 
@@ -135,7 +135,7 @@ def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
 def _shown(
     record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console, model: LanguageModel
 ) -> Iterator[Callable[[Event], None] | None]:
-    """Show a run in the terminal, unless JSON is printed; yields what takes its events, None if nobody does."""
+    """Show a run in the terminal, unless JSON is printed; yields the receiver of its events, or None."""
     from reactree_ros.view.terminal import Terminal
 
     if as_json:

@@ -20,7 +20,7 @@ from reactree_ros.plugins.settings import choices, or_nearest
 from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
-#: The extra list besides those of the registries.
+#: The one list that comes from no registry.
 WORDS = "words"
 _WORDS_HEAD = ("use", "properties", "words")
 

@@ -41,7 +41,7 @@ def check(*, llm: Chosen) -> None:
     console = Console()
     table = Table("what", "is")
     for what, value in report.facts.items():
-        table.add_row(Text(what), Text(value))  # a model may say what rich takes for markup
+        table.add_row(Text(what), Text(value))  # Text: a model's words may look like rich markup
     console.print(table)
     for problem in report.problems:
         console.print(f"! {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True)

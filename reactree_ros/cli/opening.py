@@ -1,4 +1,4 @@
-"""What several commands open and show: a language model, a memory, a progress bar."""
+"""Opens and shows things for several commands: a language model, a memory, a progress bar."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reactree_ros.planners.spec import Planner
     from reactree_ros.plugins.settings import Settings
 
-#: Who plans where nobody is named, and the language model was trained for none in particular.
+#: The planner if none is named, and the language model was trained for none in particular.
 DEFAULT_PLANNER = "reactree_wm"
 
 
@@ -63,7 +63,7 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
 @contextmanager
 def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
-    """Open an episodic memory, ready to find; it is made if it is not there."""
+    """Open an episodic memory, ready to find; a missing one is made."""
     with Console(stderr=True).status("Getting the memory ready"):
         memory.prepare()
     with memory.open() as episodic:
@@ -72,7 +72,7 @@ def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
 
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar on stderr; yields what is called with the share that is done."""
+    """Show a progress bar on stderr; yields a function that takes the share that is done."""
     console = Console(stderr=True, quiet=quiet)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)

@@ -52,7 +52,7 @@ class Options(abc.ABC):
 
     @abc.abstractmethod
     def parameters(self) -> list[inspect.Parameter]:
-        """Return them as typer reads them from a function; where one is not given, its value is None."""
+        """Return them as typer reads them from a function; an option that is not given is None."""
 
     def without_overridden(self, given: Mapping[str, Any], of_files: Collection[str]) -> Mapping[str, Any]:
         """Return what was given without what comes from files and does not go with what was given by hand."""
@@ -73,7 +73,7 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
             if one.name not in groups
         ]
         names, taken = {one.name for one in own}, {}
-        # What is always there comes before what something that is named brings along.
+        # Fixed options come before those that a named thing adds.
         for group, options in sorted(groups.items(), key=lambda one: not isinstance(one[1], FromSettings)):
             taken[group] = [one for one in options.parameters() if one.name not in names]
             names |= {one.name for one in taken[group]}
@@ -103,7 +103,7 @@ def _of_files(ctx: typer.Context, names: Iterable[str]) -> set[str]:
     return {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == "DEFAULT_MAP"}
 
 
-_GROUP = "group "  # no option is named so
+_GROUP = "group "  # no option has such a name
 
 
 def _plain(value: Any) -> Any:
@@ -154,7 +154,7 @@ def _bound(field: FieldInfo, name: str) -> Any:
 
 
 def allowed_text(field: FieldInfo) -> str:
-    """Say what a setting may be, e.g. ``≥ 0``; empty where anything."""
+    """Say which values a setting allows, e.g. ``≥ 0``; empty if all."""
     if values := choices(field):
         return ", ".join(values)
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
@@ -163,7 +163,7 @@ def allowed_text(field: FieldInfo) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
-    """Return a setting's default as it would be given; empty where that is nothing."""
+    """Return a setting's default as a user would give it; empty if there is none."""
     default = field.get_default(call_default_factory=True)
     if isinstance(default, enum.Enum):
         default = default.value
@@ -263,7 +263,7 @@ class Named(Options):
         return {self._name}
 
     def read(self, given: Mapping[str, Any]) -> Chosen:
-        """Return what is named, with its settings."""
+        """Return the named thing with its settings."""
         name = given.get(self._name, self._default)
         if not name:
             raise UserError(f"{dashed([self._name])} is missing; name one of {', '.join(self._registry.names)}")
@@ -316,7 +316,7 @@ class OtherModel(NamedModel):
     own_only = True
 
     def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
-        """Return the language model with its settings; None where nothing of it is given."""
+        """Return the language model with its settings; None if nothing of it is given."""
         return super().read(given) if given else None
 
 

@@ -1,4 +1,4 @@
-"""What a record says of a run, as the user says it again: only the user starts, opens, loads or sends something."""
+"""Lets the user confirm a record's settings: only the user may start, open, load or send something."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.world.skill_policy import load_policy
 
-#: How much of a value is shown, in characters.
+#: Most characters of a value that are shown.
 _SHOWN = 500
 
 
@@ -70,7 +70,7 @@ def said_again(
 
 
 def _check(spec: RunSpec, said: Mapping[Literal["world", "llm"], Mapping[str, Any]]) -> None:
-    """Ask whether settings that only a record says are used."""
+    """Ask whether to use settings that only a record gives."""
     words = [
         _words(f"--{field}-option", name, value)
         for field, of in said.items()

@@ -36,9 +36,9 @@ from reactree_ros.tree.tried import left_undone, why
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
-#: Longest time between two ticks, in seconds; a tick follows at once when something in flight ends.
+#: Longest time between two ticks, in seconds. When a call in flight ends, the next tick follows at once.
 TICK_PERIOD = 0.1
-#: Longest wait for the world to say how far the goal is reached, in seconds.
+#: Longest wait for the world's score, in seconds.
 SCORE_TIMEOUT = 30.0
 _ENDS = {
     FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
@@ -53,30 +53,30 @@ _ENDS = {
 
 @dataclass(frozen=True)
 class EpisodeResult:
-    """What came of an episode.
+    """The result of an episode.
 
     Attributes:
-        task_id: The task, where the instruction belongs to one.
-        instruction: What was asked for.
-        status: ``success`` or ``failure`` of the root goal node, ``interrupted`` where it was stopped.
-        gsr: Goal success rate, 0 or 1; None where the world knows no goal.
-        ssr: Subgoal success rate, 0 to 1; None where the world knows no goal.
+        task_id: The task, if the instruction belongs to one.
+        instruction: The instruction.
+        status: ``success`` or ``failure`` of the root goal node, ``interrupted`` if it was stopped.
+        gsr: Goal success rate, 0 or 1; None if the world knows no goal.
+        ssr: Subgoal success rate, 0 to 1; None if the world knows no goal.
         decisions: Decisions taken.
         steps: Skills and recalls taken.
         max_depth: Depth of the deepest goal node; the root is 1.
         agent_nodes: Goal nodes that started.
         seconds: From the first tick to the last.
-        prompt_tokens: Tokens of all prompts together; None where the model does not count.
-        cached_tokens: How many of them a prefix cache served; None where that is unknown.
-        output_tokens: Tokens that the model generated; None where it does not count.
-        reasoning_tokens: How many of them it thought before its answers; None where it does not count them.
+        prompt_tokens: Tokens of all prompts together; None if the model does not count.
+        cached_tokens: How many of them a prefix cache served; None if that is unknown.
+        output_tokens: Tokens that the model generated; None if it does not count.
+        reasoning_tokens: How many of them it spent on reasoning; None if it does not count them.
         model_seconds: Time that the model took for its replies, together.
         end: A value of :class:`EpisodeEnd`.
-        message: What went wrong on the way, whatever the end; empty where nothing did.
+        message: Problems on the way, whatever the end; empty if there were none.
         reason: What the run itself says of its end: which limit is reached, what the node that failed last thought, saw
             or met, or what was left undone; empty where it says nothing.
         robots: How many robots there were.
-        makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
+        makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
         questions: Questions that a person was asked.
         cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
             none is set, or the model does not count.
@@ -112,12 +112,12 @@ class EpisodeResult:
 
     @property
     def achieved(self) -> bool:
-        """Whether the goal was reached: by the world's score, or as the planner claims where there is none."""
+        """Whether the goal was reached, by the world's score; without a score, by the planner's claim."""
         return self.verdict.achieved
 
     @property
     def broken(self) -> bool:
-        """Whether something failed that is not the planner's; then this is no result of its."""
+        """Whether something other than the planner failed; then this says nothing about the planner."""
         return EpisodeEnd(self.end) in BROKEN
 
 
@@ -126,11 +126,11 @@ Examples: TypeAlias = Callable[[str], Pending[tuple[Experience, ...]]]
 
 
 class Builder(Protocol):
-    """What an episode has to know of a planner; :class:`reactree_ros.planners.spec.Planner` is one."""
+    """A planner, as an episode sees it; :class:`reactree_ros.planners.spec.Planner` is one."""
 
     @property
     def working_memory(self) -> bool:
-        """Whether it remembers where things were seen."""
+        """Whether the planner remembers where it saw things."""
 
     def build(self, instruction: str, context: RunContext) -> GoalNode:
         """Build the tree for an instruction."""
@@ -139,24 +139,24 @@ class Builder(Protocol):
 class Episode:
     """Carries out one instruction.
 
-    :meth:`tick` is for whoever has a loop of their own (a ROS timer); :meth:`run` is a loop.
+    :meth:`run` ticks until the end. If you have a loop of your own, such as a ROS timer, call :meth:`tick` there.
 
     Args:
         instruction: What to do, in natural language.
-        world: Where, standing where the task starts; closing it is up to whoever made it.
+        world: The world at the start of the task; its maker closes it.
         model: Decides.
         planner: Who plans.
-        person: Whom goal nodes may ask; None: nobody.
-        memory: Where examples come from, and what :meth:`remember` adds to.
+        person: The person whom goal nodes may ask; None: nobody.
+        memory: Provides examples; :meth:`remember` adds to it.
         options: How the method behaves.
-        working_memory: Whether it is remembered where things were seen; None: as the planner's name says.
+        working_memory: Whether the planner remembers where it saw things; None: its name decides.
         listener: Told what happens.
-        record: Writes the run down as it happens; None: nobody does.
+        record: Records the run as it happens; None: the run is not recorded.
         task_id: The task that the instruction belongs to, for the result.
         task_name: Its type.
-        tree: Where the episode grows: as the first child of this tree's root, which ``growth`` follows already. By
-            default a tree of its own.
-        growth: Of ``tree``.
+        tree: The episode becomes the first child of this tree's root; ``growth`` follows the tree already. By default
+            the episode has a tree of its own.
+        growth: The growth of ``tree``.
         examples: Finds examples; by default the memory does.
         clock: Seconds, never going back.
 
@@ -239,7 +239,7 @@ class Episode:
         return self._ticked and self.root.status != Status.RUNNING
 
     def tick(self) -> None:
-        """Tick the tree once; what was cancelled is interrupted instead."""
+        """Tick the tree once; interrupt a cancelled episode instead."""
         if not self._ticked:
             self._ticked, self._begin, self._started = True, time.monotonic(), self._clock()
         self._awake.clear()
@@ -250,7 +250,7 @@ class Episode:
         self._look_at_the_clock()
         self._in_tick = True
         self.tree.tick()
-        self._in_tick = False  # it stays where an exception broke the tick off
+        self._in_tick = False  # it stays True if an exception broke the tick off
         self._seconds = time.monotonic() - self._begin
 
     def _look_at_the_clock(self) -> None:
@@ -260,11 +260,11 @@ class Episode:
             self.context.listener.time_is_up()
 
     def wait(self, timeout: float = TICK_PERIOD) -> None:
-        """Wait until something in flight ends, at most so many seconds."""
+        """Wait until a call in flight ends, at most ``timeout`` seconds."""
         self._awake.wait(timeout)
 
     def run(self) -> EpisodeResult:
-        """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight."""
+        """Tick until the end; an exception on the way (Ctrl-C) cancels the calls in flight."""
         try:
             while not self.finished:
                 if self._canceled:
@@ -280,7 +280,7 @@ class Episode:
         return self.scored()
 
     def scored(self) -> EpisodeResult:
-        """Ask the world how far the goal is reached, and conclude."""
+        """Ask the world for its score, and conclude."""
         try:
             score, problem = self.context.world.score().result(timeout=SCORE_TIMEOUT), ""
         except Exception as error:
@@ -289,7 +289,7 @@ class Episode:
         return self.conclude(score, problem)
 
     def conclude(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
-        """Say what came of the episode, once, at its end, in its record, too; see :meth:`result`."""
+        """Return the result and write it to the record; call it once, at the end; see :meth:`result`."""
         self.context.team.stop()
         result = self.result(score, problem)
         if self._record is not None:
@@ -297,12 +297,12 @@ class Episode:
         return result
 
     def pause(self, reason: str = "somebody has paused it") -> None:
-        """Let the run hold from the next tick on: what is in flight is cancelled, nothing is decided or done."""
+        """Pause the run from the next tick on: it cancels calls in flight, and decides and does nothing."""
         self.context.paused = reason
         self.context.wake()
 
     def resume(self) -> None:
-        """Let a paused run go on; it looks around anew first."""
+        """Resume a paused run; it looks around again first."""
         self.context.paused = ""
         self.context.wake()
 
@@ -313,14 +313,14 @@ class Episode:
 
     @property
     def canceled(self) -> bool:
-        """Whether it is to be interrupted: it was cancelled, or a person has said so."""
+        """Whether the episode was cancelled, by a call or by a person's ``stop``."""
         return self._canceled
 
     def hear(self, words: str) -> None:
-        """Take in what a person says in the middle of the run; from any thread.
+        """Take in a person's words during the run; from any thread.
 
-        ``stop`` and the like end it. Anything else is told to the goal nodes that decide from now on, to each once, as
-        a turn before its next decision; what is under way goes on.
+        ``stop`` and the like end the run. Each goal node gets other words once, as a turn before its next decision.
+        Calls under way continue.
 
         Raises:
             UserError: Nothing is said, the run has ended, or its planner takes nothing in but ``stop``.
@@ -342,12 +342,12 @@ class Episode:
             words = self._words.get()
             self.context.words.append(words)
             self.context.listener.heard(words)
-            self._canceled |= is_stop(words)  # whoever said it may not have come to that
+            self._canceled |= is_stop(words)  # its speaker may not have reached cancel() yet
 
     def interrupt(self) -> None:
-        """Stop: whatever is in flight is cancelled.
+        """Stop the episode, and cancel all calls in flight.
 
-        The whole tree is stopped: one that is left running without its child cannot be ticked by py_trees before 2.6.
+        It stops the whole tree, because py_trees before 2.6 cannot tick a tree that runs without its child.
         """
         self._take_words()
         if self._record is not None and not self.finished:
@@ -357,11 +357,11 @@ class Episode:
         self.context.team.stop()
 
     def result(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
-        """Say what came of the episode.
+        """Return the result of the episode.
 
         Args:
-            score: How far the goal is reached in the world as it is now, where the world knows one.
-            problem: Why the world cannot say that; then it is gone.
+            score: The world's present score, if the world knows a goal.
+            problem: Why the world gave no score; the world then counts as gone.
         """
         context, root = self.context, self.root
         replies = [reply for _, _, reply in context.replies]
@@ -425,7 +425,7 @@ class Episode:
         return [experience for experience in found if experience is not None]
 
     def remember(self, result: EpisodeResult) -> int:
-        """Add the experiences to the memory, where there is one and the goal was reached; what it has is left out.
+        """Add new experiences to the memory, if there is one and the goal was reached.
 
         Returns:
             How many were added.
@@ -449,6 +449,6 @@ def _listener(listener: Listener | None, record: Recorder | None) -> Listener:
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
-    """Add up what is known; None where nothing is."""
+    """Add up the known values; None if none is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

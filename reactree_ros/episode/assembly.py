@@ -31,13 +31,13 @@ def assemble(
 
     Args:
         spec: What the run is.
-        world: Where, standing where the task starts.
+        world: The world at the start of the task.
         model: Decides.
-        person: Whom goal nodes ask, if the specification says that they can.
-        builder: Who plans; None: as the specification says.
+        person: The person whom goal nodes ask, if the specification allows it.
+        builder: The planner; None: that of the specification.
         write: Takes the events of the run's record; None: the run is not recorded.
         flush: Makes them safe; see :class:`~reactree_ros.record.writer.Recorder`.
-        live: What else the episode is given, such as its memory or the tree in which it grows.
+        live: Further arguments of the episode, such as its memory or the tree in which it grows.
 
     Raises:
         UserError: The planner is not here or cannot be used in this world, or the instruction is empty.
@@ -58,7 +58,7 @@ def assemble(
 
 
 def make_world(spec: RunSpec, place: Place | None = None) -> World:
-    """Make the world of a run, standing where its task starts.
+    """Make the world of a run, at the start of its task.
 
     Args:
         spec: What the run is.

@@ -1,4 +1,4 @@
-"""Goes on from a record: where its run stopped, or from one of its decisions on otherwise."""
+"""Continues a record: resumes its run where it stopped, or forks it at one of its decisions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LIMITS = {limit.end: limit for limit in Limit}
 
 
 class SaysFirst(Around):
-    """Says something first, and then what another model says."""
+    """Gives a fixed text as the first reply, then the replies of another model."""
 
     def __init__(self, text: str, model: LanguageModel) -> None:
         super().__init__(model)
@@ -51,7 +51,7 @@ class SaysFirst(Around):
 
 
 def stop_of(record: Record) -> int:
-    """Return how many events lead to where a run stopped that may go on."""
+    """Return how many events come before the point where a run stopped and can be resumed."""
     events = followed(record)
     if record.end is None:
         ends = (_before_stop(events, at) for at, event in enumerate(events) if event["e"] == "interrupted")
@@ -75,7 +75,7 @@ def _is_limit(event: Event) -> bool:
 
 
 def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits that a resumed run has of its own: those that are given, else twice those that it reached."""
+    """Return the new limits of a resumed run: the given ones, and otherwise twice each limit that it reached."""
     options = RunSpec.of_record(record).options
     limits = dict(options) | {f"max_{name}": limit for name, limit in record.run["limits"].items()}
     reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
@@ -104,7 +104,7 @@ def decision_of(record: Record, number: int) -> int:
 
 
 def decisions_before(record: Record, until: int) -> int:
-    """Return how many decisions were counted in so many events."""
+    """Return how many decisions were counted in the first ``until`` events."""
     counts = [event["decisions"] for event in followed(record)[:until] if event["e"] in ("decided", "refused")]
     return int(counts[-1]) if counts else 0
 
@@ -117,7 +117,7 @@ def resumed(record: Record, given: Mapping[str, Any]) -> RunSpec:
 
 
 def last_skill_of(record: Record, until: int) -> str:
-    """Say what skill so many events end with, in words."""
+    """Name the last skill of the first ``until`` events, in words, and whether it ended."""
     events = followed(record)[:until]
     at = next((at for at in range(len(events) - 1, -1, -1) if events[at]["e"] == "skill"), None)
     if at is None:
@@ -127,29 +127,29 @@ def last_skill_of(record: Record, until: int) -> str:
 
 
 def parent_of(record: Record, until: int) -> Event:
-    """Return how a record names the one that it goes on from."""
+    """Return the entry by which a new record names the record that it continues."""
     path = None if record.path is None else str(record.path)
     return {"id": record.run["id"], "path": path, "decision": decisions_before(record, until)}
 
 
 class WayBack:
-    """Brings a run to where its record was, tick by tick, to be gone on with live.
+    """Brings a run back to a point of its record, tick by tick, so that it can continue live.
 
-    The tree is given the recorded observations, which its decisions go with. The skills are carried out again beside
-    that; where one comes to something else, that is told, stands in the new record, and the run looks around anew
-    before its next decision. With ``later`` none is carried out again: the run goes on from what is there now, looks
-    around anew in any case, and what was under way counts as broken off.
+    The tree gets the recorded observations, because its decisions were based on them. The skills are carried out again
+    alongside. If one has another result, it is reported and written to the new record. The run then looks around again
+    before its next decision. With ``later``, no skill is repeated: the run continues from the present state. It always
+    looks around again, and a call that was under way counts as broken off.
 
     Args:
         until: How many of its events it follows.
-        spec: What the run is from there on; None: as it is recorded.
-        world: Where; standing where the task starts, or with ``later`` as it is.
+        spec: The run's specification from there on; None: the recorded one.
+        world: The world at the start of the task; with ``later``, in its present state.
         model: Decides from there on.
-        memory: Where examples come from, from there on.
+        memory: Provides examples from there on.
         write: Takes the events of the new record; None: there is none.
-        says: What is said first, in place of the model's next reply; empty: nothing.
-        later: Whether nothing is carried out again.
-        given: What else :func:`~reactree_ros.record.player.along_script` is given.
+        says: A text that replaces the model's next reply; empty: none.
+        later: Whether no skill is carried out again.
+        given: Further arguments of :func:`~reactree_ros.episode.player.along_script`.
     """
 
     def __init__(
@@ -194,16 +194,16 @@ class WayBack:
 
     @property
     def arrived(self) -> bool:
-        """Whether the run goes on live."""
+        """Whether the run continues live."""
         return self._script.live
 
     @property
     def differences(self) -> Sequence[tuple[str, str, str]]:
-        """What was carried out again and came to something else: skill, what is recorded, what came now."""
+        """Repeated skills with another result: skill, recorded result, result now."""
         return self._script.differences
 
     def step(self) -> bool:
-        """Tick once more; returns whether the run is there, and goes on live."""
+        """Tick once more; returns whether the run has arrived and continues live."""
         try:
             self._works = next(self._ticks)
         except StopIteration:
@@ -212,16 +212,16 @@ class WayBack:
         return self.arrived
 
     def wait(self) -> None:
-        """Wait, not for long, where the run works something out by itself."""
+        """Wait briefly if the run does work of its own."""
         if self._works:
             self.episode.wait()
 
     def give_up(self) -> None:
-        """Follow the record no more, so that the run can be stopped where it is."""
+        """Stop following the record, so that the run can be stopped where it is."""
         self._script.give_up()
 
     def otherwise(self, observation: Observation) -> list[str]:
-        """Say which of the things in an observation the record saw last somewhere else, in words."""
+        """List, in words, the observed things that the record last saw somewhere else."""
         before = Moment.after(self._events).known
         return [
             f"{seen.word} {seen.instance} is {_place_of(seen)}, the record has it {_place_of(known.seen)}"
@@ -238,7 +238,7 @@ class WayBack:
 
 
 def _before_stop(events: Sequence[Event], at: int) -> int:
-    """Return where an interruption begins: with a person's ``stop``, where that is what it came from."""
+    """Return where an interruption begins: at a person's ``stop``, if that caused it."""
     before = events[at - 1]
     return at - 1 if before["e"] == "heard" and is_stop(before["text"]) else at
 
@@ -252,14 +252,14 @@ def go_on(
     anew: bool = False,
     **given: Any,
 ) -> Episode:
-    """Bring a run to where its record was, and return it, to be continued live.
+    """Bring a run back to a point of its record, and return it to be continued live.
 
     Args:
         record: The record.
         until: How many of its events it follows.
-        spec: What the run is from there on; None: as it is recorded.
-        differs: Told of each skill that came to something else: what it is, what is recorded, what came now.
-        anew: Only the world is brought there, and the planner begins anew in it.
+        spec: The run's specification from there on; None: the recorded one.
+        differs: Called for each skill with another result: skill, recorded result, result now.
+        anew: Whether only the world is brought there, and the planner starts afresh in it.
         given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.episode.assembly.assemble`.
     """
     if anew:
@@ -282,7 +282,7 @@ def _place_of(seen: Seen) -> str:
 
 
 def _moved(before: Seen, now: Seen) -> bool:
-    """Whether a thing is not where it was; a quick look into a room says nothing of the place in it."""
+    """Whether a thing has moved; a missing place counts as unchanged, because a quick look gives only the room."""
     elsewhere = now.place is not None and before.place is not None and now.place != before.place
     return before.held != now.held or before.room != now.room or elsewhere
 
@@ -294,7 +294,7 @@ def _no_score() -> Pending[Score | None]:
 def carry_out_again(
     record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
 ) -> None:
-    """Carry out the skills of so many of a record's events in a world."""
+    """Carry out the skills of a record's first ``until`` events in a world."""
     asked = ""
     for event in followed(record)[:until]:
         if event["e"] == "skill":

@@ -1,8 +1,8 @@
-"""Plays a record again: the real tree, driven in step with the record's events by what came in them.
+"""Replays a record: its events drive the real tree step by step.
 
-The tree asks its ports as ever. What it asks for is answered when the record's next event is that answer, no sooner and
-no later: between the same ticks, in the same order. Every event that the tree makes on the way is compared with the
-record's. From the record's end, or any moment before, a run can go on live.
+The tree calls its ports as usual. The script answers a call when the record's next event is that answer: between the
+same ticks and in the same order. It compares every event that the tree makes with the record. A run can continue live
+from the record's end, or from any moment before it.
 """
 
 from __future__ import annotations
@@ -44,37 +44,37 @@ from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.team import SharedWorld, Use, team_of
 
 T = TypeVar("T")
-#: Longest wait for what a run works out by itself (code in a sandbox, an embedding), in seconds.
+#: Longest wait for the run's own work (code in a sandbox, an embedding), in seconds.
 OWN_WORK_TIMEOUT = 60.0
-#: Why a run that went on from a record looks around anew.
+#: Why a resumed run looks around again: a skill had another result than in the record.
 DIFFERENT = "not everything came to what is recorded when it was carried out again"
-#: Why a run looks around anew that went on from a record of which nothing was carried out again.
+#: Why a run looks around again if it was resumed without repeating the recorded skills.
 LATER = "the run was broken off, perhaps in the midst of something, and goes on from what is there now"
-#: By how much the clock goes on where something did not come in time; longer than any limit.
+#: How far the clock jumps when an answer came too late, in seconds; longer than any limit.
 _LONG = 1e7
-#: Ticks in which nothing happens, although the tree waits for an answer, before it is taken for stuck.
+#: Ticks without an event before a tree that waits for an answer counts as stuck.
 _IDLE_TICKS = 5
-#: What two runs that went the same way need not have in common.
+#: Fields that may differ between two equal runs.
 _OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent")}
 
-#: What is waited for: what, and of a reply its request's id, of examples the subgoal, of the world which of its robots.
+#: An awaited answer: its kind, and the request's id (reply), the subgoal (examples) or the robot (world).
 Key = tuple[str, str]
 
 
 class Departure(BaseException):
-    """A run is not to go on along its record: it departs from it, or the record is at its end.
+    """A run stops following its record: it departs from it, or the record is at its end.
 
-    It passes through whatever the run does with exceptions.
+    It is a BaseException so that no handler in the run catches it.
     """
 
 
 @dataclass
 class _Asked:
-    """What the tree has asked for and is not answered yet.
+    """A call of the tree that has no answer yet.
 
     Attributes:
-        live: Asks whom it would be asked for without a record.
-        real: What came of asking, where that is done beside the record.
+        live: Makes the call to the live port.
+        real: The live answer, if the call is also made alongside the record.
         what: In words: a skill, or ``look around``.
     """
 
@@ -86,24 +86,24 @@ class _Asked:
 
 @dataclass
 class Script:
-    """The events of a record, as they have to come again.
+    """The events of a record, which the run has to make again in the same order.
 
     Attributes:
-        also: Takes every event that the run makes.
-        carries_out: Whether skills are carried out beside the record.
-        position: How many have come.
+        also: Receives every event that the run makes.
+        carries_out: Whether skills are carried out alongside the record.
+        position: How many events have come.
         difference: How the run departs from them; empty as long as it does not.
-        differences: What was carried out again and came to something else: skill, recorded, now.
+        differences: Repeated skills with another result: skill, recorded result, result now.
         now: The run's clock.
-        context: Of the run, once it has begun.
-        goes_live: Whether the run goes on without the record at its end.
-        looks_anew: Whether it looks around anew then, if something came to something else.
-        later: Whether it looks around anew in any case, because nothing was carried out again; what was under way, a
-            skill or a reply, is broken off.
-        interrupted: Whether it is to be interrupted where it is, as it was when it was recorded.
-        held: Why a robot holds, as it is recorded; empty, or none: it does not.
-        halted: Why the run, gone live, holds before it looks around anew; empty once all that was under way is broken
-            off, so that it goes on. A person's pause is another hold, and does as well.
+        context: The run's context, once it has begun.
+        goes_live: Whether the run continues live at the record's end.
+        looks_anew: Whether it looks around again then, if a repeated skill had another result.
+        later: Whether it always looks around again, because no skill was repeated. It also breaks off a skill or
+            reply that was under way.
+        interrupted: Whether the run has to be interrupted here, as the recorded run was.
+        held: The recorded reason why each robot holds; empty or missing: it does not hold.
+        halted: Why the live run holds before it looks around again. It is empty once every call under way is broken
+            off, and the run continues. A person's pause is another hold and serves as well.
     """
 
     events: Sequence[Event]
@@ -134,15 +134,15 @@ class Script:
 
     @property
     def live(self) -> bool:
-        """Whether the run goes on without the record."""
+        """Whether the run continues without the record."""
         return self._live_since is not None
 
     def clock(self) -> float:
-        """Return seconds: by hand along the record, as they pass after it."""
+        """Return seconds: set by the script along the record, real time after it."""
         return self.now if self._live_since is None else self.now + time.monotonic() - self._live_since
 
     def elapsed(self) -> float:
-        """Return the run's seconds: along the record its time is up when the record says so."""
+        """Return the run's seconds; along the record, the record says when the time is up."""
         if self._live_since is None:
             return math.inf if (event := self.next) is not None and event["e"] == "time_is_up" else 0.0
         before = self.events[-1]["t"] if self.events else 0.0
@@ -151,10 +151,10 @@ class Script:
     # ------------------------------------------------------------------ what the run writes
 
     def write(self, event: Event) -> None:
-        """Take an event of the run in, and compare it with the record's.
+        """Take an event of the run, and compare it with the record's next event.
 
         Raises:
-            Departure: It is another one, or the record is at its end.
+            Departure: The events differ, or the record is at its end.
         """
         if self.live:
             if event["e"] == "held" and all(pending.done() for pending in self._broken_off):
@@ -183,7 +183,7 @@ class Script:
         self._answer()
 
     def _answer(self) -> None:
-        """Answer what the tree waits for, if that is what comes next; hold it, if that is."""
+        """Answer the tree's call if the next event is its answer; hold the run if the next event is a hold."""
         event = self.next
         if self.context is None:
             return
@@ -198,7 +198,7 @@ class Script:
             self._settle(self._asked.pop(key), event)
 
     def _key(self, event: Event) -> Key:
-        """Return what an event is the answer to; nothing that is asked for where it is none, or came late."""
+        """Return the key of the call that an event answers; an empty key if it answers none or came late."""
         kind, robot = event["e"], event.get("robot", "")
         if kind in ("reply", "answer"):
             return kind, event["id"]
@@ -227,7 +227,7 @@ class Script:
         if real.cancelled():
             return
         if (error := real.exception()) is not None:
-            asked.pending.fail(error)  # which departs from the record
+            asked.pending.fail(error)  # the run then departs from the record
             return
         recorded, now = event.get("text", event.get("message", "")), real.result().text
         if recorded != now:
@@ -261,12 +261,12 @@ class Script:
     # ------------------------------------------------------------------ what the run asks for
 
     def ask(self, key: Key, live: Callable[[], Pending[Any]], *, beside: str = "") -> Pending[Any]:
-        """Answer a call of a port: as it is recorded, when its time has come.
+        """Answer a call of a port with the recorded answer, when the record reaches it.
 
         Args:
-            key: What is asked for.
-            live: Asks for it without a record.
-            beside: What is asked for besides, where skills are carried out, in words; empty: it is not.
+            key: The awaited answer.
+            live: Makes the call to the live port.
+            beside: The call in words, if it is also made live alongside the record; empty: it is not.
         """
         if self.live:
             return self._to_be_broken_off() if self._breaks_off(key) else live()
@@ -280,7 +280,7 @@ class Script:
         return pending
 
     def count(self) -> int | None:
-        """Return what the tokenizer of the recorded model counted next; None where it was not at hand."""
+        """Return the next recorded token count; None if the record has none here."""
         event = self.next
         if event is None or event["e"] != "counted" or self._counted >= len(event["tokens"]):
             return None
@@ -290,7 +290,7 @@ class Script:
     def examples(
         self, live: Callable[[str], Pending[tuple[Experience, ...]]] | None
     ) -> Callable[[str], Pending[tuple[Experience, ...]]]:
-        """Return what finds the recorded examples, and after them live ones; none where there is no memory."""
+        """Return a function that finds the recorded examples, then live ones; without a memory it finds none."""
         return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.of(()))
 
     @property
@@ -299,12 +299,12 @@ class Script:
         return any(one.real is None or one.real.done() for one in self._asked.values())
 
     def begin(self, context: RunContext) -> None:
-        """Begin to answer what a run asks for."""
+        """Begin to answer the calls of a run."""
         self.context = context
         self._answer()
 
     def go_live(self) -> None:
-        """Go on without the record: whoever would be asked is asked for what is not answered yet."""
+        """Continue without the record: pass the open calls on to the live ports."""
         self._live_since = time.monotonic()
         different = DIFFERENT if self.differences and self.looks_anew else ""
         self.halted = LATER if self.later else different
@@ -316,7 +316,7 @@ class Script:
                 pass_on(one.live() if one.real is None else one.real, one.pending)
 
     def _breaks_off(self, key: Key) -> bool:
-        """Whether nobody is asked for something, because the run, which holds, breaks it off at its next tick."""
+        """Whether a call is not made, because the holding run breaks it off at its next tick."""
         return self.halted == LATER and key[0] in ("reply", "execute")
 
     def _to_be_broken_off(self) -> Pending[Any]:
@@ -324,13 +324,13 @@ class Script:
         return pending
 
     def give_up(self) -> None:
-        """Follow the record no more, and ask nobody else: the run is to be stopped."""
+        """Stop following the record and drop all open calls, so that the run can be stopped."""
         self._live_since = time.monotonic()
         self._asked.clear()
 
 
 class ScriptedModel(LanguageModel):
-    """Says what is recorded, and after that what a live model says."""
+    """Gives the recorded replies, then those of a live model."""
 
     def __init__(self, script: Script, live: LanguageModel | None = None) -> None:
         self._script, self._live = script, live
@@ -340,14 +340,14 @@ class ScriptedModel(LanguageModel):
         return self._script.ask(("reply", request.id), lambda: _live(self._live).decide(request))
 
     def count_tokens(self, text: str) -> int | None:
-        """Count as is recorded."""
+        """Return the recorded count."""
         if self._script.live:
             return _live(self._live).count_tokens(text)
         return self._script.count()
 
 
 class ScriptedPerson(Person):
-    """Answers as is recorded, and after that as a live person does."""
+    """Gives the recorded answers, then those of a live person."""
 
     def __init__(self, script: Script, live: Person | None = None) -> None:
         self._script, self._live = script, live
@@ -363,12 +363,12 @@ class ScriptedPerson(Person):
 
 
 class ScriptedWorld(SharedWorld):
-    """Shows what is recorded; in a live world, if there is one, it carries the recorded skills out and goes on.
+    """Shows the recorded observations; with a live world, it repeats the recorded skills there and continues.
 
     Args:
-        score: What the world said at its end.
+        score: Returns the world's score at the end.
         live: The live world; None: there is none.
-        robot: Which of its robots; empty: there is one, or it is the whole world.
+        robot: The robot's name; empty: there is only one robot, or this is the whole world.
     """
 
     def __init__(
@@ -399,7 +399,7 @@ class ScriptedWorld(SharedWorld):
         return {name: ScriptedWorld(self._script, self._record, self._score, live.get(name), name) for name in names}
 
     def use(self, skill: str) -> Use:
-        """Say what a skill needs: along the record nothing, since that says what came when."""
+        """Say what a skill needs; nothing along the record, which already fixes the order."""
         return self._live.use(skill) if isinstance(self._live, SharedWorld) and self._script.live else Use()
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
@@ -442,12 +442,12 @@ class ScriptedWorld(SharedWorld):
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay found.
+    """The result of a replay.
 
     Attributes:
-        events: Events that came again as they are recorded.
-        recorded: Events that are recorded.
-        difference: The first that did not; empty where all did.
+        events: Number of events that came as recorded.
+        recorded: Number of recorded events.
+        difference: The first event that differed, in words; empty if none did.
     """
 
     events: int
@@ -461,7 +461,7 @@ class Replayed:
 
 
 def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
-    """Play a record, or what there is of it, again in its recorded world, and compare everything but times."""
+    """Replay a record, even an unfinished one, in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
     model = ScriptedModel(script)
@@ -479,7 +479,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
 
 
 def followed(record: Record) -> list[Event]:
-    """Return what a run along a record has to do again: all but how an earlier such run differed."""
+    """Return the events that a replay has to make again: all but ``differs``, which describes an earlier replay."""
     return [event for event in record.events if event["e"] != "differs"]
 
 
@@ -493,7 +493,7 @@ def along_script(
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
     **given: Any,
 ) -> Episode:
-    """Make the episode of a recorded run anew, to be driven along a script; after it, person and examples are live."""
+    """Rebuild the episode of a recorded run to follow a script; after it, person and examples are live."""
     asks_memory = any(event["e"] == "retrieved" or event.get("of") == "examples" for event in script.events)
     episode = assemble(
         spec,
@@ -505,14 +505,14 @@ def along_script(
         clock=script.clock,
         **given,
     )
-    episode.context.enter(world)  # what takes how long is as it is recorded
+    episode.context.enter(world)  # the record says how long each skill takes
     episode.elapsed = script.elapsed
     script.begin(episode.context)
     return episode
 
 
 def followed_to_the_end(episode: Episode, script: Script) -> bool:
-    """Tick an episode along its script as :func:`follow_script` does, and wait where it works something out."""
+    """Tick an episode along its script as :func:`follow_script` does, and wait while it does work of its own."""
     ticks = follow_script(episode, script)
     while True:
         try:
@@ -524,13 +524,13 @@ def followed_to_the_end(episode: Episode, script: Script) -> bool:
 
 
 def follow_script(episode: Episode, script: Script) -> Generator[bool, None, bool]:
-    """Tick an episode along its script, until it has ended, departs from it, or goes on live.
+    """Tick an episode along its script, until it ends, departs from the script or continues live.
 
     Yields:
-        After a tick: whether the run works something out by itself, so that the next tick may wait for that.
+        After each tick: whether the run does work of its own, which the next tick may wait for.
 
     Returns:
-        Whether it has ended, or was interrupted as it is recorded.
+        Whether it has ended, or was interrupted as recorded.
     """
     idle, since = 0, time.monotonic()
     try:
@@ -566,7 +566,7 @@ def follow_script(episode: Episode, script: Script) -> Generator[bool, None, boo
 
 
 def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None]]:
-    """Return what a world answers that was asked for its score as it is recorded."""
+    """Return a function that gives the recorded answer to a request for the score."""
 
     def score() -> Pending[Score | None]:
         for event in events[-2:]:
@@ -580,7 +580,7 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
 
 
 def _difference(expected: Event, event: Event) -> str:
-    """Say how two events differ in more than their times; empty where they do not."""
+    """Say how two events differ, apart from their times; empty if they do not."""
     own = ("t", *_OWN.get(expected["e"], ()))
     recorded = {name: value for name, value in expected.items() if name not in own}
     now = {name: value for name, value in event.items() if name not in own}
@@ -597,7 +597,7 @@ def _difference(expected: Event, event: Event) -> str:
 
 
 def _counted(result: Event, names: Iterable[str] | None = None) -> Event:
-    """Return of a result what does not depend on when things came, and was recorded in its time."""
+    """Return the fields of a result that do not depend on timing, and that the older record already has."""
     return {name: result.get(name) for name in (names or result) if name not in ("seconds", "makespan")}
 
 
@@ -606,5 +606,5 @@ def _shown(value: Any) -> str:
 
 
 def _live(port: T | None) -> T:
-    assert port is not None  # a run that goes on live has one
+    assert port is not None  # a run that continues live has one
     return port

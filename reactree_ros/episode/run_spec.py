@@ -1,4 +1,4 @@
-"""What a run is, as one value: whoever begins, resumes or forks a run makes it, and the run's record carries it."""
+"""The specification of a run, as one value: made to begin, resume or fork a run, and kept in the run's record."""
 
 from __future__ import annotations
 

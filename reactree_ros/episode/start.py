@@ -30,7 +30,7 @@ def run(
     save: str | Path | None = None,
     **options: Any,
 ) -> EpisodeResult:
-    """Carry out an instruction and return what came of it; ``print(result.verdict)`` says how it ended.
+    """Carry out an instruction and return the result; ``print(result.verdict)`` says how it ended.
 
     Args:
         instruction: What to do; None: what the world's first task asks.

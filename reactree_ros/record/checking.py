@@ -14,7 +14,7 @@ from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_value
 from reactree_ros.record.events import CHECKS, STATUSES
 from reactree_ros.record.schema import SCHEMA, Event
 
-#: Most events of a record, values in all of them, and behaviours of its tree; and how deep they lie.
+#: Most events of a record, most values in them, most behaviours of its tree, and the tree's greatest depth.
 MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 500_000, 4_000_000, 200_000, 5_000
 #: Largest picture in a record, and most bytes of all of a run's, before they are written as base64.
 LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
@@ -22,14 +22,14 @@ _LIMITS = f"at most {LARGEST_FILE >> 20} MiB, {MOST_EVENTS:,} events and {MOST_V
 
 
 class NoRecord(ValueError):
-    """The first line is not that of a record that is read here; says why, where it is one."""
+    """The first line does not begin a readable record; says why, if it begins a record at all."""
 
 
 class Check:
     """Checks the lines of one record, in order.
 
-    A line that passes is an event that holds all that its kind has to, and fits those before it: its behaviour has
-    appeared, its request was made. An event of a kind that is not known has nothing but a time.
+    A valid event has all fields of its kind and fits the events before it: its behaviour has appeared, its request was
+    made. An event of an unknown kind needs only a time.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Check:
         self._turns(event.get("said", ()))
 
     def _on_turn(self, event: Event) -> None:
-        """Look whether fields that belong together are there; nothing is made of them, which takes longer."""
+        """Check that fields that belong together are there; no turn is made from them, because that is slower."""
         if "told" in event:
             if "about" not in event:
                 raise ValueError("is no turn: about lacks")

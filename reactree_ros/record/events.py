@@ -1,6 +1,6 @@
-"""What each kind of event of a record must hold; the check of what is read follows from it.
+"""The fields of each kind of event in a record; the check of a record is made from them.
 
-In words this is in ``docs/reference/record.md``. Fields that are not named here may be there, and nobody reads them.
+``docs/reference/record.md`` describes them in words. An event may have further fields, which nobody reads.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from reactree_ros.tree.failure import FailureKind
 
 
 class _AnyText:
-    """A text, also one with half a character, which pydantic's own check refuses."""
+    """A text, even with half a surrogate pair, which pydantic's own check refuses."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.json_or_python_schema(core_schema.str_schema(), core_schema.is_instance_schema(str))
 
 
 class _OneOf:
-    """The value of a member of an enumeration, or one of these texts, which are asked for when the check is made."""
+    """A value of an enumeration, or one of several texts; a function gives the texts when the check is made."""
 
     def __init__(self, kind: type[enum.Enum] | tuple[str, ...] | Callable[[], tuple[str, ...]]) -> None:
         self._kind = kind
@@ -54,7 +54,7 @@ Text = Annotated[str, _AnyText()]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
-#: What the statuses of behaviours are, and what they are of.
+#: Statuses of behaviours, and kinds of behaviours apart from control flows.
 STATUSES = ("running", "success", "failure", "interrupted")
 KINDS = ("agent", "goal", "skill", "other")
 
@@ -82,7 +82,7 @@ class Named(TypedDict):
 
 
 class WorldOf(TypedDict, total=False):
-    """What the world is."""
+    """The world."""
 
     name: Text
     suite: Text
@@ -93,7 +93,7 @@ class WorldOf(TypedDict, total=False):
 
 
 class HouseholdOf(TypedDict, total=False):
-    """A household; what lacks is looked at where one is made of it."""
+    """A household; missing fields are noticed when the household is made from it."""
 
     name: Text
     actions: list[Text]
@@ -109,7 +109,7 @@ class HouseholdOf(TypedDict, total=False):
 
 
 class Model(TypedDict, total=False):
-    """What the language model is."""
+    """The language model."""
 
     llm: Text
 
@@ -122,7 +122,7 @@ class Limits(TypedDict):
 
 
 class Parent(TypedDict):
-    """The record that this one goes on from."""
+    """The record that this one continues."""
 
     id: Text
     path: NotRequired[Text | None]
@@ -220,7 +220,7 @@ class Start(Timed):
 
 
 class MaySay(TypedDict):
-    """What a reply is held to."""
+    """The limits on what a reply may say."""
 
     kind: Annotated[str, _OneOf(("decision", "subgoal", "choice", "text"))]
     skills: NotRequired[Count]
@@ -283,7 +283,7 @@ class Heard(Timed):
 
 
 class Skills(Timed):
-    """What may be done now."""
+    """The skills offered now, as changes since the last time."""
 
     robot: NotRequired[Text]
     at: NotRequired[Count]
@@ -366,7 +366,7 @@ class Shortened(Timed):
 
 
 class Held(Timed):
-    """The run holds, or goes on."""
+    """The run holds, or continues."""
 
     node: NotRequired[Count]
     robot: NotRequired[Text]
@@ -404,13 +404,13 @@ class Ended(Timed):
 
 
 class Counted(Timed):
-    """What the model's tokenizer counted."""
+    """Counts of the model's tokenizer."""
 
     tokens: list[Count]
 
 
 class Differs(Timed):
-    """What was carried out again came to something else."""
+    """A repeated skill had another result."""
 
     node: Count
     text: Text
@@ -423,7 +423,7 @@ class Interrupted(Timed):
 
 
 class Result(TypedDict):
-    """What came of the run."""
+    """The result of the run."""
 
     end: Text
     status: NotRequired[Text]
@@ -454,7 +454,7 @@ class Finished(Timed):
     failures: list[FailureOf]
 
 
-#: What each kind of event holds.
+#: The fields of each kind of event.
 KINDS_OF_EVENTS: Mapping[str, Any] = {
     "run": Run,
     "grow": Grow,
@@ -490,10 +490,10 @@ def _other() -> Any:
 
 
 class _Checks(dict[str, Any]):
-    """The check of each kind of event, made when the first of its kind is read; of others the time is looked at."""
+    """The check of each kind of event, made at the first event of its kind; unknown kinds need only a time."""
 
     def __missing__(self, kind: str) -> Any:
-        if kind not in KINDS_OF_EVENTS:  # there may be any number of them
+        if kind not in KINDS_OF_EVENTS:  # not stored: a file may have any number of unknown kinds
             return _other()
         self[kind] = check = TypeAdapter(KINDS_OF_EVENTS[kind]).validator
         return check

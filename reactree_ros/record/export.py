@@ -1,4 +1,4 @@
-"""What records are exported to: experiences, agent nodes' texts, training data, pictures."""
+"""Exports records to experiences, agent nodes' texts, training data and pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reactree_ros.record.reader import Record
 
 
 def experiences_of(moment: Moment) -> list[Experience]:
-    """Return what a run's goal nodes went through; those without an end of their own are left out."""
+    """Return the experiences of a run's goal nodes; nodes without an end of their own are left out."""
     found = []
     for node in moment.goal_nodes:
         turns = tuple(node.turns if node.lesson is None else node.lesson)
@@ -32,12 +32,12 @@ def experiences_of(moment: Moment) -> list[Experience]:
 
 
 def texts_of(moment: Moment) -> list[Experience]:
-    """Return the text of every goal node that has one, also of those without an end."""
+    """Return the text of every goal node that has one, even if the node has no end."""
     found = []
     for node in moment.goal_nodes:
         if turns := tuple(node.turns):
             whole = turns if is_closed(turns) else (*turns, Told("", About.ANSWER))
-            end = End(node.end) if node.end else End.FAILURE  # how it would have ended is not among what is written
+            end = End(node.end) if node.end else End.FAILURE  # any value will do: the end is not written
             found.append(_experience(moment, node, whole, end))
     return found
 
@@ -55,9 +55,9 @@ def _experience(moment: Moment, node: Node, turns: tuple[Turn, ...], end: End) -
 
 
 def training_lines(record: Record, *, chat: bool) -> Iterator[dict[str, Any]]:
-    """Yield a line of training data for each reply that was taken as it is: what it was asked with, and what it said.
+    """Yield a line of training data, with prompt and reply, for each reply that was taken unchanged.
 
-    What was refused, and what was cut at its token limit, is left out.
+    Refused replies, and replies truncated at their token limit, are left out.
 
     Args:
         record: The record.
@@ -103,7 +103,7 @@ def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) ->
 
 
 def write_pictures(record: Record, folder: Path) -> int:
-    """Write what the camera saw after each skill and look of a run, as PNGs; return how many."""
+    """Write the camera picture after each skill and look of a run as PNG; return how many."""
     pictures = list(_pictures(record))
     if pictures:
         with whole_folder(folder) as new:

@@ -1,4 +1,4 @@
-"""What a run had come to at a moment: its tree, its nodes' turns, what was known, budgets and tokens."""
+"""The state of a run at a moment: its tree, its nodes' turns, known things, budgets and tokens."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Request:
         node: Who asked.
         event: Its event.
         prompt: The turns of its prompt.
-        decision: Decisions that were counted when it was asked.
-        reply: What came; None before, and where nothing did.
+        decision: Decisions counted before the request.
+        reply: The reply; None if none has come.
     """
 
     node: int
@@ -45,11 +45,11 @@ class Node:
         subgoal: The goal of a goal node.
         depth: The depth of a goal node; the root is 1.
         policy: Of a parallel.
-        robot: Which of several robots it has, with what is below it; empty: that of the behaviour above.
+        robot: The robot of this subtree, if there are several; empty: that of the behaviour above.
         children: Their numbers, in order.
         status: ``running``, ``success``, ``failure`` or ``interrupted``; empty: it has not run.
         feedback: What it says of its status.
-        index: In which order it started, from 0; None before, and where it is no goal node.
+        index: Its place in the order of starts, from 0; None before its start, and if it is no goal node.
         start: Decision count at its start, from 1.
         turns: What it was told, said and saw.
         end: How it ended, for episodic memory.
@@ -95,7 +95,7 @@ class Known:
 
 @dataclass
 class Moment:
-    """A run after so many of its events; applying them one by one gives every moment of it.
+    """A run after its first ``count`` events; applying events one by one gives every moment of the run.
 
     Attributes:
         count: How many events.
@@ -106,7 +106,7 @@ class Moment:
         active: Number of the goal node that something happened at last; None before the first.
         requests: What the model was asked, by id, in order.
         texts: Starts of prompts by number.
-        skills: What each robot could do when that was said last; with one robot its name is empty.
+        skills: The last known skills of each robot; a single robot's name is empty.
         known: Things that were seen, by word and instance.
         rooms: Rooms that are known.
         looked_into: Receptacles that were looked into, each with the time of the last look.
@@ -182,7 +182,7 @@ class Moment:
         return self.nodes[0]
 
     def robot_of(self, node: int) -> str:
-        """Return which of several robots a behaviour has; empty where there is one."""
+        """Return the name of a behaviour's robot; empty if there is only one robot."""
         at: int | None = node
         while at is not None:
             if self.nodes[at].robot:

@@ -31,17 +31,17 @@ OPENING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 
 
 
 class RecordError(UserError, ValueError):
-    """A file is no record, or one that cannot be used; the message says which, where and why."""
+    """A file is no record, or an unusable one; the message names the file, the place and the reason."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What was read of a run's record.
+    """The readable part of a run's record.
 
     Attributes:
         events: Its events, in order; the first is its ``run``.
         path: Where it was read from; None: it was never in a file.
-        torn: Whether its last line was cut off, as a kill or a full disk leaves it.
+        torn: Whether its last line is truncated, as after a kill or on a full disk.
     """
 
     events: Sequence[Event]
@@ -55,7 +55,7 @@ class Record:
 
     @property
     def end(self) -> Event | None:
-        """What came of it; None where it was broken off, or goes on."""
+        """Its ``end`` event; None if the run was broken off or has not ended."""
         return self.events[-1] if self.events[-1]["e"] == "end" else None
 
     @property
@@ -65,7 +65,7 @@ class Record:
 
 
 class Reading:
-    """A record that is read, perhaps while it is written.
+    """Reads a record, perhaps while a run still writes it.
 
     Args:
         path: Where it is, for errors.
@@ -90,11 +90,11 @@ class Reading:
 
     @property
     def torn(self) -> bool:
-        """Whether the last line that was read is not whole."""
+        """Whether the last line that was read is truncated."""
         return bool(self._rest)
 
     def grown(self) -> bool:
-        """Whether :meth:`more` may have more to tell since it last came to the end of the file."""
+        """Whether :meth:`more` may have news since it last reached the end of the file."""
         return self._problem is not None or os.fstat(self._file.fileno()).st_size != self._size
 
     def more(self, most: int) -> list[tuple[bytes, Event]]:
@@ -135,7 +135,7 @@ def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
 
     Args:
         path: Where it is.
-        file: The record, where it was opened already; closed here.
+        file: The record, if it is open already; this function closes it.
 
     Raises:
         RecordError: It cannot be read, is no record, is of a later version, or a line other than the last is broken.
@@ -178,7 +178,7 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
 
     Args:
         path: The record; it is waited for.
-        goes_on: Asked whenever nothing new is there; where it says no, that is all.
+        goes_on: Called when there is no new event; if it returns False, following stops.
 
     Raises:
         RecordError: It is no record, or cannot be read.
@@ -203,7 +203,7 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a record for reading; what comes of one that is packed is what it was before.
+    """Open a record for reading; a packed record is unpacked on the way.
 
     Raises:
         OSError: It cannot be opened, or is no file: a pipe or a device would never end.
@@ -228,7 +228,7 @@ def opened_as(descriptor: int) -> BinaryIO:
 
 
 def records_in(paths: Sequence[Path]) -> list[Path]:
-    """Return the records that paths name: files as they are, of folders all that is in them.
+    """Return the records that paths name: each file, and all records in each folder.
 
     Raises:
         RecordError: A path is not there, or a folder holds none.

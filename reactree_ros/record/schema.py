@@ -1,4 +1,4 @@
-"""The record's schema, version 1: how values of a run stand in its events, and how they are read back.
+"""The record's schema, version 1: writes the values of a run into events, and reads them back.
 
 A record is JSON lines, one event a line; what each event holds is in ``docs/reference/record.md``.
 """
@@ -58,7 +58,7 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
 
 
 def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return turns as JSON has them."""
+    """Return turns for JSON."""
     return [turn_to_dict(turn) for turn in turns]
 
 
@@ -66,7 +66,7 @@ def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 
 
 def may_say_to_dict(may_say: MaySay) -> Event:
-    """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
+    """Return the limits on a reply; of the skills only their number, as ``skills`` events list them."""
     if isinstance(may_say, DecisionGrammar):
         more: Event = {} if may_say.questions is None else {"questions": may_say.questions}
         more |= {"more": list(may_say.more)} if may_say.more else {}
@@ -89,13 +89,13 @@ def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
 
 
 def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
-    """Return what of a request is not as the run's options say."""
+    """Return the settings of a request that differ from the run's options."""
     said = {name: options[name] for name in ("max_tokens", "temperature", "seed")} | {"top_p": 1.0}
     return {name: value for name, default in said.items() if (value := getattr(request, name)) != default}
 
 
 def reply_to_dict(reply: Reply) -> Event:
-    """Return a reply; what is as it is by default is left out."""
+    """Return a reply without the fields that have their default."""
     values: Event = {"text": reply.text}
     if reply.said:
         values["said"] = turns_to_list(reply.said)
@@ -116,7 +116,7 @@ def reply_from_dict(values: Event) -> Reply:
 
 
 def observation_to_dict(observation: Observation) -> Event:
-    """Return an observation; what is empty is left out."""
+    """Return an observation without its empty fields."""
     values: Event = {"text": observation.text, "outcome": observation.outcome.value}
     if observation.seen:
         values["seen"] = [_seen_to_dict(seen) for seen in observation.seen]
@@ -265,7 +265,7 @@ def experience_from_dict(values: Event) -> Experience:
 
 
 def error_to_dict(error: Exception) -> Event:
-    """Return what was raised: its type, what kind of failure it is, and its message."""
+    """Return an exception's type, its kind of failure, and its message."""
     values: Event = {
         "type": type(error).__name__,
         "kind": failure_of(error).kind.value,
@@ -279,7 +279,7 @@ def error_to_dict(error: Exception) -> Event:
 
 
 def error_from_dict(values: Event) -> Exception:
-    """Return an exception that means the same as what was raised."""
+    """Return an exception with the same meaning as the recorded one."""
     error = _error(values)
     if isinstance(error, LanguageModelError) and "took" in values:
         error.took = reply_from_dict(values["took"])

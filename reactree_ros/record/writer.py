@@ -1,4 +1,4 @@
-"""Writes a run down as it happens: one append-only file of JSON lines, whatever becomes of the run."""
+"""Records a run as it happens, in one append-only file of JSON lines that survives any end of the run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from reactree_ros.tree.skill_leaf import SkillLeaf
 
 _log = logging.getLogger(__name__)
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
-#: What :meth:`json.JSONEncoder.encode` would make anew for each event, which takes longer than to write one.
+#: The encoder, made once: :meth:`json.JSONEncoder.encode` makes a new one for each event, which is slow.
 _pieces: Callable[[Event, int], Sequence[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
     None, _JSON.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True
 )
@@ -66,7 +66,7 @@ _STATUSES = {
 
 
 def encoded(event: Event) -> str:
-    """Write an event as its line, without the line's end; in ASCII, so that half a character survives, too."""
+    """Write an event as its line, without the line's end; in ASCII, so that half a surrogate pair survives, too."""
     return "".join(_pieces(event, 0))
 
 
@@ -75,22 +75,21 @@ _OTHER = "other"
 
 
 class RecordFile:
-    """The file of a record: events are in it after :meth:`flush`, so that a kill loses nothing that was before.
+    """The file of a record; :meth:`flush` writes the events to it, so that a kill loses no earlier event.
 
-    Where it cannot be written any more (a full disk, a folder that is gone), that is logged once, and no more is
-    written: the run goes on.
+    If writing fails (a full disk, a deleted folder), the file logs that once and writes no more. The run continues.
 
     Raises:
-        UserError: It is there already, or cannot be made.
+        UserError: The file exists already, or cannot be made.
 
     Attributes:
-        problem: Why nothing more is written; empty as long as it is.
+        problem: Why nothing more is written; empty while writing works.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.problem = ""
-        self._events: list[Event] = []  # those that are not in the file yet
+        self._events: list[Event] = []  # events that are not in the file yet
         if self.path.exists():
             raise UserError(f"{path}: is there already; name a new file, so that no record is lost")
         try:
@@ -100,11 +99,11 @@ class RecordFile:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from error
 
     def write(self, event: Event) -> None:
-        """Take an event, to be written with those before and after it."""
+        """Take an event; the next :meth:`flush` writes it."""
         self._events.append(event)
 
     def flush(self) -> None:
-        """Write what was taken, where that can still be done."""
+        """Write the taken events, if the file can still be written."""
         events, self._events = self._events, []
         if not events or self.problem:
             return
@@ -124,13 +123,13 @@ class RecordFile:
             self._file.close()
 
     def close(self) -> None:
-        """Write what was taken, and close the file; a second call does nothing."""
+        """Write the taken events and close the file; a second call does nothing."""
         self.flush()
         self._file.close()
 
 
 class Recorded(Protocol):
-    """What a record has to know of an episode."""
+    """An episode, as its recorder sees it."""
 
     instruction: str
     task_id: int | None
@@ -145,8 +144,8 @@ class Recorder(Listener):
 
     Args:
         write: Takes each event, at once.
-        flush: Called after every tick, and before anything is asked of the model or done in the world: what was
-            written is to be safe then.
+        flush: Makes the written events safe. It is called after every tick, and before each call of the model or
+            the world.
         world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …, "scored": …}``; names and
             passwords in addresses are left out.
         llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it; likewise.
@@ -224,7 +223,7 @@ class Recorder(Listener):
         self._flush()
 
     def end(self, result: Any, failures: Sequence[Failure]) -> None:
-        """Write what came of the run; the record's last event."""
+        """Write the run's result, the record's last event."""
         assert self._episode is not None  # it has begun
         self._episode.tree.post_tick_handlers.remove(self._after_tick)
         self._tell_statuses(self._episode.root.iterate())
@@ -233,7 +232,7 @@ class Recorder(Listener):
         self._flush()
 
     def differs(self, node: GoalNode, text: str) -> None:
-        """Write that what was carried out again came to something else than what is recorded."""
+        """Write that a repeated skill had another result than in the record."""
         self._write({"e": "differs", "node": self._numbers[node], "text": text})
 
     # ------------------------------------------------------------------ the tree
@@ -273,7 +272,7 @@ class Recorder(Listener):
         self._write({"e": "grow", "nodes": nodes})
 
     def _touch(self, node: GoalNode) -> None:
-        """Note that a goal node's status may have changed, and those of the composites between it and the next one."""
+        """Note that the status may have changed of a goal node, and of the composites up to the next goal node."""
         self._touched[node] = None
         above = node.parent
         while above is not None and not isinstance(above, GoalNode):
@@ -292,7 +291,7 @@ class Recorder(Listener):
         self._flush()
 
     def _tell_statuses(self, behaviours: Iterable[Behaviour]) -> None:
-        """Write the statuses that are not as they were told last; what is not of this run has none."""
+        """Write the statuses that changed since they were last written; skip behaviours of other runs."""
         changed = []
         for behaviour in behaviours:
             known, status = self._statuses.get(behaviour), behaviour.status
@@ -300,7 +299,7 @@ class Recorder(Listener):
                 continue
             self._statuses[behaviour] = status
             changed.append([self._numbers[behaviour], _STATUSES[status]])
-            # What a skill came to is told by its observation.
+            # A skill's observation already tells its result.
             if behaviour.feedback_message and not isinstance(behaviour, SkillLeaf):
                 changed[-1].append(behaviour.feedback_message)
         if changed:
@@ -326,7 +325,7 @@ class Recorder(Listener):
         self._write(event)
 
     def _catch_up(self, node: GoalNode, count: int) -> None:
-        """Write those of a node's first turns that nobody told of: a planner may have appended them itself."""
+        """Write a node's unwritten turns up to a count: a planner may have appended some itself."""
         if self._turns[node] >= count:
             return
         number = self._numbers[node]
@@ -390,8 +389,8 @@ class Recorder(Listener):
         self._flush()
 
     def _text(self, start: tuple[Turn, ...]) -> int:
-        """Return the number of a prompt's start, which is written where it is new."""
-        if start is self._last_text[0]:  # as long as a node has the same, nothing is looked up
+        """Return the number of a prompt's start; a new start is written first."""
+        if start is self._last_text[0]:  # a node keeps its start: skip the look-up, which hashes all turns
             return self._last_text[1]
         number = self._texts.get(start)
         if number is None:
@@ -428,7 +427,7 @@ class Recorder(Listener):
             self._write(event | observation_to_dict(kept))
 
     def _with_a_picture_that_fits(self, observation: Observation) -> Observation:
-        """Return an observation without its picture where that is too large, or the record has enough of them."""
+        """Return an observation without its picture if that is too large or the record's pictures reach their limit."""
         size = len(observation.picture or b"")
         if size <= LARGEST_PICTURE and self._pictures + size <= ALL_PICTURES:
             self._pictures += size
@@ -480,7 +479,7 @@ class Recorder(Listener):
 
 
 def _robot(node: GoalNode) -> Event:
-    """Say which of several robots a goal node has; nothing where there is one."""
+    """Return the field that names a goal node's robot; empty if there is only one robot."""
     name = node.post.robot.name
     return {"robot": name} if name else {}
 
