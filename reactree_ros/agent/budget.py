@@ -126,7 +126,7 @@ class Budget:
         return Limit.COST if 0 < self.max_cost <= self.cost else None
 
     def reason(self) -> str:
-        """Say which limit is reached; empty where none is."""
+        """Say which limit is reached; empty if none is."""
         limit, about = self.reached(), "about " if self.estimated else ""
         if limit is Limit.STUCK:
             return self.stuck

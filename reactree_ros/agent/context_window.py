@@ -19,7 +19,7 @@ class ContextWindow:
     Attributes:
         head: How many turns, from the first, always stand in it.
         hidden: Up to which turn they are not shown after these.
-        summary: What stands for what is not shown; empty where nothing does.
+        summary: What stands for what is not shown; empty if nothing does.
     """
 
     head: int
@@ -37,7 +37,7 @@ class ContextWindow:
         return [*turns[: self.head], *self._summary, *turns[self.hidden :]]
 
     def excess(self, turns: Sequence[Turn], *, limit: int, count: Callable[[str], int]) -> int | None:
-        """Return up to which turn they should be hidden now; None where they need not be.
+        """Return up to which turn they should be hidden now; None if they need not be.
 
         Where what is shown of decisions and observations takes more than the limit, the latest of it stays: whole
         decisions with what came of them, up to half of the limit, the last one in any case. So the prompt grows at

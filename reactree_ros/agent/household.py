@@ -30,7 +30,7 @@ class Household:
             by default.
         control_flows: What an expansion may use, by name, each with the words in which the system text explains it.
         naming: What one thing is called, with ``{word}`` and ``{instance}``: ``juice 1``, in ALFRED ``Juice (1)``.
-            Empty where things have names of their own, and skills name several of them, or none.
+            Empty if things have names of their own, and skills name several of them, or none.
         rules: What every planner is told of the skills beside their verbs: what each needs and what comes of it. Empty
             where the verbs say enough.
         free_skills: Whether skills may be said that the world does not list; the world says which of them it does not
@@ -102,12 +102,12 @@ class Household:
         return any(skill == action or skill.startswith(f"{action} ") for action in waiting)
 
     def split_skill(self, skill: str) -> tuple[str, str]:
-        """Split a skill into its verb, empty where it begins with none of the actions, and what it is done to."""
+        """Split a skill into its verb, empty if it begins with none of the actions, and what it is done to."""
         return split_skill(skill, self.actions)
 
 
 def split_skill(skill: str, actions: Iterable[str]) -> tuple[str, str]:
-    """Split a skill into its verb, empty where it begins with none of these, and what it is done to.
+    """Split a skill into its verb, empty if it begins with none of these, and what it is done to.
 
     ``pick up juice 1`` is split into ``pick up`` and ``juice 1``, ``click[buy now]`` into ``click`` and ``buy now``.
     """

@@ -46,9 +46,9 @@ class Seen:
     Attributes:
         word: Class in words, e.g. ``kitchen cabinet``.
         instance: Instance number within its class, from 1.
-        room: Room it was seen in, e.g. ``kitchen 1``; None where the world is one room.
+        room: Room it was seen in, e.g. ``kitchen 1``; None if the world is one room.
         place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
-        held: True where the agent holds it.
+        held: True if the agent holds it.
         states: What is known of it, e.g. ``OPEN``, ``OFF``, :data:`GONE`.
     """
 
@@ -68,8 +68,8 @@ class Spot:
         name: What is there, as the observation names it, e.g. ``fridge 1``; empty: the agent itself.
         x: In metres, to the millimetre, as are all lengths.
         y: See ``x``.
-        yaw: The angle from x towards y, in radians; None where it has none.
-        outline: Its corners on the floor, in order; empty where no size is known.
+        yaw: The angle from x towards y, in radians; None if it has none.
+        outline: Its corners on the floor, in order; empty if no size is known.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Observation:
         seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
         rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
-        picture: What the agent's camera sees, a PNG; None where no pictures are taken.
+        picture: What the agent's camera sees, a PNG; None if no pictures are taken.
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
         data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.

@@ -20,7 +20,7 @@ def plain_skill(said: str) -> str:
 
 
 def more_than_one(said: str) -> str:
-    """Say why a skill may be more than one; empty where it is one."""
+    """Say why a skill may be more than one; empty if it is one."""
     if len(said.strip().splitlines()) > 1:
         return "it has several lines"
     plain = plain_skill(said)

@@ -38,7 +38,7 @@ def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool 
 
 
 def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:
-    """Split a subgoal line at ``, ``, or at ``;`` where there is one: then the subgoals may contain commas.
+    """Split a subgoal line at ``, ``, or at ``;`` if there is one: then the subgoals may contain commas.
 
     Args:
         line: What follows ``- subgoals: ``.

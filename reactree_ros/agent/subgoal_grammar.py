@@ -94,7 +94,7 @@ class SubgoalGrammar(Grammar):
         return *self._begun(subgoals), action_said(decision.gist)
 
     def _begun(self, subgoals: set[str]) -> tuple[Said, ...]:
-        """Return the subgoal that an action begins; nothing where it goes on with the current one."""
+        """Return the subgoal that an action begins; nothing if it goes on with the current one."""
         if not subgoals:
             if not self.goes_on:
                 raise Unreadable(f"There is no subgoal yet. {self.expected}.")

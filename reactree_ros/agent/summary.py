@@ -43,7 +43,7 @@ def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[
 def read_summary(reply: str, otherwise: str, *, cut: bool = False) -> str:
     """Return the summary in a reply, as one line; headings and marks of lists are none of it.
 
-    ``otherwise`` stands in where there is none. Of a reply that was cut the last sentence is left out, unless it is
+    ``otherwise`` stands in if there is none. Of a reply that was cut the last sentence is left out, unless it is
     whole.
     """
     lines = [line for line in map(str.strip, reply.splitlines()) if not _HEADING.fullmatch(line)]
@@ -55,6 +55,6 @@ def read_summary(reply: str, otherwise: str, *, cut: bool = False) -> str:
 
 
 def judgement(summary: str) -> bool | None:
-    """Return whether a summary says that its subgoal is met; None where it does not say."""
+    """Return whether a summary says that its subgoal is met; None if it does not say."""
     said = [sentence for sentence in _SENTENCE.split(summary) if _MET.search(sentence)]
     return None if not said else _NOT.search(said[-1]) is None

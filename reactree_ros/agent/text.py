@@ -45,7 +45,7 @@ def check_template(template: str, known: Collection[str]) -> str:
     Raises:
         ValueError: It holds another one, is no such text, or is longer than :data:`LONGEST_TEMPLATE`.
     """
-    if not isinstance(template, str):  # of a file, where it may be anything
+    if not isinstance(template, str):  # of a file, if it may be anything
         raise ValueError(f"{str(template)[:80]!r} is no text with place-holders")
     named = " and ".join(f"{{{name}}}" for name in known) or "none"
     try:

@@ -18,7 +18,7 @@ class Tried:
 
     Attributes:
         succeeded: Whether it succeeded; None: it was not begun.
-        reason: Why it failed; empty where it did not.
+        reason: Why it failed; empty if it did not.
     """
 
     subgoal: str
@@ -53,8 +53,8 @@ class Place:
 
     Attributes:
         name: What it is called in skills, e.g. ``fridge 1``.
-        room: The room that it is in; None where the world has no rooms.
-        word: Its class in words; empty where only its name is known.
+        room: The room that it is in; None if the world has no rooms.
+        word: Its class in words; empty if only its name is known.
         instance: Its number within the class.
     """
 
@@ -69,7 +69,7 @@ class Searched:
     """The latest search of a place.
 
     Attributes:
-        robot: Which robot searched it; empty where there is only one.
+        robot: Which robot searched it; empty if there is only one.
         step: Which of the run's steps that was, from 1.
     """
 

@@ -68,7 +68,7 @@ class Said:
 
     Attributes:
         text: As it was said.
-        decision: The decision that it was taken for; None where it was taken for none.
+        decision: The decision that it was taken for; None if it was taken for none.
     """
 
     text: str
@@ -85,7 +85,7 @@ class Saw:
 
     Attributes:
         text: The observation in words.
-        observation: All of it; None where only the words were kept. Two turns are equal if their words are.
+        observation: All of it; None if only the words were kept. Two turns are equal if their words are.
     """
 
     text: str
@@ -197,7 +197,7 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
-    """Read a decision back; None where there is none.
+    """Read a decision back; None if there is none.
 
     Raises:
         ValueError: An argument is not what it must be.
@@ -208,13 +208,13 @@ def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
 
 
 def kind_said(text: str) -> type[Decision] | None:
-    """Return the kind of decision that a text begins as; None where it is none."""
+    """Return the kind of decision that a text begins as; None if it is none."""
     kind = kinds_by_word().get(text.partition(":")[0])
     return kind if kind is not None and text.startswith(kind.opening) else None
 
 
 def kind_in(values: Mapping[str, Any]) -> type[Decision] | None:
-    """Return the kind of the decision that a turn or an event holds; None where it holds none."""
+    """Return the kind of the decision that a turn or an event holds; None if it holds none."""
     for name, kind in kinds().items():
         if name in values:
             return kind

@@ -62,7 +62,7 @@ class Wording:
     # ------------------------------------------------------------------ what may be said
 
     def options(self, now: Standing | None = None) -> list[str] | None:
-        """Return everything that may be said; None where only a pattern tells."""
+        """Return everything that may be said; None if only a pattern tells."""
         each = [(name, parameter.options(_at(now, name))) for name, parameter in self.parameters.items()]
         if any(options is None for _, options in each):
             return None

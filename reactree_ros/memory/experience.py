@@ -25,7 +25,7 @@ class ExperienceError(UserError, ValueError):
     """A recorded experience, or a file of them, is not what it must be; the message is one line.
 
     Attributes:
-        line: Number of the line in question within the experience's text (from 1), where that is known.
+        line: Number of the line in question within the experience's text (from 1), if that is known.
     """
 
     def __init__(self, problem: str, *, line: int | None = None) -> None:
@@ -57,7 +57,7 @@ class Experience:
         task_name: The task's type, e.g. ``put_fridge``.
         decision: The run's decision count when the node started.
         depth: The node's depth in the tree; the root is 1.
-        similarity: Of its subgoal to the one that it was found for; None where it was not looked for.
+        similarity: Of its subgoal to the one that it was found for; None if it was not looked for.
         text: The turns as text, exactly as in the recorded files.
 
     Raises:

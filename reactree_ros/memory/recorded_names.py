@@ -38,7 +38,7 @@ class RecordedName:
 
 
 def read_name(name: str) -> RecordedName | None:
-    """Reads a file's name; None where it is none of the recordings'."""
+    """Reads a file's name; None if it is none of the recordings'."""
     named = _FILE_NAME.fullmatch(name)
     if named is None:
         return None
@@ -54,7 +54,7 @@ def read_name(name: str) -> RecordedName | None:
 
 
 def trial_name(task_id: str) -> str | None:
-    """The task name that ALFRED's trials carry in them; None where it is no trial."""
+    """The task name that ALFRED's trials carry in them; None if it is no trial."""
     trial = _TRIAL.fullmatch(task_id)
     return trial["name"] if trial else None
 

@@ -18,7 +18,7 @@ class SearchMemory:
     """Which places were searched, and which are known that were not, shared by all agent nodes of a run.
 
     A place is searched when an observation shows its inside, when a robot arrives at it and it is not closed, and when
-    it is opened, also where nothing is to be seen then. What has an inside is known by its state, open or closed; a
+    it is opened, also if nothing is to be seen then. What has an inside is known by its state, open or closed; a
     thing that can be carried is no place. For one run and one thread.
     """
 
@@ -37,7 +37,7 @@ class SearchMemory:
                 self._insides.setdefault(place.name, place)
 
     def did(self, skill: str, observation: Observation, *, robot: str = "", step: int) -> ToldSearched | None:
-        """Take in what came of a skill; returns what is to be told then, None where it was no search."""
+        """Take in what came of a skill; returns what is to be told then, None if it was no search."""
         verb, name = self._household.split_skill(skill)
         if verb == GO_TO and any(seen.room == name for seen in observation.seen):
             return self.of_room(name, robot=robot)
@@ -51,7 +51,7 @@ class SearchMemory:
         return self._told(place.room, robot=robot, again=again, step=step)
 
     def _searched_place(self, verb: str, name: str, observation: Observation) -> Place | None:
-        """Return the place of which an observation shows what is there; None where it shows none."""
+        """Return the place of which an observation shows what is there; None if it shows none."""
         known = {place.name: place for place in map(self._place, observation.seen)} | self._insides
         into, room = observation.looked_into, next((seen.room for seen in observation.seen), None)
         if into is not None:
@@ -66,11 +66,11 @@ class SearchMemory:
         return place if there and not closed else None
 
     def of_room(self, room: str | None, *, robot: str = "") -> ToldSearched | None:
-        """Say what was searched in a room and what was not; None where nothing was searched there."""
+        """Say what was searched in a room and what was not; None if nothing was searched there."""
         return self._told(room, robot=robot) if self._in(room) else None
 
     def of_all(self, *, robot: str = "") -> ToldSearched | None:
-        """Say what was searched and what was not, wherever it is; None where nothing was searched."""
+        """Say what was searched and what was not, wherever it is; None if nothing was searched."""
         searched = tuple(self._searched.values())
         return told_searched(searched, self._unsearched(), robot=robot) if searched else None
 

@@ -12,9 +12,9 @@ class Sighting:
     Attributes:
         word: The object's class in words, e.g. ``juice``.
         name: What it is called, e.g. ``juice 1``.
-        room: The room it was in, e.g. ``kitchen 1``; None where the world has no rooms.
+        room: The room it was in, e.g. ``kitchen 1``; None if the world has no rooms.
         place: The receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room.
-        robot: Which robot saw it; empty where there is only one.
+        robot: Which robot saw it; empty if there is only one.
     """
 
     word: str

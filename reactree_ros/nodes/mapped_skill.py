@@ -122,7 +122,7 @@ def _end(parameter: Parameter, end: int) -> Value:
 
 
 def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
-    """Return what reads a field of a result; the usual one where none is named and the type has it."""
+    """Return what reads a field of a result; the usual one if none is named and the type has it."""
     if not path and usual not in result.get_fields_and_field_types():
         return None
     read, slot = reader(result, path or usual, where)

@@ -136,12 +136,12 @@ def offers_from(texts: Sequence[str]) -> list[Offer]:
 
 
 def as_json(settings: Mapping[str, Any]) -> str:
-    """Return settings as a message has them, without secrets; empty where there are none."""
+    """Return settings as a message has them, without secrets; empty if there are none."""
     return json.dumps(without_credentials(settings)) if settings else ""
 
 
 def settings_from(text: str) -> dict[str, Any]:
-    """Return the settings of a message; nothing where it has none.
+    """Return the settings of a message; nothing if it has none.
 
     Raises:
         ValueError: They are no JSON object.

@@ -28,11 +28,11 @@ ARRIVING = 1.0
 
 
 class Errand:
-    """A skill that is being carried out; times are those of :func:`steady.now` where nothing else is said.
+    """A skill that is being carried out; times are those of :func:`steady.now` if nothing else is said.
 
     Args:
         robot: Who carries it out.
-        words: The first sentence of the observation where it goes well.
+        words: The first sentence of the observation if it goes well.
         pending: Gets the observation.
 
     Attributes:
@@ -181,7 +181,7 @@ class Errand:
         self._finish(Outcome.DONE, self._words)
 
     def _away(self, map: SemanticMap, call: SkillCall) -> float:
-        """Return how far the robot is from where it is said to have arrived, in metres; 0 where that is near enough."""
+        """Return how far the robot is from where it is said to have arrived, in metres; 0 if that is near enough."""
         place, within = map.by_name.get(call.value("at")), self._robot.config.arrived_within
         away = None if place is None else map.away_from(place)
         return away if within and away is not None and away > within else 0.0
@@ -203,7 +203,7 @@ class Errand:
     # ------------------------------------------------------------------ servers that are not as they should be
 
     def _lost(self, reason: str) -> None:
-        """Try again what a server has forgotten, where that does no harm."""
+        """Try again what a server has forgotten, if that does no harm."""
         if repeatable(self._call.skill):
             self._again(reason)
         else:
@@ -267,7 +267,7 @@ class Errand:
             self._robot.map().apply(self._call, self._robot.senses.now())
 
     def _note_departure(self) -> None:
-        """Note that the robot has left where it was, where it may have begun to go somewhere else."""
+        """Note that the robot has left where it was, if it may have begun to go somewhere else."""
         underway = self.underway
         refused = underway.over and not underway.accepted
         if self._call.skill.moves and self._done is None and underway.sent_at is not None and not refused:

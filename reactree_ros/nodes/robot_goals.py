@@ -302,7 +302,7 @@ class Servers:
             self._node.get_logger().warning("the emergency is over: what did not stop has ended")
 
     def obstacle(self) -> str:
-        """Say why nothing may be begun now; empty where something may."""
+        """Say why nothing may be begun now; empty if something may."""
         for _, underway in self._underway:
             if not underway.over:
                 gone = f"{underway.server} has gone, and it is not known whether the robot has stopped"
@@ -345,7 +345,7 @@ class Servers:
 
 
 def lacking(node: Node, server: Server, name: str, kind: str, told: str) -> str:
-    """Say that a server is not there, or is of another type; empty where neither is so."""
+    """Say that a server is not there, or is of another type; empty if neither is so."""
     if server.ready():
         return ""
     unlike = server_mismatch(node, name, kind, action=isinstance(server, ActionOf))

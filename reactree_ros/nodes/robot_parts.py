@@ -33,7 +33,7 @@ class RobotParts:
         UserError: A mapping does not fit its type, or the map cannot be used.
 
     Attributes:
-        looks: Asks the robot's detector; None where that speaks by itself, or there is none.
+        looks: Asks the robot's detector; None if that speaks by itself, or there is none.
     """
 
     def __init__(

@@ -233,7 +233,7 @@ class RobotWorld(SharedWorld):
             self._errand.step()
 
     def _begin_next(self) -> None:
-        """Begin the skill that waits as soon as nothing is in its way any more; it fails where that lasts too long."""
+        """Begin the skill that waits as soon as nothing is in its way any more; it fails if that lasts too long."""
         next = self._next
         if next is None:
             return

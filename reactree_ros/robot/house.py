@@ -24,7 +24,7 @@ class MapThing(Thing):
     """Something on the map.
 
     Attributes:
-        pose: Where it is; None where that is not known.
+        pose: Where it is; None if that is not known.
         own: What the robot's own servers call it.
     """
 
@@ -121,7 +121,7 @@ class Item(MapThing):
     """An object.
 
     Attributes:
-        seen: When it was detected last, in seconds; None where it was not detected since it was put where it is.
+        seen: When it was detected last, in seconds; None if it was not detected since it was put where it is.
         since: When it was detected or put where it is, in seconds.
         tracked: Whether the robot's detector has a name of its own for it.
         taken_from: Where it was picked up, until the robot has gone somewhere else.
@@ -151,7 +151,7 @@ class House(Scene):
 
     Args:
         document: The map.
-        in_map: Turns a pose into one in the map's frame; None where that cannot be done.
+        in_map: Turns a pose into one in the map's frame; None if that cannot be done.
 
     Attributes:
         robot: Where the robot is, in the map's frame; None: unknown.
@@ -204,7 +204,7 @@ class House(Scene):
         return None if place is None else place.top
 
     def approach(self, thing: Thing) -> Pose | None:
-        """Return where the robot is to stand for a thing; None where that is not known."""
+        """Return where the robot is to stand for a thing; None if that is not known."""
         place = self.place_of(thing)
         if place is not None:
             return place.approach
@@ -216,7 +216,7 @@ class House(Scene):
         return pose if start is None else _before(pose, start)
 
     def away_from(self, thing: Thing) -> float | None:
-        """Return how far the robot is from where it stands for a thing, in metres; None where nobody knows.
+        """Return how far the robot is from where it stands for a thing, in metres; None if nobody knows.
 
         Before a receptacle it may stand on any side, and in a room anywhere.
         """
@@ -250,7 +250,7 @@ class House(Scene):
         return min(carrying)[2] if carrying else None
 
     def may_carry(self, receptacle: Receptacle, item: Item) -> bool:
-        """Whether an object may be in or on a receptacle by where both are; so where one of them is unknown."""
+        """Whether an object may be in or on a receptacle by where both are; so if one of them is unknown."""
         own = None if receptacle.pose is None else self.in_map(receptacle.pose)
         return own is None or item.pose is None or receptacle.carries(item.pose, own)
 

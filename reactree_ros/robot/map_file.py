@@ -52,7 +52,7 @@ class PoseEntry(Document):
     frame: str = ""
 
     def pose(self, frame: str) -> Pose:
-        """Return it as a pose; in the given frame where it names none."""
+        """Return it as a pose; in the given frame if it names none."""
         return Pose.upright(self.frame or frame, self.x, self.y, self.z, yaw=self.yaw)
 
 
@@ -165,7 +165,7 @@ class Source:
     Attributes:
         values: What it says.
         where: The file, or whatever else it comes from; errors begin with it.
-        node: Its parts with the lines that they are on; None where nobody knows.
+        node: Its parts with the lines that they are on; None if nobody knows.
     """
 
     values: Any

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pose:
-    """A pose, or, where it says how one frame lies in another, a transform.
+    """A pose, or, if it says how one frame lies in another, a transform.
 
     Attributes:
         frame: Frame that it is given in.

@@ -30,7 +30,7 @@ class SemanticMap(House):
         document: The map.
         now: Time in seconds, as for every method.
         hands: How many things the robot can hold.
-        in_map: Turns a pose into one in the map's frame; None where that cannot be done.
+        in_map: Turns a pose into one in the map's frame; None if that cannot be done.
         before: The map that this one takes the place of; what was known of objects, doors and switches stays.
     """
 
@@ -107,7 +107,7 @@ class SemanticMap(House):
         return None if thing is None else self.place_of(thing)
 
     def not_as_reported(self, call: SkillCall) -> str:
-        """Say what is seen that speaks against a skill which was reported to be done; empty where nothing does."""
+        """Say what is seen that speaks against a skill which was reported to be done; empty if nothing does."""
         held, released = (self.by_name.get(call.value(effect)) for effect in ("held", "released"))
         if isinstance(held, Item) and held is self._grasped and self._doubt is not None:
             return f"the {held.word} is still detected {_where(self.receptacle_at(self._doubt[0].pose))}"

@@ -194,7 +194,7 @@ class AgentNode(GoalNode):
     # ------------------------------------------------------------------ deciding
 
     def prompt(self) -> Sequence[Turn]:
-        """Return the prompt: all of its turns, or, where they have grown long, a summary of the older ones."""
+        """Return the prompt: all of its turns, or, if they have grown long, a summary of the older ones."""
         return Prompt(self.requests.start, self._window.shown(self.turns))
 
     def _decide(self) -> Generator[Step, Any, Reply]:
@@ -219,7 +219,7 @@ class AgentNode(GoalNode):
         return [skill for skill in self._skills if skill not in again] if again else self._skills
 
     def _questions_left(self) -> int | None:
-        """Return how many questions may still be asked; None where nobody can be asked."""
+        """Return how many questions may still be asked; None if nobody can be asked."""
         if self.context.person is None or not self._abilities.questions:
             return None
         return max(0, self._abilities.questions - self.context.budget.questions)
@@ -243,7 +243,7 @@ class AgentNode(GoalNode):
         return REPEATED if again and self.context.options.answer_repeats else OK
 
     def _read(self, reply: Reply) -> Sequence[Said]:
-        """Return what a reply is taken for; nothing where it is refused, which the model is told."""
+        """Return what a reply is taken for; nothing if it is refused, which the model is told."""
         if self.context.options.plain_reading:
             return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
@@ -279,7 +279,7 @@ class AgentNode(GoalNode):
         return self.context.answers.get(question.casefold(), "")
 
     def objection_to(self, expand: Expand) -> str:
-        """Say why an expansion must not grow; empty where it may."""
+        """Say why an expansion must not grow; empty if it may."""
         options, allowed = self.context.options, self._abilities.control_flows
         if type(expand.control_flow) not in allowed:
             names = wordings(allowed) or "none"

@@ -242,7 +242,7 @@ class ClaimedSkill:
         self._do(carried_out, self._done)
 
     def _places_after(self, done: Future[Observation], use: Use, before: set[str]) -> set[str]:
-        """Return where the robot stands after a skill; where nobody knows how far it got, that is all that it has."""
+        """Return where the robot stands after a skill; if nobody knows how far it got, that is all that it has."""
         outcome = done.result().outcome if _problem(done) is None else None
         if outcome in _REFUSALS:
             return before

@@ -134,7 +134,7 @@ class RunContext:
         search: What was searched; None: nobody is told.
         examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
         system_text: Whether prompts begin with the system text.
-        fixed_example: Whether a fixed example is shown where none is found.
+        fixed_example: Whether a fixed example is shown if none is found.
         listener: Told what happens.
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
         clock: Seconds, never going back.
@@ -255,7 +255,7 @@ class RunContext:
             self.fatal = failure
 
     def remember(self, observation: Observation, robot: Robot) -> None:
-        """Take an observation of a robot in; working memory does, where there is one."""
+        """Take an observation of a robot in; working memory does, if there is one."""
         self.listener.saw(observation)
         robot.saw(observation)
         if self.search is not None:

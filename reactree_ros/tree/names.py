@@ -27,7 +27,7 @@ def telling_names(goals: Sequence[str]) -> list[str]:
 
 
 def _shared(mine: Sequence[str], others: Sequence[Sequence[str]]) -> int:
-    """Return how many words at the beginning of a goal are those of another one; 0 where that is little, or all."""
+    """Return how many words at the beginning of a goal are those of another one; 0 if that is little, or all."""
     count = max((_common(mine, other) for other in others), default=0)
     if 0 < count < len(mine) and mine[count].isdigit():
         count -= 1

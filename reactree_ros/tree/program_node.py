@@ -111,7 +111,7 @@ class ProgramNode(Composite, abc.ABC):
         self._post = post
 
     def held(self) -> str:
-        """Say why nothing is decided or done now; empty where the node goes on."""
+        """Say why nothing is decided or done now; empty if the node goes on."""
         return self.context.paused or self._without_robot() or self.post.robot.world.halted()
 
     def _without_robot(self) -> str:

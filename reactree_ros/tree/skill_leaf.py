@@ -22,12 +22,12 @@ class SkillLeaf(Behaviour):
     How long a skill may take is the world's part: a run wraps it in a
     :class:`reactree_ros.world.wrappers.SkillTimeLimit`.
 
-    Status: RUNNING while the world carries the skill out, SUCCESS where it was done, FAILURE where it was refused or
+    Status: RUNNING while the world carries the skill out, SUCCESS if it was done, FAILURE if it was refused or
     failed. Interrupted, it cancels the skill.
 
     Attributes:
-        observation: What came back; None where an error came instead.
-        error: What was raised instead of an observation; None where none was.
+        observation: What came back; None if an error came instead.
+        error: What was raised instead of an observation; None if none was.
     """
 
     def __init__(self, context: RunContext, skill: str) -> None:

@@ -103,7 +103,7 @@ class Watch(Listener):
 
 
 def _data(observation: Observation) -> Hashable:
-    """Return what an observation says, as data; as words where it has none."""
+    """Return what an observation says, as data; as words if it has none."""
     data = (tuple(observation.seen), observation.looked_into, observation.rooms)
     return observation.outcome, data if any(data) else observation.text
 

@@ -47,11 +47,11 @@ class Robot(Claimant):
         self.claims.leave(self, place)
 
     def aside(self) -> str:
-        """Name the skill that leads to the middle of the room; empty where it has none, or nobody knows the room."""
+        """Name the skill that leads to the middle of the room; empty if it has none, or nobody knows the room."""
         return f"{GO_TO} {self.room}" if self.room and GO_TO in self.world.household.actions else ""
 
     def make_way(self) -> None:
-        """Move away from where it stands; where it cannot, it stays, and the others wait as long as they may."""
+        """Move away from where it stands; if it cannot, it stays, and the others wait as long as they may."""
         if self.moving is None and (aside := self.aside()):
             self.moving = asked(self.world.execute, aside)
             self.moving.add_done_callback(self._made_way)
@@ -148,7 +148,7 @@ class Team:
         return replace(observation, text=observation.text + news) if news else observation
 
     def introduce(self, robot: Robot) -> str:
-        """Say which of the robots one is, as an agent node is told at its start; empty where there is one only."""
+        """Say which of the robots one is, as an agent node is told at its start; empty if there is one only."""
         if self.alone:
             return ""
         *names, last = (one.name for one in self.robots)
@@ -192,7 +192,7 @@ class Team:
         self.claims.finish(robot)
 
     def vacancy(self, post: Post) -> str:
-        """Say why a post's robot cannot go on; empty where it can. In place of one that is gone it gets a free one."""
+        """Say why a post's robot cannot go on; empty if it can. In place of one that is gone it gets a free one."""
         if post.robot.moving is not None:
             return f"{post.robot.name} makes way for another robot"
         if not post.robot.gone:

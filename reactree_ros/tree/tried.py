@@ -56,7 +56,7 @@ def left_undone(succeeded: Behaviour) -> Iterator[str]:
 def _last_words(node: GoalNode) -> str:
     """Return what a node thought before it gave up, or what came of its last act or expansion.
 
-    Nothing where it did not give up, but was ended.
+    Nothing if it did not give up, but was ended.
     """
     *before, last = node.turns or [Told("")]
     if not isinstance(last, Said) or last.decision is None or last.decision.gist != FAILURE:

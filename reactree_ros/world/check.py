@@ -32,7 +32,7 @@ def check_world(
             assert check_world(MyWorld()) == []
 
     The world is reset, looked at, made to refuse and to carry out a few skills, interrupted, and closed in the end. It
-    must stand where nothing else moves it.
+    must stand if nothing else moves it.
 
     Args:
         world: The world.
@@ -42,7 +42,7 @@ def check_world(
         timeout: How long anything may take to settle, in seconds; whatever takes longer ends the check.
 
     Returns:
-        What is wrong, in a sentence each; empty where nothing is.
+        What is wrong, in a sentence each; empty if nothing is.
     """
     check = _Check(world, seed=seed, tries=tries, at_once=at_once, timeout=timeout)
     try:
@@ -212,7 +212,7 @@ class _Check:
                 self._wrong(f"{name} is {_shown(words)}, which are no words")
 
     def _resets(self) -> Observation | None:
-        """Reset twice; returns the first observation, or None where the world says that it cannot be reset."""
+        """Reset twice; returns the first observation, or None if the world says that it cannot be reset."""
         try:
             first = self._observation("reset", self._answer("reset", lambda: self._world.reset(self._seed)))
         except WorldError:  # as a robot does

@@ -25,7 +25,7 @@ from reactree_ros.world.port import WorldError
 
 #: How long a process that says no more may take to end, in seconds.
 _LAST_WORDS = 1.0
-#: How much of the last line that it wrote is told where it ends, in characters.
+#: How much of the last line that it wrote is told if it ends, in characters.
 _TAIL = 300
 
 

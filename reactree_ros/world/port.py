@@ -45,7 +45,7 @@ class Score:
     """How far the goal is reached (paper, section 5.1).
 
     Attributes:
-        gsr: 1.0 where every goal condition holds, else 0.0.
+        gsr: 1.0 if every goal condition holds, else 0.0.
         ssr: Share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate),
             in ScienceWorld its score, in text adventures the best share of the highest score, in WebShop the reward.
     """
@@ -139,21 +139,21 @@ class World(abc.ABC):
 
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:
-        """Say how far the goal is reached; None where the world knows no goal."""
+        """Say how far the goal is reached; None if the world knows no goal."""
 
     def halted(self) -> str:
-        """Say why nothing may move now, e.g. because of an emergency stop; empty where something may.
+        """Say why nothing may move now, e.g. because of an emergency stop; empty if something may.
 
         A skill that meets it ends with :attr:`Outcome.HALTED`. Whoever plans holds as long as it lasts.
         """
         return ""
 
     def emergency(self) -> str:
-        """Say what a person has to see to at once, e.g. a robot that does not stop; empty where there is nothing."""
+        """Say what a person has to see to at once, e.g. a robot that does not stop; empty if there is nothing."""
         return ""
 
     def lacks(self) -> str:
-        """Say what it needs and is not there, e.g. a server of a robot; empty where it has everything."""
+        """Say what it needs and is not there, e.g. a server of a robot; empty if it has everything."""
         return ""
 
     def status(self) -> Mapping[str, str]:
@@ -161,7 +161,7 @@ class World(abc.ABC):
         return {}
 
     def at_rest(self) -> Pending[None]:
-        """Settle when nothing moves any more of what was cancelled; at once where cancelling stops at once."""
+        """Settle when nothing moves any more of what was cancelled; at once if cancelling stops at once."""
         return Pending.of(None)
 
     def close(self) -> None:  # noqa: B027

@@ -155,7 +155,7 @@ class SkillPolicy:
 
         Args:
             verbs: Of the world's skills.
-            words: Of what they are done to; empty where the world cannot say: then no rule's object is looked at.
+            words: Of what they are done to; empty if the world cannot say: then no rule's object is looked at.
             free_verbs: Those of which the world cannot say before what a skill will do. ``take lamp`` may take a knife
                 that is called so, too, and ``turn lamp on`` turn it on.
             skills: Those that are declared.

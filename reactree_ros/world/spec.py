@@ -91,7 +91,7 @@ class TasksOnDemand(Mapping[int, T]):
 
 
 def in_house(task: object) -> dict[str, str]:
-    """Return in which house a task is, for a record; nothing where the world does not name its houses."""
+    """Return in which house a task is, for a record; nothing if the world does not name its houses."""
     house = getattr(task, "house", "")
     return {"house": house} if house else {}
 
@@ -116,8 +116,8 @@ class WorldSpec(Spec):
             command line, the others are given as ``--world-option NAME=VALUE``.
         household: What its skills, wording, naming and limits are.
         load_tasks: Reads what may be done in it, by task id, e.g. from the task file that the settings name. Empty
-            where it has no tasks.
-        make: Makes the world for a task (None where it has none). Where ``scored`` is False the task's goal is not what
+            if it has no tasks.
+        make: Makes the world for a task (None if it has none). Where ``scored`` is False the task's goal is not what
             is asked for, and there is no score.
         flags: Names of settings that are options of their own on the command line.
         words: Returns what its things are called, a row a group: what they are for, their properties, their words.
@@ -182,7 +182,7 @@ class Place:
             by_number: Whether the task must be named by its number, as in a file of many.
 
         Returns:
-            The task that the world is made for, and its number. There is no task where the world has none, and no
+            The task that the world is made for, and its number. There is no task if the world has none, and no
             number where its goal is not what is asked for: then it says where things are at the start, and no more.
 
         Raises:
@@ -202,7 +202,7 @@ class Place:
         return next(iter(self.tasks.values()), None), None
 
     def make(self, task: Task | None, *, scored: bool = True) -> World:
-        """Make the world for a task; None where it has none.
+        """Make the world for a task; None if it has none.
 
         Raises:
             UserError: A setting is wrong, or what the world needs is not there.

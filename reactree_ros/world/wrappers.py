@@ -129,7 +129,7 @@ class SkillTimeLimit(WorldWrapper):
         return SkillTimeLimit(world, self._seconds, self._stop_seconds, answer_seconds=self._answer_seconds)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """See :meth:`World.reset`; waits for what was cancelled, and goes on where nobody knows that it has ended."""
+        """See :meth:`World.reset`; waits for what was cancelled, and goes on if nobody knows that it has ended."""
         return self._rested(lambda: self._answered("reset", lambda: self.inner.reset(seed)), in_any_case=True)
 
     def observe(self) -> Pending[Observation]:
@@ -175,7 +175,7 @@ class SkillTimeLimit(WorldWrapper):
         return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
 
     def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
-        """Cancel a skill; returns False where it had ended."""
+        """Cancel a skill; returns False if it had ended."""
         self._ending = skill
         cancelled = running.cancel()
         if not cancelled:
@@ -253,7 +253,7 @@ class PolicyGuard(WorldWrapper):
     Args:
         inner: The world.
         policy: The policy.
-        confirm: Asks a person about a skill, given the policy's reason for asking; the answer is empty where it is
+        confirm: Asks a person about a skill, given the policy's reason for asking; the answer is empty if it is
             approved, and says otherwise why not.
     """
 

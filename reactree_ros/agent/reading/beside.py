@@ -91,7 +91,7 @@ _EMPTY = re.compile(_SIGNS)
 
 
 def doubt_before(lead: str, *, same_line: bool = False) -> str:
-    """Return the words before a decision that leave open whether it is meant; nothing where it is.
+    """Return the words before a decision that leave open whether it is meant; nothing if it is.
 
     ``same_line``: whether it ends on the decision's line.
     """
@@ -133,7 +133,7 @@ def _denied(sentence: str) -> str:
 
 
 def doubt_after(tail: str, *, labelled: bool = False) -> str:
-    """Return the words after a decision that leave open whether it is meant; nothing where it is.
+    """Return the words after a decision that leave open whether it is meant; nothing if it is.
 
     ``labelled``: a label announces it as a thought; otherwise it may go on with the decision's sentence.
     """
@@ -150,6 +150,6 @@ def doubt_after(tail: str, *, labelled: bool = False) -> str:
 
 
 def taken_back(text: str) -> str:
-    """Return the words in a text after a decision that take it back; nothing where there are none."""
+    """Return the words in a text after a decision that take it back; nothing if there are none."""
     found = _TAKEN_BACK.search(text)
     return "" if found is None else found[0]

@@ -53,7 +53,7 @@ def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str
 
 
 def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Named | None:
-    """Return the expansion that a text says in just the words of the grammar; None where it is in others."""
+    """Return the expansion that a text says in just the words of the grammar; None if it is in others."""
     said = _PLAINLY.fullmatch(text)
     if said is None:
         return None
@@ -119,7 +119,7 @@ def _words(text: str) -> list[str]:
 
 
 def _subgoal(said: Any) -> str:
-    """Return a subgoal on one line; empty where there is none."""
+    """Return a subgoal on one line; empty if there is none."""
     if isinstance(said, dict) and list(said) in _NAMED:
         (said,) = said.values()
     if not isinstance(said, str):

@@ -18,7 +18,7 @@ class Unreadable(ValueError):
 
     @property
     def said(self) -> tuple[Said, ...]:
-        """The decision that it would be, with its words; empty where it is none."""
+        """The decision that it would be, with its words; empty if it is none."""
         return () if self.decision is None else (Said(str(self.decision), self.decision),)
 
 

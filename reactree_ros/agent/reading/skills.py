@@ -54,7 +54,7 @@ class Skills:
         return cls(grammar.skills, grammar.offers)
 
     def meant(self, said: str) -> str | None:
-        """Return the skill that is said; None where there is none, or where two differ by dress alone."""
+        """Return the skill that is said; None if there is none, or where two differ by dress alone."""
         said = said.strip()
         if said in self._available:
             return said

@@ -136,7 +136,7 @@ class _Fields:
             raise Unreadable(f"What '{shortened(name, 40)}' means in the JSON is not known; leave it out.")
 
     def take(self, *keys: str, of: type | tuple[type, ...] = object) -> Any:
-        """Take the first of some fields that is there with a value of a type; None where none is."""
+        """Take the first of some fields that is there with a value of a type; None if none is."""
         key = next((key for key in keys if key in self._fields and isinstance(self._fields[key], of)), None)
         return None if key is None else self._fields.pop(key)
 
@@ -212,7 +212,7 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def object_of(text: str) -> Any:
-    """Return the object that a text in JSON stands for, all of it; None where it stands for none."""
+    """Return the object that a text in JSON stands for, all of it; None if it stands for none."""
     value, end = value_at(text, 0) if text.startswith("{") else (None, 0)
     return value if isinstance(value, Mapping) and not text[end:].strip() else None
 
