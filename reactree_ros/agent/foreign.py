@@ -118,8 +118,8 @@ def _reads_as_ours(line: str) -> bool:
 
 @lru_cache(maxsize=4096)  # worlds say the same again and again
 def _begins_as_ours(begin: str) -> bool:
-    from reactree_ros.agent.reading.dress import bare  # they know turns, which are made of this
     from reactree_ros.agent.reading.labels import label_of
+    from reactree_ros.agent.reading.markup import bare  # they know turns, which are made of this
 
     line = _in_plain_letters(begin)
     return any(_own_lines().match(form) or label_of(form) for form in {line, bare(line).strip(), _undressed(line)})

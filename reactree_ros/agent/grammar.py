@@ -28,7 +28,7 @@ TEXT = {"type": "string"}
 
 
 class Grammar(abc.ABC):
-    """What may be said in one decision, whoever plans; :func:`~reactree_ros.agent.reading.read` reads what is said.
+    """What may be said in one decision, with any planner; :func:`~reactree_ros.agent.reading.read` reads what is said.
 
     Attributes:
         skills: Every skill that may be said, with ``done``, ``failure`` and what memory may be asked.

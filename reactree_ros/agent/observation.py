@@ -28,7 +28,7 @@ class Outcome(enum.Enum):
     TIMEOUT = "timeout"
     """It took too long and was stopped."""
     CANCELED = "canceled"
-    """It was canceled, by whoever asked for it or by somebody else, and has stopped."""
+    """It was canceled, by its caller or by somebody else, and has stopped."""
     HALTED = "halted"
     """Nothing may move now, as by an emergency stop: it did not begin, or was stopped."""
     WORLD_UNAVAILABLE = "world_unavailable"

@@ -1,4 +1,4 @@
-"""The prompts and examples that come with a package, as files in a folder beside the code that they belong to."""
+"""The prompts and examples that come with a package, as files in a folder next to their code."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class About(enum.Enum):
     SYSTEM = "system"
     """Who it is and what it may do, with in-context examples; the same for a whole run, or nearly so."""
     TASK = "task"
-    """What is to be done, and where it stands."""
+    """The task, and where it stands."""
     ANSWER = "answer"
     """What follows a decision that nothing else answers, such as ``OK.`` after a thought."""
     REFUSAL = "refusal"
@@ -41,7 +41,7 @@ class About(enum.Enum):
     """What was searched and what was not."""
 
 
-#: What is told in one line; everything else is put together of several, each of which is looked at where that is done.
+#: What is told in one line. Everything else has several lines, which are checked where they are put together.
 _OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED, About.SEARCHED})
 
 

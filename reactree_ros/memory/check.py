@@ -35,7 +35,7 @@ def check_memory(named: NamedMemory, *, timeout: float = 30.0) -> list[str]:
         timeout: How long a search in the background may take, in seconds.
 
     Returns:
-        What is wrong, in a sentence each; empty if nothing is.
+        The problems, a sentence each; empty if there are none.
     """
     check = _Check(named, timeout)
     for look in (check.begins, check.adds, check.finds, check.refuses, check.shares, check.lasts, check.closes):
@@ -74,7 +74,7 @@ class _Check:
         self._expect(self._named.spec.exists(self._named.settings), "exists is false after a memory was made")
 
     def adds(self) -> None:
-        """What is added is there as it was, in that order, and nothing else."""
+        """Check that the memory holds just the added runs, unchanged and in order."""
         with self._named.open() as memory:
             for number, end in enumerate(End):
                 run = [_experience(subgoal, end, number, at) for at, subgoal in enumerate(_SUBGOALS)]

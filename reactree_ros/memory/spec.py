@@ -1,4 +1,4 @@
-"""What a store of episodic memory is to the registry, and a memory as it is named."""
+"""How the registry describes a store of episodic memory, and how a memory is named."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEMORIES: Registry[MemorySpec] = Registry("memory", "reactree_ros.memories", Mem
 
 @dataclass(frozen=True)
 class NamedMemory:
-    """A memory as it is chosen: ``household.db``, or a store with its settings, e.g. ``sqlite:path=household.db``.
+    """A chosen memory: ``household.db``, or a store with its settings, e.g. ``sqlite:path=household.db``.
 
     Attributes:
         is_path: Whether its name is a path, which the default store opens.

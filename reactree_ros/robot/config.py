@@ -199,7 +199,7 @@ class BatteryTopic(Document):
 
 
 class StartEntry(Document):
-    """A node of the robot's own that `mobile_manipulator.launch.py` starts beside the bridge.
+    """A node of the robot's own that `mobile_manipulator.launch.py` starts with the bridge.
 
     Attributes:
         package: Its package.

@@ -23,8 +23,8 @@ _STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON"
 class SemanticMap(House):
     """Rooms and receptacles of a map, and the objects that were detected.
 
-    What is next to the robot is what it went to, with what is in or on that. What it holds is known by its own grasps
-    and releases: a detection speaks against a grasp only until that is settled.
+    The place that the robot went to is next to it, with the things in or on that place. The map knows what is held by
+    the robot's grasps and releases. A detection speaks against a grasp only until the grasp is settled.
 
     Args:
         document: The map.

@@ -158,7 +158,7 @@ class Claims:
         _tell(granted)
 
     def _grant(self) -> list[_Wish]:
-        """Give what is free to whoever waits for it, in order; returns the wishes that are granted."""
+        """Give what is free to those who wait for it, in order; returns the wishes that are granted."""
         return [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
 
     def _give(self, wish: _Wish) -> bool:

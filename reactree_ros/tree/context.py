@@ -46,7 +46,7 @@ class Call:
 
 
 class Listener:
-    """Told what happens in a run, as it happens; every method may be left as it is."""
+    """Told what happens in a run, as it happens; overriding a method is optional."""
 
     def node_started(self, node: GoalNode) -> None:
         """A goal node begins."""

@@ -1,4 +1,4 @@
-"""The goal node: works on one goal by a program, and keeps what it was told, said and saw, whoever plans."""
+"""The goal node: works on one goal by any planner's program, and keeps what it was told, said and saw."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class GrowingTree(BehaviourTree):
 class Growth:
     """Inserts subtrees through the tree, after the tick that asked for them, and sets them up.
 
-    The tree's update handler is called, so that whoever follows the tree (py_trees_ros snapshot streams, a viewer)
+    The tree's update handler is called, so that those who follow the tree (py_trees_ros snapshot streams, a viewer)
     is told.
 
     """

@@ -1,4 +1,4 @@
-"""What a user may choose about a run, whoever plans; command line and ROS parameters are made from it."""
+"""What a user may choose about a run with any planner; command line and ROS parameters are made from it."""
 
 from __future__ import annotations
 

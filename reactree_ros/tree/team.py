@@ -141,7 +141,7 @@ class Team:
                 robot.moving.cancel()
 
     def told(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
-        """Add to what a robot observed what others did since there were so many news, as far as it is for a subgoal."""
+        """Add other robots' news to an observation, from a number of news on, if they matter for a subgoal."""
         if self.alone:
             return observation
         news = self.news.since(since, robot.name, lambda word: _names(subgoal, word))

@@ -42,7 +42,7 @@ def check_world(
         timeout: How long anything may take to settle, in seconds; whatever takes longer ends the check.
 
     Returns:
-        What is wrong, in a sentence each; empty if nothing is.
+        The problems, a sentence each; empty if there are none.
     """
     check = _Check(world, seed=seed, tries=tries, at_once=at_once, timeout=timeout)
     try:
@@ -277,7 +277,7 @@ class _Check:
         return meant
 
     def _execute(self, skill: str) -> Outcome:
-        """Carry out a skill; returns its outcome. What is refused must leave the world as it was."""
+        """Carry out a skill; returns its outcome. A refused skill must leave the world unchanged."""
         before = self._observe(), self._skills()
         result = self._observation(f"'{skill}'", self._asked(f"'{skill}'", lambda: self._world.execute(skill)))
         if result.outcome in REFUSALS and (self._observe(), self._skills()) != before:

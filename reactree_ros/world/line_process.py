@@ -49,7 +49,7 @@ class LineProcess:
     def __init__(self) -> None:
         self.lost = ""
         self._unread = b""
-        self._written = tempfile.TemporaryFile()  # noqa: SIM115 (what it writes beside its answers, until the end)
+        self._written = tempfile.TemporaryFile()  # noqa: SIM115 (its output other than answers, until the end)
         try:
             self._process = subprocess.Popen(
                 python_module(self.module),
@@ -86,7 +86,7 @@ class LineProcess:
         return answer
 
     def stop(self) -> None:
-        """Let it end, from any thread; whoever waits for its answer hears that it has ended."""
+        """Let it end, from any thread; a caller that waits for its answer is told that it has ended."""
         self._process.kill()
 
     def kill(self) -> None:
@@ -104,7 +104,7 @@ class LineProcess:
         return not self.lost and self._owner == os.getpid() and self._process.poll() is None
 
     def gone(self, why: str) -> WorldError:
-        """End it, as it is of no use any more; returns the error that says so."""
+        """End a process that is no longer of use; return the error that says so."""
         self.lost = f"{self.name} is gone: {why}"
         self.kill()
         return WorldError(self.lost)
@@ -207,7 +207,7 @@ def serve(player: Callable[[], object]) -> None:
 
 
 def _hear(requests: queue.SimpleQueue[str]) -> None:
-    """Take requests in; ends the process with whoever asks, whatever it is at."""
+    """Take requests in; ends the process together with its parent, whatever it is doing."""
     for line in sys.stdin:
         requests.put(line)
     os._exit(0)

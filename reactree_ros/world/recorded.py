@@ -11,7 +11,7 @@ from reactree_ros.world.port import Household, Observation, Score, World, WorldE
 
 
 class RecordedWorld(World):
-    """Shows the observations of a recorded run, one after the other, to whoever does the same again.
+    """Shows the observations of a recorded run, one after the other, to a node that repeats the run.
 
     The transcripts are of the run's agent nodes, in the order in which they started.
     """

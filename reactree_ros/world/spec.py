@@ -21,7 +21,7 @@ MOST_TASKS = 1_000_000
 
 
 class Task(Protocol):
-    """What is to be done in a world, as far as nobody but the world itself has to know more."""
+    """A task in a world; only the world itself knows more of it."""
 
     @property
     def instruction(self) -> str:
@@ -154,7 +154,7 @@ def check_prompts(household: Household) -> Household:
 
 @dataclass(frozen=True)
 class Place:
-    """A world as it is chosen: what it is, its settings, and what may be done in it."""
+    """A chosen world: its spec, its settings, and its tasks."""
 
     spec: WorldSpec
     settings: WorldSettings

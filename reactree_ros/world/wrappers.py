@@ -247,7 +247,7 @@ def _stop(late: Pending[Observation]) -> None:
 class PolicyGuard(WorldWrapper):
     """Lets nothing reach a world that a skill policy denies, or that a person was to confirm and did not.
 
-    What is refused ends with :attr:`Outcome.REFUSED_BY_POLICY`; so does everything in a world that the policy does not
+    A refused skill ends with :attr:`Outcome.REFUSED_BY_POLICY`; so does everything in a world that the policy does not
     fit. What the policy denies is not offered, either. Cancelling a skill that waits for a person cancels the question.
 
     Args:

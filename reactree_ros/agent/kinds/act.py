@@ -10,8 +10,8 @@ from typing import Any
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, RETRIEVE, Counts, Decision, Look, Node, Program
 from reactree_ros.agent.grammar import LONGEST_SKILL, Grammar
 from reactree_ros.agent.kinds.line import Line
-from reactree_ros.agent.reading.dress import unquoted
 from reactree_ros.agent.reading.labels import Mark, label_of
+from reactree_ros.agent.reading.markup import unquoted
 from reactree_ros.agent.reading.parts import Part
 from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable, shortened

@@ -57,7 +57,7 @@ def says_exactly(text: str, grammar: Grammar) -> bool:
 
 
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
-    """Read the calls of tools that a model made, with what it said beside; refused as by :func:`read`."""
+    """Read the calls of tools that a model made, with the text around them; refused as by :func:`read`."""
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
     _check_length("".join([text, *map(str, called)]))
     return Reader(grammar, cut=False).read(parts_of(own_words(text, grammar), grammar, called))

@@ -9,7 +9,7 @@ from typing import Any
 from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word, known_flows, takes, wordings
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.parser import split_subgoals
-from reactree_ros.agent.reading.beside import taken_back
+from reactree_ros.agent.reading.hedging import taken_back
 from reactree_ros.agent.reading.labels import Announced, Mark, label_of
 from reactree_ros.agent.reading.lists import listed_in
 from reactree_ros.agent.reading.refusal import Unreadable, shortened

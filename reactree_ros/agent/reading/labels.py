@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.reading.dress import bare
+from reactree_ros.agent.reading.markup import bare
 
 if TYPE_CHECKING:
     from reactree_ros.agent.grammar import Grammar

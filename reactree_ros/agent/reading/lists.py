@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactree_ros.agent.parser import split_subgoals
-from reactree_ros.agent.reading.dress import bare, unquoted
+from reactree_ros.agent.reading.markup import bare, unquoted
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.values import value_at
 from reactree_ros.agent.text import said_number

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.reading.calls import call_of, named_by, worded
-from reactree_ros.agent.reading.dress import bare, plain, unquoted
 from reactree_ros.agent.reading.labels import Announced, Label, Mark, inline_label, label_of
+from reactree_ros.agent.reading.markup import bare, plain, unquoted
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.values import argument_in, pieces_of, said_in
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.grammar import Grammar
-from reactree_ros.agent.reading.beside import doubt_after, doubt_before, doubt_in_thought
+from reactree_ros.agent.reading.hedging import doubt_after, doubt_before, doubt_in_thought
 from reactree_ros.agent.reading.labels import Mark
 from reactree_ros.agent.reading.parts import Part
 from reactree_ros.agent.reading.refusal import Unreadable, shortened

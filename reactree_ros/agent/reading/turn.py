@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from reactree_ros.agent.grammar import Grammar
-from reactree_ros.agent.reading.beside import taken_back
-from reactree_ros.agent.reading.dress import bare
+from reactree_ros.agent.reading.hedging import taken_back
 from reactree_ros.agent.reading.labels import Mark, label_of
+from reactree_ros.agent.reading.markup import bare
 from reactree_ros.agent.reading.values import object_of
 
 _TURNS = re.compile(

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.reading.dress import unquoted
+from reactree_ros.agent.reading.markup import unquoted
 from reactree_ros.agent.reading.refusal import shortened
 from reactree_ros.agent.reading.skills import NEAREST, Skills
 from reactree_ros.background.pending import Pending

@@ -1,7 +1,7 @@
-"""What is said beside a decision, and whether the decision is still meant then.
+"""Hedges: prose around a decision that leaves open whether the decision is meant.
 
-Nothing is guessed here: prose is let pass where it announces or explains. Prose that denies, doubts, imagines, tells or
-asks is not, and neither is, next to the decision, what is not known to be harmless.
+Prose that announces or explains passes. Prose that denies, doubts, imagines, tells or asks does not pass. Next to the
+decision, only prose that is known to be harmless passes. Nothing is guessed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What dresses a reply and says nothing: typography, tags, fences, marks of lists, emphasis, quotes."""
+"""Markup of a reply that carries no meaning: typography, tags, fences, list marks, emphasis, quotes."""
 
 from __future__ import annotations
 
