@@ -22,7 +22,7 @@ from reactree_ros.plugins.settings import or_nearest
 
 #: A value of a parameter: a name, an option or a text; a number.
 Value = str | int | float
-#: The most values that a number may take.
+#: The most values that a number may take, and the most texts that a wording lists.
 MOST_VALUES = 10_000
 _NUMBER = re.compile(r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20}))(?P<unit>\D{0,20})")
 #: Names that a refusal lists at most.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from string import Formatter
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
-from reactree_ros.agent.parameters import Choice, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.parameters import MOST_VALUES, Choice, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.text import check_template, shortened_line
 from reactree_ros.agent.words import words
 
@@ -49,7 +51,7 @@ class Wording:
             if not (literal.strip() or after is None or (literal and closed)):
                 raise ValueError(f"'{self.template}' needs a word between {{{before}}} and {{{after}}}")
 
-    @property
+    @cached_property
     def _pieces(self) -> list[tuple[str, str | None]]:
         """The words before each parameter, with its name; None after the last words."""
         return [(literal, name) for literal, name, _, _ in Formatter().parse(self.template)]
@@ -62,9 +64,11 @@ class Wording:
     # ------------------------------------------------------------------ what may be said
 
     def options(self, now: Standing | None = None) -> list[str] | None:
-        """Return everything that may be said; None if only a pattern tells."""
+        """Return everything that may be said; None if only a pattern tells, or it is too much to list."""
         each = [(name, parameter.options(_at(now, name))) for name, parameter in self.parameters.items()]
         if any(options is None for _, options in each):
+            return None
+        if math.prod(len(options or ()) for _, options in each) > MOST_VALUES:
             return None
         chosen = itertools.product(*(options or () for _, options in each))
         return [self.write(dict(zip(self.parameters, values, strict=True))) for values in chosen]
@@ -141,7 +145,7 @@ class Wording:
             raise ParameterError(f"a text of {len(said)} characters is too long for '{self.template}'")
         readings: list[dict[str, Value]] = []
         refused: list[tuple[int, ParameterError]] = []
-        for way in itertools.islice(self._ways(said, 0, list(self._pieces), {}), _MOST_WAYS):
+        for way in itertools.islice(self._ways(said), _MOST_WAYS):
             values: dict[str, Value] = {}
             wrong: list[ParameterError] = []
             for name, text in way.items():
@@ -163,36 +167,55 @@ class Wording:
 
     def says(self, said: str) -> bool:
         """Whether a text has the words of the template, whatever stands between them."""
-        return len(said) <= _LONGEST and next(self._ways(said, 0, list(self._pieces), {}), None) is not None
+        return len(said) <= _LONGEST and next(self._ways(said), None) is not None
 
     def begins(self, said: str) -> bool:
         """Whether a text begins with the words before the first parameter."""
         return _between(self._pieces[0][0]).match(said.lstrip()) is not None
 
-    def _ways(
-        self,
-        said: str,
-        begin: int,
-        pieces: list[tuple[str, str | None]],
-        found: dict[str, str],
-        last: str | None = None,
+    def _ways(self, said: str) -> Iterator[dict[str, str]]:
+        """Yield the ways to take a text apart."""
+        latest = self._latest(said)
+        if latest is not None:
+            yield from self._ways_on(said, 0, latest, {})
+
+    def _latest(self, said: str) -> list[int] | None:
+        """Return the last place at which each piece may begin so that the others fit after it; None if they never do.
+
+        Without it, a text that fits up to its end would be taken apart in every way before it is refused.
+        """
+        latest: list[int] = []
+        for literal, name in reversed(self._pieces):
+            after = said[: latest[-1]] if latest else said
+            fits = [
+                match.start()
+                for match in _all(_between(literal), said)
+                if (after[match.end() :].strip(" \n") if latest else name or not said[match.end() :].strip(" \n.!"))
+            ]
+            if not fits:
+                return None
+            latest.append(fits[-1])
+        return latest[::-1]
+
+    def _ways_on(
+        self, said: str, begin: int, latest: Sequence[int], found: dict[str, str], last: str | None = None
     ) -> Iterator[dict[str, str]]:
-        """Yield the ways to take a text apart from a place on, where a parameter may have begun."""
-        if not pieces:
+        """Yield the ways from a place on, where a parameter may have begun; ``latest`` is that of the pieces left."""
+        if not latest:
             rest = said[begin:]
             if last is not None or not rest.strip(" \n.!"):
                 yield found if last is None else {**found, last: rest}
             return
-        (literal, name), *others = pieces
+        literal, name = self._pieces[-len(latest)]
         for match in _between(literal).finditer(said, begin):
-            if last is None and said[begin : match.start()].strip(" \n"):
+            if match.start() > latest[0] or (last is None and said[begin : match.start()].strip(" \n")):
                 return
             if last is not None and not said[begin : match.start()].strip(" \n"):
                 continue
             if name is None and said[match.end() :].strip(" \n.!"):
                 continue
             taken = found if last is None else {**found, last: said[begin : match.start()]}
-            yield from self._ways(said, match.end(), others, taken, name)
+            yield from self._ways_on(said, match.end(), latest[1:], taken, name)
 
     def _value(self, name: str, text: str, now: Standing | None) -> Value:
         parameter, text = self.parameters[name], text.strip(" \n")
@@ -230,6 +253,14 @@ def _at(now: Standing | None, name: str) -> Sequence[str] | None:
 def key_of(name: str) -> str:
     """Return a name without capitals, blanks and signs between its words."""
     return "".join(words(name)).replace("_", "")
+
+
+def _all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield every match, also those that overlap."""
+    at = 0
+    while at <= len(text) and (match := pattern.search(text, at)) is not None:
+        yield match
+        at = match.start() + 1
 
 
 def _between(literal: str) -> re.Pattern[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import llguidance
 import pytest
@@ -343,6 +344,30 @@ def test_options_are_all_that_may_be_said() -> None:
     ]
     assert wording("say {text}").options(NOW) is None
     assert not wording("pour from {source} into {target}").possible({"source": ["cup 1"], "target": []})
+
+
+def test_what_are_too_many_to_list_is_said_by_the_pattern_alone() -> None:
+    wording = Wording("mix {a} {b} {c}", {name: Choice(tuple(f"{name}{n}" for n in range(40))) for name in "abc"})
+    assert wording.options() is None
+    assert re.fullmatch(wording.regex(), "mix a1 b39 c0")
+    assert wording.read("mix a1 b39 c0") == {"a": "a1", "b": "b39", "c": "c0"}
+
+
+@pytest.mark.parametrize("end", ["", " zz"])
+def test_a_text_full_of_the_words_between_is_taken_apart_in_few_steps(end: str, monkeypatch: Any) -> None:
+    wording = Wording("say {a} x {b} x {c} x {d} x {e} zz", {name: Text(2000) for name in "abcde"})
+    steps, on = itertools.count(), Wording._ways_on
+
+    def counted(self: Wording, *arguments: Any) -> Any:
+        next(steps)
+        return on(self, *arguments)
+
+    monkeypatch.setattr(Wording, "_ways_on", counted)
+    said = "say " + " x ".join(["q"] * 300) + end
+    assert wording.says(said) is bool(end)
+    with pytest.raises(ParameterError, match="in several ways" if end else "is not said as"):
+        wording.read(said)
+    assert next(steps) < 2000
 
 
 def test_words_are_what_a_text_says() -> None:
