@@ -134,7 +134,7 @@ def test_each_dataset_has_its_share_of_the_tokens_however_large_it_is(tmp_path: 
 @pytest.mark.parametrize(
     ("shares", "says"),
     [
-        ("2,1", "--shares 2,1: 2 shares of 1 --data; name one for each"),
+        ("2,1", "--shares 2,1: 2 shares for 1 --data; name one for each"),
         ("2;1", "'2;1' is no list of numbers above 0"),
         ("0", "'0' is no list of numbers above 0"),
         ("nan", "'nan' is no list of numbers above 0"),

@@ -249,7 +249,7 @@ def test_who_plans_follows_from_the_model_where_nobody_is_named(cli: Cli, tmp_pa
     assert read_record(of_its_own).run["planner"]["name"] == name
     said = cli(*run, "--planner", "react:questions=1", "--save", other).err
     trained = ", ".join(trained_for(PACKAGED))
-    assert f"--planner react:questions=1: the language model was trained for {trained}, and may say nothing" in said
+    assert f"--planner react:questions=1: the language model was trained for {trained}, and its decisions may be useless here" in said
     assert read_record(other).run["planner"]["name"] == "react:questions=1"
     without_options = tmp_path / "without.jsonl"
     assert "was trained for" not in cli(*run, "--planner", "reactree_wm", "--save", without_options).err
@@ -333,7 +333,7 @@ def test_a_training_of_another_architecture_is_not_gone_on_with(
     data: Path, straight: Path, trained: Path, cli: Cli, tmp_path: Path
 ) -> None:
     ended = cli("train", "--data", data, "--out", straight, *SHORT, "--preset", "compact")
-    assert (ended.code, "was begun with preset 'tiny', not 'compact'" in ended.err) == (2, True)
+    assert (ended.code, "was started with preset 'tiny', not 'compact'" in ended.err) == (2, True)
     out = tmp_path / "out"
     other = [("compact" if one == "tiny" else one) for one in SHORT]
     out.mkdir()
