@@ -272,7 +272,7 @@ def broken(tmp_path: Path, kind: str) -> Path:
         ("no JSON", "cannot be read"),
         ("a list", "holds no object"),
         ("not text", "cannot be read"),
-        ("said to have no solution", "cannot be solved"),
+        ("said to have no solution", "marks it as unsolvable"),
         ("a trial that is none", "task_type"),
         ("no words", "cannot play this game"),
         ("no PDDL", "cannot play this game"),

@@ -215,7 +215,7 @@ def test_a_hundred_episodes_share_a_java_and_leave_no_thread_behind() -> None:
 
 @pytest.mark.parametrize(
     ("java", "said"),
-    [("", "there is no '.*/bin/java': install Java 17"), ("#!/bin/sh\nexit 1\n", "does not start ScienceWorld")],
+    [("", "/bin/java. is missing: install Java 17"), ("#!/bin/sh\nexit 1\n", "does not start ScienceWorld")],
     ids=["none", "one that does not work"],
 )
 def test_without_a_java_it_is_said_how_to_get_one(tmp_path: Path, java: str, said: str) -> None:

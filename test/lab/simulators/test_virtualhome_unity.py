@@ -17,7 +17,7 @@ import reactree_ros
 from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.household import rules, unity
+from reactree_ros.household import looking, unity
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.scene import Scene
@@ -238,7 +238,7 @@ def test_a_simulator_that_dies_is_started_again_and_the_task_goes_on(tmp_path: P
     world = make_world(free_port(), executable=program, start_limit=PATIENCE)
     done(world, "go to kitchen 1")
     here = done(world, "go to bedroom 1")
-    with pytest.raises(WorldError, match="broke the connection off"):
+    with pytest.raises(WorldError, match="closed the connection"):
         world.execute("go to kitchen 1").result(PATIENCE)
     again = world.observe().result(PATIENCE)
     assert "You are in the middle of a bedroom (1)." in again.text
@@ -305,7 +305,7 @@ def test_what_breaks_in_the_world_is_told_in_words_and_the_task_goes_on(
     world = make_world(peer.port)
     world.reset().result(PATIENCE)
     with monkeypatch.context() as broken:
-        broken.setattr(rules, "look_around", lambda scene: {}[7])
+        broken.setattr(looking, "look_around", lambda scene: {}[7])
         with pytest.raises(WorldError, match="the VirtualHome world broke: KeyError: 7"):
             world.observe().result(PATIENCE)
     done(world, "go to kitchen 1")
