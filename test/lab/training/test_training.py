@@ -249,7 +249,8 @@ def test_who_plans_follows_from_the_model_where_nobody_is_named(cli: Cli, tmp_pa
     assert read_record(of_its_own).run["planner"]["name"] == name
     said = cli(*run, "--planner", "react:questions=1", "--save", other).err
     trained = ", ".join(trained_for(PACKAGED))
-    assert f"--planner react:questions=1: the language model was trained for {trained}, and its decisions may be useless here" in said
+    warning = f"the language model was trained for {trained}, and its decisions may be useless here"
+    assert f"--planner react:questions=1: {warning}" in said
     assert read_record(other).run["planner"]["name"] == "react:questions=1"
     without_options = tmp_path / "without.jsonl"
     assert "was trained for" not in cli(*run, "--planner", "reactree_wm", "--save", without_options).err
