@@ -171,8 +171,8 @@ def test_a_story_that_breaks_the_interpreter_costs_no_more_than_its_episode(
 ) -> None:
     program, said = WAYS_TO_BREAK[way]
     task = made(tmp_path, printed("A cave.\n"), READ, program)
-    monkeypatch.setattr(Interpreter, "answer_limit", 3.0)
-    with JerichoWorld(task) as world:
+    with monkeypatch.context() as limited, JerichoWorld(task) as world:
+        limited.setattr(Interpreter, "answer_limit", 3.0)
         model = ScriptedModel({task.instruction: ["Act: look", "Act: done"]})
         result = Episode(task.instruction, world=world, model=model, planner=planner(REACT)).run()
         assert (result.end, "\n" in result.message) == ("world_gone", False)
