@@ -222,9 +222,9 @@ class Reply:
         return len(self.attempts) or 1
 
     @property
-    def objections(self) -> tuple[str, ...]:
-        """Why the model was asked again or another one was, each reason once."""
-        return tuple(dict.fromkeys(one.objection for one in self.attempts if one.objection))
+    def in_vain(self) -> tuple[Attempt, ...]:
+        """The requests after which the model was asked again, or another one was."""
+        return tuple(one for one in self.attempts[:-1] if one.objection)
 
     def tokens(self, prompt: Callable[[], str]) -> tuple[int, int]:
         """Return the tokens of all its prompts and texts; those that nobody counted are estimated from the prompt."""

@@ -187,7 +187,7 @@ class BenchReport:
             ]
             for name, runs in self.runs.items()
         ]
-        return Table(["", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], rows)
+        return Table(["planner", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], rows)
 
     def _named(self, measure: Measure) -> str:
         ssr = self.settings.spec.ssr
