@@ -378,8 +378,8 @@ def show_result(result: EpisodeResult, console: Console) -> None:
         )
     if result.refused_attempts or result.repeated_attempts:
         console.print(
-            f"{result.attempts} requests to the language model for {result.replies} replies: "
-            f"{result.refused_attempts} refused, {result.repeated_attempts} the same as one before",
+            f"{result.attempts} requests for {result.replies} replies of the language model: "
+            f"{result.refused_attempts} refused, {result.repeated_attempts} repeated",
             highlight=False,
         )
     if result.cost is not None:
