@@ -129,14 +129,14 @@ def offered_to_msg(offered: Sequence[Offered]) -> dict[str, list[str]]:
     return {"skills": skills, "offers": [json.dumps(offer.as_data()) for offer in offers]}
 
 
-def offers_from(texts: Sequence[str]) -> list[Offer]:
+def offers_from(texts: Sequence[str]) -> tuple[Offer, ...]:
     """Return the declared skills that a message offers.
 
     Raises:
         ValueError: One is none.
     """
     offered = [offered_of(settings_from(text)) for text in texts]
-    return [one for one in offered if isinstance(one, Offer)]
+    return tuple(one for one in offered if isinstance(one, Offer))
 
 
 def as_json(settings: Mapping[str, Any]) -> str:
@@ -351,14 +351,13 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
 def attempts_to_msg(reply: Reply) -> list[AttemptMsg]:
     """Return the requests that a reply took as messages."""
     return [
-        AttemptMsg(**{name: counted(value) if name in _COUNTS else value for name, value in asdict(one).items()})
-        for one in reply.attempts
+        AttemptMsg(**asdict(one) | {name: counted(getattr(one, name)) for name in _COUNTS}) for one in reply.attempts
     ]
 
 
 def _attempt_from_msg(msg: AttemptMsg) -> Attempt:
-    values = {field.name: getattr(msg, field.name) for field in fields(Attempt)}
-    return Attempt(**{name: known(value) if name in _COUNTS else value for name, value in values.items()})
+    values: dict[str, Any] = {one.name: getattr(msg, one.name) for one in fields(Attempt)}
+    return Attempt(**values | {name: known(values[name]) for name in _COUNTS})
 
 
 def decision_to_msg(decision: Decision) -> dict[str, Any]:
