@@ -139,7 +139,9 @@ def recorded(path: Path) -> tuple[list[dict[str, Any]], dict[int, list[str]]]:
 
 def without_times(values: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in values.items() if name not in DIFFERS}
-    attempts = {"attempts": list(map(without_times, kept["attempts"]))} if isinstance(kept.get("attempts"), list) else {}
+    attempts = (
+        {"attempts": list(map(without_times, kept["attempts"]))} if isinstance(kept.get("attempts"), list) else {}
+    )
     return kept | attempts
 
 
