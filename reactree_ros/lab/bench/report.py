@@ -437,11 +437,14 @@ def write_report(folder: Path, console: Console, prices: Prices | None = None) -
 
 
 def _print(report: BenchReport, console: Console) -> None:
-    for table in (report.table(), report.asking()):
-        shown = rich_table.Table(*table.head)
-        for row in table.rows:
-            shown.add_row(*map(str, row))
-        console.print(shown)
+    table, asking = report.table(), report.asking()
+    shown = rich_table.Table(*table.head)
+    for row in table.rows:
+        shown.add_row(*map(str, row))
+    console.print(shown)
+    for name, *cells in asking.rows:  # too wide for a table in a terminal
+        told = "; ".join(f"{head} {cell}" for head, cell in zip(asking.head[1:], cells, strict=True))
+        console.print(f"{name}: {told}", highlight=False, markup=False, soft_wrap=True)
     console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
     if report.broken:
         console.print(_broke_off(report.broken), style="red", highlight=False, markup=False, soft_wrap=True)
