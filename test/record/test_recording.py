@@ -334,8 +334,9 @@ class Failing(LanguageModel):
         return Pending.failed(error)
 
 
-def test_what_a_failed_request_took_is_counted_and_checked() -> None:
-    episode, kept = recorded_episode({}, model=Failing())
+@pytest.mark.parametrize("name", ["react", "reactree_wm", "tree_planner:plans=3"])
+def test_what_a_failed_request_took_is_counted_and_checked(name: str) -> None:
+    episode, kept = recorded_episode({}, name=name, model=Failing(), world=SymbolicWorld(TASK))
     result, events = episode.run(), kept.record.events
     assert (result.prompt_tokens, Moment.after(events).prompt_tokens) == (90, 90)
     assert (result.attempts, result.refused_attempts, result.refused_tokens) == (1, 1, 7)
