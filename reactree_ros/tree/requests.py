@@ -86,22 +86,36 @@ class Requests:
         sampling: Mapping[str, Any],
     ) -> Generator[Step, Any, Reply]:
         """Ask once; what a hold breaks off is asked again after it."""
-        context, index = self._context, self._node.index
         while True:
             yield from self._node.senses.hold()
             self.check_budget()
             request = self.make(prompt(), may_say() if callable(may_say) else may_say, begun=begun, **sampling)
-            pending, call = self.send(request), Call("reply", request.id)
+            wait, number = self.wait_for(request, next_tick=True, while_held=False), self._context.budget.decisions + 1
             try:
-                reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False, call=call)
+                return (yield from self.answered(request, wait, number))
             except BrokenOff:
                 continue
-            except LanguageModelError as error:
-                if error.took is not None:
-                    context.took(index, context.budget.decisions + 1, error.took, request)
-                raise
-            context.took(index, context.budget.decisions + 1, reply, request)
-            return reply
+
+    def wait_for(self, request: DecisionRequest, what: str = "reply", **how: bool) -> Wait:
+        """Send a request, and return the wait for its reply."""
+        return Wait(what, self.send(request), NoAnswerInTime, call=Call("reply", request.id), **how)
+
+    def answered(self, request: DecisionRequest, wait: Wait, decision: int) -> Generator[Step, Any, Reply]:
+        """Wait for the reply to a request, and count what it took, also if it fails.
+
+        Args:
+            request: The request.
+            wait: As :meth:`wait_for` returns it.
+            decision: Number of the decision that it asks for.
+        """
+        try:
+            reply: Reply = yield wait
+        except LanguageModelError as error:
+            if error.took is not None:
+                self._context.took(self._node.index, decision, error.took, request)
+            raise
+        self._context.took(self._node.index, decision, reply, request)
+        return reply
 
     def make(self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any) -> DecisionRequest:
         """Make a request with the run's options, and an id that is unique within the run."""

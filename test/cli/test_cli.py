@@ -47,6 +47,11 @@ KEYS = [
     "questions",
     "cost",
     "reason",
+    "replies",
+    "attempts",
+    "refused_attempts",
+    "repeated_attempts",
+    "refused_tokens",
     "verdict",
 ]
 

@@ -18,6 +18,7 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.text import LONGEST_ERROR
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.decoding import Method, decode, method_for
@@ -638,6 +639,47 @@ def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
     if isinstance(last, Expand):
         assert last.subgoals
     assert all(asked.turns[0] == TASK and len(asked.turns) in (1, 3) for asked in engine.asked)
+
+
+@given(replies, st.sampled_from([*ConstraintKind, None]), st.sampled_from([None, *Method]), st.integers(0, 2))
+def test_a_reply_keeps_every_request_with_what_it_took_and_why_it_was_in_vain(
+    script: list[tuple[str, str]], kind: ConstraintKind | None, method: Method | None, retries: int
+) -> None:
+    engine = ScriptedEngine(*script, obeys=[] if kind is None else [kind])
+    engine.counts = [(10 + number, number, 2 * number) for number in range(len(script))]
+    try:
+        reply = get(engine, method=method, retries=retries)
+    except RequestRejected:
+        return
+    kept = reply.attempts
+    assert len(kept) == len(engine.asked)
+    for name in ("prompt_tokens", "cached_tokens", "output_tokens"):
+        assert getattr(reply, name) == sum(getattr(one, name) for one in kept)
+    held = [None if asked.constraint is None else asked.constraint.kind.value for asked in engine.asked]
+    assert [one.constraint or None for one in kept] == held
+    assert [one.refused for one in kept] == [bool(one.objection) for one in kept]
+    assert kept[-1].objection == reply.objection
+    assert bool(reply.objection) or not kept[-1].text
+    same = [(asked.prompt, asked.constraint, asked.stops, asked.max_tokens) for asked in engine.asked]
+    assert [[one.asked == other.asked for other in kept] for one in kept] == [
+        [one == other for other in same] for one in same
+    ]
+
+
+def test_a_reply_that_was_refused_is_kept_with_its_words_and_their_objection() -> None:
+    reply = get(ScriptedEngine("Act: fly" * 1000, ("Act: swim", "length"), "Act: done"))
+    assert reply.in_vain == reply.attempts[:2]
+    long, cut = reply.in_vain
+    assert long.text.startswith("Act: flyAct: fly")
+    assert "characters are left out" in long.text
+    assert len(long.text) <= LONGEST_ERROR
+    assert (cut.text, cut.finish_reason, cut.objection[:14]) == ("Act: swim", "length", "'swim' was cut")
+    assert (reply.attempts[-1].text, reply.attempts[-1].objection) == ("", "")
+
+
+def test_a_tool_that_was_called_in_vain_is_kept_in_words() -> None:
+    called = Generated("", "stop", calls=(ToolCall("fly", "{}"),))
+    assert get(ScriptedEngine(called, "Act: done")).in_vain[0].text == "fly({})"
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=6, unique=True), st.data())

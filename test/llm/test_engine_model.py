@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,10 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.port import (
+    FAILED,
+    Choice,
     DecisionRequest,
+    InvalidReply,
     LanguageModelError,
     NoAnswerInTime,
     PromptTooLong,
@@ -34,7 +38,7 @@ class Moody(Engine):
 
     def __init__(self) -> None:
         self.on_open: Exception | None = None
-        self.mood: str | BaseException | None = "Act: done"
+        self.mood: str | Generated | BaseException | None = "Act: done"
         self.opened = self.asked = 0
 
     async def open(self) -> None:
@@ -48,7 +52,7 @@ class Moody(Engine):
             raise self.mood
         if self.mood is None:
             await asyncio.Event().wait()
-        return Generated(str(self.mood), "stop")
+        return self.mood if isinstance(self.mood, Generated) else Generated(self.mood, "stop")
 
 
 @pytest.fixture
@@ -116,6 +120,35 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(engine: Moody) -> None
     told = failure(model)
     assert (type(told), str(told)) == (NoAnswerInTime, "an engine: no answer within 0.05 s")
     model.close()
+
+
+def test_what_failed_tells_of_every_request_and_why_it_brought_nothing(engine: Moody) -> None:
+    model = EngineModel(engine, request_timeout=0.05)
+    for mood, problem in (
+        (RequestRejected("no, by sk-abcdefghijklmnopqrstuvwx"), "no, by ***"),
+        (None, "it was stopped before its end"),
+    ):
+        engine.mood = mood
+        took = failure(model).took
+        assert took is not None
+        (attempt,) = took.attempts
+        assert (attempt.finish_reason, attempt.objection, attempt.refused) == (FAILED, problem, False)
+        assert took.seconds == attempt.seconds
+    model.close()
+
+
+def test_words_without_use_in_a_request_that_failed_are_kept_as_refused(engine: Moody, model: EngineModel) -> None:
+    engine.mood = "fly"
+    with pytest.raises(InvalidReply) as raised:
+        model.decide(replace(REQUEST, may_say=Choice(("walk", "swim")))).result(PATIENCE)
+    assert raised.value.took is not None
+    assert [(one.text, one.refused) for one in raised.value.took.attempts] == [("fly", True)] * 4
+    engine.mood, engine.context = Generated("Act: go", "length", prompt_tokens=90, output_tokens=10), 100
+    took = failure(model).took
+    assert took is not None
+    (attempt,) = took.attempts
+    assert (attempt.text, attempt.refused, took.prompt_tokens) == ("Act: go", True, 90)
+    assert attempt.objection.startswith("the prompt is")
 
 
 def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, model: EngineModel) -> None:

@@ -16,7 +16,7 @@ from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
+from reactree_ros.llm.port import Attempt, Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
 from reactree_ros.tree.flows.fallback import FallbackFlow
 
 if importlib.util.find_spec("rclpy"):
@@ -388,10 +388,10 @@ def test_diagnostics_tell_what_runs_what_waits_and_what_it_took(graph: Graph) ->
     ask(graph, "b")
     graph.until(lambda: heard and values(heard[-1]).get("requests waiting") == "1")
     assert (values(heard[-1])["requests running"], values(heard[-1])["requests ended"]) == ("1", "0")
-    model.answer("a", Reply("Think: a", output_tokens=3))
+    model.answer("a", Reply("Think: a", output_tokens=3, attempts=(Attempt("fly", "No."), Attempt())))
     answer(graph, future)
     graph.until(lambda: values(heard[-1])["requests ended"] == "1")
-    assert values(heard[-1])["output tokens"] == "3"
+    assert (values(heard[-1])["output tokens"], values(heard[-1])["texts refused"]) == ("3", "1")
     assert float(values(heard[-1])["last latency in seconds"]) > 0
     status = heard[-1].status[0]
     assert (status.level, status.name) == (DiagnosticStatus.OK, "/inference: requests")

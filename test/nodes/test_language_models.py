@@ -16,6 +16,8 @@ from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.llm.port import (
+    FAILED,
+    Attempt,
     DecisionRequest,
     InvalidReply,
     LanguageModel,
@@ -59,6 +61,10 @@ class Failing(LanguageModel):
         return Pending.failed(self.error)
 
 
+#: One with everything, and one of which nothing is known.
+ATTEMPTS = (Attempt("fly", "No.", FAILED, "regex", "a1", 9, 8, 7, 0.5), Attempt())
+
+
 class Loading(LanguageModel):
     """Is ready when the test says so."""
 
@@ -71,7 +77,8 @@ class Loading(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked.append(request)
-        return Pending.of(Reply("Think: so", answered_by="the loaded one", objection="of no use", cached_tokens=3))
+        about = {"answered_by": "the loaded one", "objection": "of no use", "cached_tokens": 3, "attempts": ATTEMPTS}
+        return Pending.of(Reply("Think: so", **about))  # type: ignore[arg-type]
 
 
 def ros_model(graph: Graph) -> RosLanguageModel:
@@ -100,12 +107,15 @@ def readiness(graph: Graph) -> Any:
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_of_the_model_is_the_same_over_ros(graph: Graph, error: LanguageModelError) -> None:
+    error.took = Reply("", prompt_tokens=0, output_tokens=0, attempts=ATTEMPTS)
     graph.inference(Failing(error))
     pending = ros_model(graph).decide(DecisionRequest((Told("p"),), DecisionGrammar(()), id="1"))
     graph.until(pending.done)
     with pytest.raises(type(error)) as caught:
         pending.take()
     assert (type(caught.value), str(caught.value)) == (type(error), str(error))
+    assert caught.value.took is not None
+    assert caught.value.took.attempts == ATTEMPTS
     if isinstance(error, PromptTooLong):
         assert (caught.value.excess, caught.value.context) == (17, 4096)  # type: ignore[attr-defined]
 
@@ -120,7 +130,7 @@ def test_request_and_reply_travel_whole(graph: Graph) -> None:
     graph.until(pending.done)
     reply = pending.take()
     assert (reply.text, reply.answered_by, reply.objection) == ("Think: so", "the loaded one", "of no use")
-    assert (reply.prompt_tokens, reply.cached_tokens) == (None, 3)
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.attempts) == (None, 3, ATTEMPTS)
     (came,) = model.asked
     assert (came.turns, came.begun, came.planner) == (request.turns, "Act:", "me")
     assert (came.prompt, came.may_say) == (request.prompt, request.may_say)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from chatting import Chatting
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from memory.word_hash_embedder import WordHashEmbedder, experience
 
@@ -17,6 +18,7 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
+from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -128,6 +130,17 @@ def test_a_task_that_is_done_succeeds_with_its_counts(graph: Graph) -> None:
     assert (result.decisions, result.steps, result.agent_nodes, result.max_depth) == (9, 4, 5, 5)
     assert (result.gsr, result.ssr) == (-1.0, -1.0)
     assert result.seconds > 0
+
+
+def test_what_the_model_said_in_vain_is_told_with_the_decision_and_counted_in_the_result(graph: Graph) -> None:
+    said = iter(["Act: fly", "Think: so", "Act: done"])
+    graph.household({}, model=Chatting(lambda generation: Generated(next(said), "stop", output_tokens=3)))
+    decisions = graph.decisions()
+    result = graph.task().result
+    assert (result.replies, result.attempts, result.refused_attempts, result.repeated_attempts) == (2, 3, 1, 0)
+    assert result.refused_tokens == 3
+    graph.until(lambda: len(decisions) == 2)
+    assert [[one.text for one in decision.attempts] for decision in decisions] == [["Act: fly", ""], [""]]
 
 
 def test_a_task_that_fails_aborts_without_an_error(graph: Graph) -> None:

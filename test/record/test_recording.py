@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chatting import Chatting
 from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand, goal_of
 from py_trees.common import Status
 from pydantic import ValidationError
@@ -34,9 +35,13 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
+from reactree_ros.lab.bench.events import told_by
+from reactree_ros.llm.engine import Generated
+from reactree_ros.llm.port import Attempt, DecisionRequest, FreeText, LanguageModel, Reply, ServerUnavailable
+from reactree_ros.llm.tally import Tally
 from reactree_ros.planners.spec import planner
 from reactree_ros.record import reader, writer
+from reactree_ros.record.checking import Check
 from reactree_ros.record.export import experiences_of, training_lines
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, RecordError, follow, read_record
@@ -292,6 +297,57 @@ def test_a_moment_is_what_the_run_had_come_to() -> None:
     assert [request.prompt for request in moment.requests.values()] == [tuple(one.turns) for one in model.requests]
     assert experiences_of(moment) == episode.experiences()
     assert moment.skills[""] == list(episode.context.world.available_skills().take())
+
+
+def test_a_record_keeps_every_request_and_plays_it_again() -> None:
+    said = iter(["Act: fly", "I would rather swim.", "Act: open fridge 1", "Act: done"])
+    model = Chatting(lambda generation: Generated(next(said), "stop", 10, 4, 3))
+    episode, kept = recorded_episode({}, name="react", model=model)
+    result = episode.run()
+    replies = [request.reply for request in Moment.after(kept.record.events).requests.values()]
+    assert replies == [reply for _, _, reply in episode.context.replies]
+    assert [[one.text for one in reply.attempts] for reply in replies if reply] == [
+        ["Act: fly", "I would rather swim.", ""],
+        [""],
+    ]
+    assert (result.replies, result.attempts, result.refused_attempts, result.refused_tokens) == (2, 4, 2, 6)
+    assert_replays(kept)
+
+
+def test_a_record_of_an_older_version_tells_nothing_of_requests_and_plays_again() -> None:
+    episode, kept = recorded_episode(SCRIPT)
+    episode.run()
+    for number, event in enumerate(kept.record.events):
+        event.pop("attempts", None)
+        for name in vars(Tally()) if event["e"] == "end" else ():
+            del event["result"][name]
+        kept.lines[number] = writer.encoded(event)
+    assert_replays(kept)
+
+
+class Failing(LanguageModel):
+    """Fails for tokens."""
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        error = ServerUnavailable("gone")
+        error.took = Reply("", prompt_tokens=90, output_tokens=7, attempts=(Attempt("fly", "No.", output_tokens=7),))
+        return Pending.failed(error)
+
+
+@pytest.mark.parametrize("name", ["react", "reactree_wm", "tree_planner:plans=3"])
+def test_what_a_failed_request_took_is_counted_and_checked(name: str) -> None:
+    episode, kept = recorded_episode({}, name=name, model=Failing(), world=SymbolicWorld(TASK))
+    result, events = episode.run(), kept.record.events
+    assert (result.prompt_tokens, Moment.after(events).prompt_tokens) == (90, 90)
+    assert (result.attempts, result.refused_attempts, result.refused_tokens) == (1, 1, 7)
+    assert [size.output for size in told_by(events).sizes] == [7]
+    assert_replays(kept)
+    check, at = Check(), next(at for at, event in enumerate(events) if event["e"] == "failed")
+    for line in kept.lines[:at]:
+        check.event(line.encode())
+    broken = {**events[at], "took": {"text": "", "attempts": [{"output_tokens": "many"}]}}
+    with pytest.raises(ValueError, match="output_tokens"):
+        check.event(writer.encoded(broken).encode())
 
 
 def test_every_moment_holds_what_was_known_by_then() -> None:

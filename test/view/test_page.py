@@ -407,6 +407,39 @@ def test_keys_lead_to_refusals_and_failures(tmp_path: Path, serve: Serve, open_p
     expect(page.locator(".panel .chip").first).to_have_text("failure")
 
 
+def test_what_the_model_was_asked_again_and_why_stands_with_its_reply(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines.add("started", node=0, index=0, decision=1)
+    lines.add("status", of=[[0, "running"]])
+    vain = [
+        {"text": "Act: fly", "objection": "You cannot fly."},
+        {"objection": "It is gone.", "finish_reason": "failed"},
+    ]
+    for number, more in enumerate(({"attempts": [*vain, {}]}, {}), 1):
+        lines.add("request", node=0, id=f"0.{number}", turns=[0, 0], may_say={"kind": "text", "stops": []})
+        lines.add("reply", node=0, id=f"0.{number}", text="Think: so", output_tokens=5, **more)
+        lines.add("decided", node=0, think="so", decisions=number, steps=0)
+        lines.add("turn", node=0, said="Think: so")
+    lines.add("request", node=0, id="0.3", turns=[0, 0], may_say={"kind": "text", "stops": []})
+    took = {"text": "", "output_tokens": 7, "attempts": vain}
+    lines.add(
+        "failed", node=0, of="reply", id="0.3", type="ServerUnavailable", kind="model_gone", message="", took=took
+    )
+    lines.end(end="model_gone")
+    page = open_page(serve(lines.path).url)
+    again = page.locator(".turn .in-vain")
+    expect(again.locator("summary")).to_have_text(["Asked again 2 times", "Asked again"])
+    again.first.locator("summary").click()
+    expect(again.first.locator(".text")).to_have_text("Act: fly")
+    expect(again.first.locator(".reason")).to_have_text(["You cannot fly.", "It is gone."])
+    expect(page.locator(".facts dt:text-is('Requests') + dd").first).to_contain_text("6 (2 refused)")
+    page.get_by_role("tab", name="Run").click()
+    expect(page.locator(".panel:visible dt:text-is('Output tokens') + dd")).to_have_text("17")
+
+
 KITCHEN = {"name": "kitchen 1", "x": 2.0, "y": 1.5, "outline": [[0, 0], [4, 0], [4, 3], [0, 3]]}
 FRIDGE = {"name": "fridge 1", "x": 3.5, "y": 2.5, "yaw": 0.0, "outline": [[3, 2], [4, 2], [4, 3], [3, 3]]}
 APPLE = {"word": "apple", "instance": 1, "room": "kitchen 1", "place": "fridge 1"}
@@ -663,7 +696,8 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     lines.add("turn", node=0, saw=HOSTILE)
     lines.add("turn", node=0, saw="x" * 1_000_000)
     lines.add("request", node=0, id="0.1", turns=[0, 2], may_say={"kind": "text", "stops": []})
-    lines.add("reply", node=0, id="0.1", text=HOSTILE, reasoning=HOSTILE, answered_by=HOSTILE)
+    attempts = [{"text": HOSTILE, "objection": HOSTILE}, {}]
+    lines.add("reply", node=0, id="0.1", text=HOSTILE, reasoning=HOSTILE, answered_by=HOSTILE, attempts=attempts)
     lines.add("refused", node=0, said=HOSTILE, reason=HOSTILE, decisions=1, steps=0)
     lines.add("turn", node=0, said=HOSTILE)
     lines.add("failed", node=0, of="reply", type=HOSTILE, message=HOSTILE, kind="model_gone")

@@ -14,11 +14,11 @@ from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.lab.planners.action_tree import ActionTree
 from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
-from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply
+from reactree_ros.llm.port import Choice, FreeText, PromptTooLong, Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.context import Call, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.program import Program, Step, Wait
+from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation, Outcome
 
 _AMONG = "Among the following actions, which action would you take."
@@ -110,12 +110,11 @@ class TreePlannerNode(PlanNode):
             )
             for number in range(settings.plans)
         ]
-        asked = [self.requests.send(request) for request in requests]
+        waits = [self.requests.wait_for(request, "plan") for request in requests]
         plans = []
         try:
-            for request, pending in zip(requests, asked, strict=True):
-                reply: Reply = yield Wait("plan", pending, NoAnswerInTime, call=Call("reply", request.id))
-                context.took(self.index, context.budget.decisions, reply, request)
+            for request, wait in zip(requests, waits, strict=True):
+                reply = yield from self.requests.answered(request, wait, context.budget.decisions)
                 plan = plan_of(reply, known)
                 if plan:
                     context.listener.decided(self, Think(", ".join(plan)), reply)
@@ -123,8 +122,8 @@ class TreePlannerNode(PlanNode):
                 else:
                     context.listener.refused(self, Said(reply.text.strip()), "No step of this plan is known.")
         finally:
-            for pending in asked:
-                pending.cancel()
+            for wait in waits:
+                wait.pending.cancel()
         return plans
 
     def _choose(

@@ -125,6 +125,33 @@ def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.bench
+def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"replies": 10, "model_seconds": 5.0, "output_tokens": 200, "mean_input_tokens": 800.0}
+    vain = {"attempts": 14, "refused_attempts": 4, "repeated_attempts": 7, "refused_tokens": 50}
+    folder = bench_of(
+        tmp_path / "out",
+        line("react", 1, end="stuck", gsr=0.0, **asked, **vain),
+        line("react", 2, **asked, attempts=10),
+        line("reactree_wm", 1),
+        settings=TWO,
+    )
+    assert report(monkeypatch, folder) == 0
+    text = (folder / "report.md").read_text(encoding="utf-8").split("how runs ended")[1]
+    table = rows(text)
+    head = table["planner"]
+    react, other = (dict(zip(head, table[name], strict=True)) for name in ("react", r"reactree\_wm"))
+    # the means of 14 / 10 and 1, of 4 / 14, 7 / 14 and 50 / 200 and 0
+    assert [react[name] for name in ("requests a decision", "refused", "repeated", "tokens refused")] == [
+        *("1.20", "0.143", "0.250", "0.125"),
+    ]
+    assert (react["seconds a decision"], react["mean input, tokens"]) == ("0.50", "800")
+    assert (react["GSR"][:5], react["ended"]) == ("0.500", "1 stuck, 1 done")
+    assert (other["requests a decision"], other["ended"]) == ("–", "1 done")
+
+
+@pytest.mark.bench
 def test_what_a_run_costs_is_told_where_somebody_says_the_prices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
