@@ -20,6 +20,7 @@ from reactree_ros.agent.tokens import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.tally import Tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory
@@ -79,6 +80,8 @@ class EpisodeResult:
         robots: How many robots there were.
         makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
         questions: Questions that a person was asked.
+        replies, attempts, refused_attempts, repeated_attempts, refused_tokens: As in
+            :class:`~reactree_ros.llm.tally.Tally`.
         cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
             none is set, or the model does not count.
     """
@@ -105,6 +108,11 @@ class EpisodeResult:
     questions: int = 0
     cost: float | None = None
     reason: str = ""
+    replies: int = 0
+    attempts: int = 0
+    refused_attempts: int = 0
+    repeated_attempts: int = 0
+    refused_tokens: int | None = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -392,6 +400,7 @@ class Episode:
             questions=context.budget.questions,
             cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
             reason=problem or self._reason(end),
+            **dataclasses.asdict(Tally.of(replies)),
         )
 
     def _reason(self, end: EpisodeEnd) -> str:

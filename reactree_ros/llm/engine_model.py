@@ -116,7 +116,7 @@ class EngineModel(LanguageModel):
                 await self._open()
             return cast("Reply", await self._in_time(self._decoded(request, usage), request.patience))
         except LanguageModelError as error:
-            error.took = usage.took()
+            error.took = usage.took(str(error))
             raise
         except UserError as error:  # a wrong setting may show only when the engine opens
             raise RequestRejected(str(error)) from error

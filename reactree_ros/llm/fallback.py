@@ -124,7 +124,7 @@ class FallbackModel(LanguageModel):
             if failed.objected is not None:
                 number, reply = failed.objected
                 self._answered[number] += 1
-                pending.succeed(reply.with_used(used for used in failed.used if used is not reply))
+                pending.succeed(reply.with_used([used for used in failed.used if used is not reply]))
             else:
                 pending.fail(failed.error())
             return

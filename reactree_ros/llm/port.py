@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.text import LONGEST, LONGEST_GENERATED
+from reactree_ros.agent.text import LONGEST, LONGEST_ERROR, LONGEST_GENERATED, bounded
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said, Turn, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.files.read_back import well_formed
@@ -121,6 +122,46 @@ def prompt_text(turns: Sequence[Turn], begun: str = "") -> str:
     return f"{render(turns)}\n{begun}"
 
 
+#: The finish reason of an attempt that brought no text, because its request failed or was canceled.
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One request that the model was sent for a reply.
+
+    Attributes:
+        text: The model's words, shortened if they are long; empty if they are in the reply.
+        objection: Why the words were not taken, or why none came; empty if they were.
+        finish_reason: ``stop``, ``length`` or :data:`FAILED`.
+        constraint: What the text was held to: ``grammar``, ``regex``, ``json_schema`` or ``choice``; empty: nothing.
+        asked: Digest of what was sent: the same if the prompt, its constraint and its sampling are.
+        prompt_tokens: Tokens of the prompt; None if the model does not count.
+        cached_tokens: Prompt tokens that a prefix cache served; None if unknown.
+        output_tokens: Generated tokens, including reasoning; None if the model does not count.
+        seconds: Time from request to answer.
+    """
+
+    text: str = ""
+    objection: str = ""
+    finish_reason: str = "stop"
+    constraint: str = ""
+    asked: str = ""
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("text", "objection"):
+            object.__setattr__(self, name, well_formed(bounded(getattr(self, name), LONGEST_ERROR)))
+
+    @property
+    def refused(self) -> bool:
+        """Whether words came that were not taken."""
+        return bool(self.objection) and self.finish_reason != FAILED
+
+
 @dataclass(frozen=True)
 class Reply:
     """An answer.
@@ -144,6 +185,7 @@ class Reply:
         warning: A problem with how the reply came about, and the way out; empty if none. A run reports it once.
         objection: Why the text is no allowed decision after every retry; empty otherwise. An agent node refuses the
             text and tells the model.
+        attempts: Every request that it took, in order; empty if the model says nothing of them.
     """
 
     text: str
@@ -161,6 +203,7 @@ class Reply:
     tried_prompt_tokens: int = 0
     tried_output_tokens: int = 0
     warning: str = ""
+    attempts: tuple[Attempt, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST:
@@ -173,20 +216,40 @@ class Reply:
         """Whether the reply was truncated at the token limit."""
         return self.finish_reason == "length"
 
-    def with_used(self, others: Iterable[Reply]) -> Reply:
-        """Return the reply with the cost of others that failed."""
+    @property
+    def requests(self) -> int:
+        """Number of requests that it took."""
+        return len(self.attempts) or 1
+
+    @property
+    def in_vain(self) -> tuple[Attempt, ...]:
+        """The requests after which the model was asked again, or another one was."""
+        return tuple(one for one in self.attempts[:-1] if one.objection)
+
+    def tokens(self, prompt: Callable[[], str]) -> tuple[int, int]:
+        """Return the tokens of all its prompts and texts; those that nobody counted are estimated from the prompt."""
+        into, out = self.prompt_tokens, self.output_tokens
+        if into is None:
+            into = self.requests * approximate_tokens(prompt())
+        if out is None:
+            out = approximate_tokens("".join((self.reasoning, self.text, *(one.text for one in self.attempts))))
+        return into, out
+
+    def with_used(self, others: Sequence[Reply]) -> Reply:
+        """Return the reply with the requests and the cost of others that failed."""
         counts: dict[str, Any] = {name: _added([self, *others], name) for name in _COUNTS}
-        return replace(self, **counts)
+        return replace(self, attempts=(*(one for other in others for one in other.attempts), *self.attempts), **counts)
 
     def further(self) -> Reply:
         """Return the reply for its second and later decisions: the first one carries the cost."""
-        return replace(
-            self, prompt_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0, seconds=0.0, **_TRIED
-        )
+        costs: dict[str, Any] = dict.fromkeys(_COUNTS, 0)
+        return replace(self, seconds=0.0, attempts=(), **costs)
 
 
-_TRIED: dict[str, Any] = {"tried_prompt_tokens": 0, "tried_output_tokens": 0}
-_COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", *_TRIED)
+_COUNTS = (
+    *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"),
+    *("tried_prompt_tokens", "tried_output_tokens"),
+)
 
 
 def _added(replies: Iterable[Reply], name: str) -> int | None:

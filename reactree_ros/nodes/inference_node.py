@@ -11,7 +11,7 @@ from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.port import LanguageModel, Reply
+from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
@@ -70,9 +70,10 @@ class InferenceNode(ManagedNode):
         self._aborted: set[str] = set()
         self._overtaken: dict[str, float] = {}  # requests that were aborted before they came, and when
         self._offered: list[Any] = []
+        self._refused = 0  # texts of the model that were not taken
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
-        self._seconds = 0.0  # from request to reply, of all replies together
+        self._seconds = 0.0  # from request to reply, of all that took tokens together
         self._answered_by = ""
         self._error = ""  # the error of the last request; empty: it was answered
         self._warning = ""  # of the first reply that had one
@@ -183,17 +184,24 @@ class InferenceNode(ManagedNode):
         except Exception as error:
             self._errors += 1
             self._error = str(error) or type(error).__name__
+            if isinstance(error, LanguageModelError) and error.took is not None:
+                self._used(error.took, response.seconds)
             return failed(response, error)
         self._error = ""
-        self._seconds += response.seconds
-        self._tokens += reply.output_tokens or 0
-        self._prompt_tokens += reply.prompt_tokens or 0
-        self._cached_tokens += reply.cached_tokens or 0
+        self._used(reply, response.seconds)
         self._answered_by = reply.answered_by
         if reply.warning and not self._warning:
             self._warning = reply.warning
             self.get_logger().warning(reply.warning)
         return reply_to_msg(reply, response)
+
+    def _used(self, reply: Reply, seconds: float) -> None:
+        """Count what a reply took, also one that did not come."""
+        self._seconds += seconds
+        self._tokens += reply.output_tokens or 0
+        self._prompt_tokens += reply.prompt_tokens or 0
+        self._cached_tokens += reply.cached_tokens or 0
+        self._refused += sum(one.refused for one in reply.attempts)
 
     async def _on_abort(
         self, request: AbortGeneration.Request, response: AbortGeneration.Response
@@ -224,6 +232,7 @@ class InferenceNode(ManagedNode):
             **({} if self._model is None else self._model.status()),
             "requests ended": self._count,
             "requests failed": self._errors,
+            "texts refused": self._refused,
             "answered last": self._answered_by,
             "prompt tokens": self._prompt_tokens,
             "of them cached": self._cached_tokens,

@@ -7,12 +7,13 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
+from reactree_interfaces.msg import Attempt as AttemptMsg
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import Spot as SpotMsg
 from reactree_interfaces.msg import Turn as TurnMsg
@@ -31,6 +32,7 @@ from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import (
+    Attempt,
     Choice,
     DecisionRequest,
     FreeText,
@@ -51,6 +53,7 @@ OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
 #: What somebody is told as the constants of Turn.msg.
 ABOUT_CODES = {about: getattr(TurnMsg, about.name) for about in About}
 ABOUT = {code: about for about, code in ABOUT_CODES.items()}
+_COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens")
 
 
 def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
@@ -329,6 +332,7 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         answered_by=msg.answered_by,
         objection=msg.objection,
         warning=msg.message,
+        attempts=tuple(map(_attempt_from_msg, msg.attempts)),
     )
 
 
@@ -341,7 +345,21 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     msg.answered_by, msg.objection, msg.message = reply.answered_by, reply.objection, reply.warning
     msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
     msg.said = [_said_to_msg(said) for said in reply.said]
+    msg.attempts = attempts_to_msg(reply)
     return msg
+
+
+def attempts_to_msg(reply: Reply) -> list[AttemptMsg]:
+    """Return the requests that a reply took as messages."""
+    return [
+        AttemptMsg(**{name: counted(value) if name in _COUNTS else value for name, value in asdict(one).items()})
+        for one in reply.attempts
+    ]
+
+
+def _attempt_from_msg(msg: AttemptMsg) -> Attempt:
+    values = {field.name: getattr(msg, field.name) for field in fields(Attempt)}
+    return Attempt(**{name: known(value) if name in _COUNTS else value for name, value in values.items()})
 
 
 def decision_to_msg(decision: Decision) -> dict[str, Any]:
@@ -389,7 +407,7 @@ def failed(response: Generate.Response, error: Exception) -> Generate.Response:
 def error_from_msg(msg: Generate.Response) -> LanguageModelError:
     """Return the error that a service response stands for, with what was used nevertheless."""
     error = _error_from_msg(msg)
-    if msg.prompt_tokens > 0 or msg.output_tokens > 0:
+    if msg.prompt_tokens > 0 or msg.output_tokens > 0 or msg.attempts:
         error.took = reply_from_msg(msg)
     return error
 

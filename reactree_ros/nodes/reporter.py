@@ -18,7 +18,7 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
-from reactree_ros.nodes.messages import counted, decision_to_msg
+from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_msg
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.tree.context import Listener, RunContext
@@ -184,7 +184,7 @@ class Reporter(Listener):
         msg.node_id, msg.subgoal, msg.depth = node.index, node.subgoal, node.depth
         msg.seconds, msg.answered_by = reply.seconds, reply.answered_by
         msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
-        msg.output_tokens = counted(reply.output_tokens)
+        msg.output_tokens, msg.attempts = counted(reply.output_tokens), attempts_to_msg(reply)
         if moment.is_new:
             self._decisions.publish(msg)
         shown = " ".join(said.text.split()) if reason or decision is None else decision.in_a_line()

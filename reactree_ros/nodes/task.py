@@ -46,6 +46,7 @@ SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
 _OF_AN_EPISODE = (
     *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
     *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost"),
+    *("replies", "attempts", "refused_attempts", "repeated_attempts", "refused_tokens"),
 )
 #: Options that a goal overrides, unless they are 0.
 _OF_A_GOAL = (*LIMITS, "max_depth", "seed")

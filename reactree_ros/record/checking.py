@@ -204,6 +204,7 @@ class Check:
             raise ValueError(f"the type {shown(event['type'])} is no name")
         if ("excess" in event) != ("context" in event):
             raise ValueError("excess and context belong together")
+        self._turns(event.get("took", {}).get("said", ()))
 
     def _on_end(self, event: Event) -> None:
         result = event["result"]

@@ -248,11 +248,23 @@ class Request(Timed):
     top_p: NotRequired[Number]
 
 
-class Reply(Timed):
-    """The model answers."""
+class AttemptOf(TypedDict, total=False):
+    """One request for a reply."""
 
-    node: Count
-    id: Text
+    text: Text
+    objection: Text
+    finish_reason: Text
+    constraint: Text
+    asked: Text
+    prompt_tokens: Count | None
+    cached_tokens: Count | None
+    output_tokens: Count | None
+    seconds: Number
+
+
+class ReplyOf(TypedDict):
+    """What the model answers."""
+
     text: Text
     said: NotRequired[list[Turn]]
     finish_reason: NotRequired[Text]
@@ -265,6 +277,17 @@ class Reply(Timed):
     cached_tokens: NotRequired[Count | None]
     output_tokens: NotRequired[Count | None]
     reasoning_tokens: NotRequired[Count | None]
+    tried_prompt_tokens: NotRequired[Count]
+    tried_output_tokens: NotRequired[Count]
+    warning: NotRequired[Text]
+    attempts: NotRequired[list[AttemptOf]]
+
+
+class Reply(Timed, ReplyOf):
+    """The model answers."""
+
+    node: Count
+    id: Text
 
 
 class Answer(Timed):
@@ -391,6 +414,7 @@ class Failed(Timed, FailureOf):
     late: NotRequired[bool]
     excess: NotRequired[Whole]
     context: NotRequired[Whole]
+    took: NotRequired[ReplyOf]
 
 
 class Ended(Timed):
@@ -445,6 +469,11 @@ class Result(TypedDict):
     robots: NotRequired[Count]
     makespan: NotRequired[Count]
     questions: NotRequired[Count]
+    replies: NotRequired[Count]
+    attempts: NotRequired[Count]
+    refused_attempts: NotRequired[Count]
+    repeated_attempts: NotRequired[Count]
+    refused_tokens: NotRequired[Count | None]
 
 
 class Finished(Timed):

@@ -24,6 +24,7 @@ class Request:
         prompt: The turns of its prompt.
         decision: Decisions counted before the request.
         reply: The reply; None if none has come.
+        took: What it took if it failed; None if that is unknown.
     """
 
     node: int
@@ -31,6 +32,7 @@ class Request:
     prompt: tuple[Turn, ...]
     decision: int
     reply: Reply | None = None
+    took: Reply | None = None
 
 
 @dataclass
@@ -241,6 +243,14 @@ class Moment:
 
     def _on_reply(self, event: Event) -> None:
         self.requests[event["id"]].reply = reply = reply_from_dict(event)
+        self._took(reply)
+
+    def _on_failed(self, event: Event) -> None:
+        if "took" in event and event.get("id") in self.requests:
+            self.requests[event["id"]].took = took = reply_from_dict(event["took"])
+            self._took(took)
+
+    def _took(self, reply: Reply) -> None:
         self.prompt_tokens += reply.prompt_tokens or 0
         self.cached_tokens += reply.cached_tokens or 0
         self.output_tokens += reply.output_tokens or 0

@@ -25,6 +25,7 @@ from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import (
+    Attempt,
     Choice,
     DecisionRequest,
     FreeText,
@@ -44,7 +45,10 @@ SCHEMA = 1
 
 Event = dict[str, Any]
 #: What of a reply is left out where it is as it is by default.
-_REPLY = tuple((field.name, field.default) for field in dataclasses.fields(Reply) if field.name not in ("text", "said"))
+_REPLY = tuple(
+    (field.name, field.default) for field in dataclasses.fields(Reply) if field.name not in ("text", "said", "attempts")
+)
+_ATTEMPT = tuple((field.name, field.default) for field in dataclasses.fields(Attempt))
 _OF_EXPERIENCE = ("task_id", "task_name", "decision", "depth")
 #: What an exception is that a failure of this kind stands for.
 _ERRORS: Mapping[FailureKind, type[Exception]] = {
@@ -100,17 +104,22 @@ def reply_to_dict(reply: Reply) -> Event:
     values: Event = {"text": reply.text}
     if reply.said:
         values["said"] = turns_to_list(reply.said)
-    for name, default in _REPLY:
-        if (value := getattr(reply, name)) != default:
-            values[name] = value
+    values |= _without_defaults(reply, _REPLY)
+    if reply.attempts:
+        values["attempts"] = [_without_defaults(one, _ATTEMPT) for one in reply.attempts]
     return values
+
+
+def _without_defaults(of: object, fields: Sequence[tuple[str, Any]]) -> Event:
+    return {name: value for name, default in fields if (value := getattr(of, name)) != default}
 
 
 def reply_from_dict(values: Event) -> Reply:
     """Read a reply back."""
     known = {name: values[name] for name, _ in _REPLY if name in values}
     said = tuple(turn for one in values.get("said", ()) if isinstance(turn := turn_from_dict(one), Said))
-    return Reply(values["text"], said=said, **known)
+    attempts = ({name: one[name] for name, _ in _ATTEMPT if name in one} for one in values.get("attempts", ()))
+    return Reply(values["text"], said=said, attempts=tuple(Attempt(**one) for one in attempts), **known)
 
 
 # ---------------------------------------------------------------------- the world

@@ -232,14 +232,11 @@ class RunContext:
             request: What was asked.
         """
         self.replies.append((node, decision, reply))
-        prompt, output = reply.prompt_tokens, reply.output_tokens
-        estimated = self.budget.limits_tokens and (prompt is None or output is None)
-        if estimated and prompt is None:
-            prompt = approximate_tokens(request.prompt)
-        if estimated and output is None:
-            output = approximate_tokens(f"{reply.reasoning}{reply.text}")
-        prompt = (prompt or 0) + reply.tried_prompt_tokens
-        output = (output or 0) + reply.tried_output_tokens
+        prompt, output = reply.prompt_tokens or 0, reply.output_tokens or 0
+        estimated = self.budget.limits_tokens and None in (reply.prompt_tokens, reply.output_tokens)
+        if estimated:
+            prompt, output = reply.tokens(lambda: request.prompt)
+        prompt, output = prompt + reply.tried_prompt_tokens, output + reply.tried_output_tokens
         self.budget.count_tokens(prompt, reply.cached_tokens or 0, output, estimated=estimated)
 
     def warned_once(self, reply: Reply) -> Reply:

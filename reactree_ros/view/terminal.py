@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,11 +20,11 @@ from rich.text import Text
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import decision_from_dict, kind_in
 from reactree_ros.episode import EpisodeResult
-from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
-from reactree_ros.record.schema import Event
+from reactree_ros.record.schema import Event, reply_from_dict
 from reactree_ros.record.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
 from reactree_ros.view.words import COUNTS, STATUSES, sign_of
 from reactree_ros.world.port import Outcome
@@ -286,6 +287,8 @@ def _answer(moment: Moment, event: Event) -> Iterator[Line]:
 def _failed(moment: Moment, event: Event) -> Iterator[Line]:
     if event["of"] == "answer":
         yield Line(f"Nobody answers: {event['message']}", "yellow", indent=2)
+    elif "took" in event:
+        yield from _in_vain(reply_from_dict(event["took"]))
 
 
 def _heard(moment: Moment, event: Event) -> Iterator[Line]:
@@ -300,6 +303,12 @@ def _refused(moment: Moment, event: Event) -> Iterator[Line]:
 def _reply(moment: Moment, event: Event) -> Iterator[Line]:
     if event.get("warning"):
         yield Line(f"! {event['warning']}", "yellow")
+    yield from _in_vain(reply_from_dict(event))
+
+
+def _in_vain(reply: Reply) -> Iterator[Line]:
+    for objection, count in Counter(one.objection for one in reply.in_vain).items():
+        yield Line(f"↻ asked again{f' {count} times' if count > 1 else ''}: {objection}", "yellow")
 
 
 def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
@@ -365,6 +374,12 @@ def show_result(result: EpisodeResult, console: Console) -> None:
         console.print(
             f"{result.prompt_tokens} prompt tokens{cached}, {result.output_tokens} output tokens{reasoning}, "
             f"{result.model_seconds:.2f} s of the language model",
+            highlight=False,
+        )
+    if result.refused_attempts or result.repeated_attempts:
+        console.print(
+            f"{result.attempts} requests to the language model for {result.replies} replies: "
+            f"{result.refused_attempts} refused, {result.repeated_attempts} the same as one before",
             highlight=False,
         )
     if result.cost is not None:

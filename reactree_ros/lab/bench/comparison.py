@@ -43,23 +43,37 @@ class Measure:
 GSR = Measure(name="GSR", of=lambda run: float(run.achieved), is_share=True, is_success=True, digits=3)
 SSR = Measure(name="SSR", of=lambda run: run.ssr, is_share=True, digits=3)
 STEPS = Measure(name="steps", of=lambda run: run.steps)
+DECISIONS = Measure(name="decisions", of=lambda run: run.decisions)
 LONGEST_INPUT = Measure(name="longest input, tokens", of=lambda run: run.max_input_tokens, counts_tokens=True, digits=0)
+MEAN_OUTPUT = Measure(name="mean output, tokens", of=lambda run: run.mean_output_tokens, counts_tokens=True)
 MEAN_INPUT = Measure(name="mean input, tokens", of=lambda run: run.mean_input_tokens, counts_tokens=True, digits=0)
 SECONDS = Measure(name="seconds", of=lambda run: run.seconds, digits=2)
 #: The rows of the table.
 MEASURES = (
     GSR,
     SSR,
-    Measure(name="decisions", of=lambda run: run.decisions),
+    DECISIONS,
     STEPS,
     Measure(name="executable actions", of=lambda run: run.executable_share, is_share=True, digits=3),
     LONGEST_INPUT,
     MEAN_INPUT,
-    Measure(name="mean output, tokens", of=lambda run: run.mean_output_tokens, counts_tokens=True),
+    MEAN_OUTPUT,
     Measure(name="input of all requests, tokens", of=lambda run: run.all_input_tokens, counts_tokens=True, digits=0),
     Measure(name="output of all requests, tokens", of=lambda run: run.all_output_tokens, counts_tokens=True, digits=0),
     Measure(name="cached share of input", of=lambda run: run.cached_share, is_share=True, digits=3),
     SECONDS,
+)
+
+#: How the language model was asked, and what of it was in vain.
+ASKING = (
+    DECISIONS,
+    Measure(name="requests a decision", of=lambda run: run.per_reply, digits=2),
+    Measure(name="refused", of=lambda run: run.refused_share, is_share=True, digits=3),
+    Measure(name="repeated", of=lambda run: run.repeated_share, is_share=True, digits=3),
+    Measure(name="tokens refused", of=lambda run: run.wasted_share, is_share=True, digits=3),
+    Measure(name="seconds a decision", of=lambda run: run.seconds_per_reply, digits=2),
+    MEAN_INPUT,
+    MEAN_OUTPUT,
 )
 
 #: A further row if the runs have prices.

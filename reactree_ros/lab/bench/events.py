@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.record.moment import Moment, Request
@@ -87,7 +86,7 @@ class RunEvents:
 
     Attributes:
         events: Its decisions and their results, in order.
-        sizes: The size of each reply, in order.
+        sizes: The size of each reply, and of what failed, in order.
     """
 
     events: tuple[Event, ...]
@@ -118,6 +117,10 @@ class _Teller:
         if kind == "reply":
             self._size = size_of(moment.requests[event["id"]])
             self.sizes.append(self._size)
+        elif kind == "failed" and event["of"] == "reply":
+            request = moment.requests[event["id"]]
+            if request.took is not None and request.took.prompt_tokens != 0:  # it used something
+                self.sizes.append(size_of(request))
         elif kind == "decided" and (decision := decision_from_dict(event)) is not None:
             self._decided(decision, event, moment)
         elif kind == "refused":
@@ -162,13 +165,9 @@ class _Teller:
 
 
 def size_of(request: Request) -> Size:
-    """Return the size of an answered request; estimate counts that the model does not give."""
-    reply = request.reply
-    assert reply is not None  # it was answered
-    into, out = reply.prompt_tokens, reply.output_tokens
-    rough = into is None or out is None
-    if into is None:
-        into = approximate_tokens(prompt_text(request.prompt, request.event.get("begun", "")))
-    if out is None:
-        out = approximate_tokens(reply.text)
-    return Size(into, reply.longest_prompt or into, out, rough)
+    """Return the size of a request that was answered, or used something in vain; estimate what was not counted."""
+    reply = request.reply or request.took
+    assert reply is not None
+    into, out = reply.tokens(lambda: prompt_text(request.prompt, request.event.get("begun", "")))
+    approximate = None in (reply.prompt_tokens, reply.output_tokens)
+    return Size(into, reply.longest_prompt or into // reply.requests, out, approximate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from reactree_ros.files.whole_file import write_whole
 from reactree_ros.lab.bench import plots
 from reactree_ros.lab.bench.comparison import (
     ASKED,
+    ASKING,
     COST,
     GSR,
     LONGEST_INPUT,
@@ -79,6 +80,11 @@ _ASKED = (
     "instruction: no part of the goal, or only parts that the instruction names unambiguously. A question without an "
     "answer is needless, too. Questions in tasks done without: in tasks whose goal the same contender also reaches "
     "without asking, if the bench has that contender; the asking one cannot know this."
+)
+_ASKING = (
+    "A decision is one reply that was asked for, also one that ends a node. Refused: the share of requests whose reply "
+    "was not taken. Repeated: the share that was the same as an earlier request of the run, byte for byte. Tokens "
+    "refused: the share of the generated tokens. Means as above."
 )
 _TESTS = (
     "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
@@ -170,6 +176,19 @@ class BenchReport:
             [count, *rows[:after], longest, *rows[after:], *filter(None, [self._asked_in_vain(), *ratios])],
         )
 
+    def asking(self) -> Table:
+        """Make the table of what each planner asked, and how its runs ended."""
+        rows: list[list[Cell]] = [
+            [
+                name,
+                *(_figure(estimate(runs, measure), measure, runs) for measure in (GSR, SSR)),
+                *(_mean(runs, measure) for measure in ASKING),
+                grouped_by_end(runs),
+            ]
+            for name, runs in self.runs.items()
+        ]
+        return Table(["planner", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], rows)
+
     def _named(self, measure: Measure) -> str:
         ssr = self.settings.spec.ssr
         return f"{SSR.name} ({ssr})" if measure is SSR and ssr else measure.name
@@ -193,6 +212,9 @@ class BenchReport:
             Paragraph(_METHOD),
             *([Paragraph(_APPROXIMATE)] if self.approximate else []),
             *([Paragraph(_ASKED)] if self.settings.person else []),
+            Heading("How the model was asked, and how runs ended"),
+            self.asking(),
+            Paragraph(_ASKING),
             *self._published(),
             *self._by_size(),
             *self._pairings(),
@@ -415,11 +437,11 @@ def write_report(folder: Path, console: Console, prices: Prices | None = None) -
 
 
 def _print(report: BenchReport, console: Console) -> None:
-    table = report.table()
-    shown = rich_table.Table(*table.head)
-    for row in table.rows:
-        shown.add_row(*map(str, row))
-    console.print(shown)
+    for table in (report.table(), report.asking()):
+        shown = rich_table.Table(*table.head)
+        for row in table.rows:
+            shown.add_row(*map(str, row))
+        console.print(shown)
     console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
     if report.broken:
         console.print(_broke_off(report.broken), style="red", highlight=False, markup=False, soft_wrap=True)
@@ -448,6 +470,12 @@ def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -
     if known.low is None:
         return text
     return f"{text} ({known.low:.{measure.digits}f}–{known.high:.{measure.digits}f})"
+
+
+def _mean(runs: Sequence[RunLine], measure: Measure) -> str:
+    """Write the mean of a measure without its interval."""
+    known = estimate(runs, measure)
+    return _UNKNOWN if known is None else _figure(replace(known, low=None), measure, runs)
 
 
 def _difference(one: Pairing) -> str:

@@ -28,7 +28,7 @@ class RunLine(EpisodeResult):
         seed: Its seed.
         actions: Requested skills, including refused ones but not recalls.
         executable_actions: Number of them that the world carried out.
-        requests: Replies of the language model.
+        requests: Replies of the language model, and failed ones that used tokens.
         max_input_tokens: Tokens of the longest prompt of a single request; None if the model was not asked.
         mean_input_tokens: Mean prompt tokens per reply.
         mean_output_tokens: Mean tokens of a reply.
@@ -84,6 +84,33 @@ class RunLine(EpisodeResult):
     def all_output_tokens(self) -> float | None:
         """Tokens of all replies together, counted or estimated; None if the model was not asked."""
         return None if self.mean_output_tokens is None else self.mean_output_tokens * self.requests
+
+    @property
+    def per_reply(self) -> float | None:
+        """Requests that a reply took; None if the model was not asked, as for what follows."""
+        return self.attempts / self.replies if self.replies else None
+
+    @property
+    def seconds_per_reply(self) -> float | None:
+        """Seconds that a reply took."""
+        return self.model_seconds / self.replies if self.replies else None
+
+    @property
+    def refused_share(self) -> float | None:
+        """Share of the requests whose words were not taken."""
+        return self.refused_attempts / self.attempts if self.attempts else None
+
+    @property
+    def repeated_share(self) -> float | None:
+        """Share of the requests that were the same as an earlier one, byte for byte."""
+        return self.repeated_attempts / self.attempts if self.attempts else None
+
+    @property
+    def wasted_share(self) -> float | None:
+        """Share of the generated tokens that were refused; None if the model does not count."""
+        if self.refused_tokens is None or not self.output_tokens:
+            return None
+        return self.refused_tokens / self.output_tokens
 
     @property
     def executable_share(self) -> float | None:

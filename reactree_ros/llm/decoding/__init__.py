@@ -65,6 +65,7 @@ async def decode(
             return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
         except Unreadable as error:
             objection = _STILL_THINKING if usage.unfinished else str(error)
+            usage.refused(objection)
             taken = Taken(_own_words(uttered.words, request.may_say), error.said)
             refusal = (Said(request.begun + taken.text), Told(objection, About.REFUSAL))
     if isinstance(request.may_say, Grammar):

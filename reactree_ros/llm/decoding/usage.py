@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.text import LONGEST
-from reactree_ros.llm.decoding.checking import Taken
+from reactree_ros.files.secrecy import redacted
+from reactree_ros.llm.decoding.checking import Taken, Utterance
 from reactree_ros.llm.decoding.noticed import Noticed, says_nothing
 from reactree_ros.llm.engine import Engine, Generated, Generation
-from reactree_ros.llm.port import PromptTooLong, Reply
+from reactree_ros.llm.port import FAILED, Attempt, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import Answer, split_reasoning
+
+_TOKENS = ("prompt_tokens", "cached_tokens", "output_tokens")
 
 
 class Usage:
@@ -25,6 +30,7 @@ class Usage:
         self.unfinished = False  # whether the last text ended while the model still thought
         self._generated: list[Generated] = []
         self._tried: list[Generated] = []
+        self._attempts: list[Attempt] = []
 
     async def generate(
         self, generation: Generation, *, thinks: bool = False, may_say: Callable[[str], bool] = lambda text: False
@@ -43,7 +49,7 @@ class Usage:
             LanguageModelError: The engine failed. :class:`PromptTooLong` if the context was full before the end.
                 :class:`ServerUnavailable` if too many texts in a row were empty.
         """
-        generated = await self.engine.generate(generation)
+        generated = await self._attempt(generation)
         answer = Answer(generated.text) if thinks else split_reasoning(generated.text)
         if answer.reasoning:
             reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
@@ -62,6 +68,26 @@ class Usage:
         self._noticed.look_for_silence(self.engine.name, generated, unfinished=self.unfinished)
         self._warning = self._noticed.cut_of(self.engine.name, generation.prompt, generated) or self._warning
         return generated
+
+    async def _attempt(self, generation: Generation) -> Generated:
+        """Send one request, and keep what came of it, also if it fails or is canceled."""
+        begin = time.monotonic()
+        constraint = "" if generation.constraint is None else generation.constraint.kind.value
+        attempt = Attempt(constraint=constraint, asked=_digest(generation), finish_reason=FAILED)
+        try:
+            generated = await self.engine.generate(generation)
+        except BaseException as error:
+            problem = redacted(str(error)) or "it was stopped before its end"
+            self._attempts.append(replace(attempt, objection=problem, seconds=time.monotonic() - begin))
+            raise
+        answered = {name: getattr(generated, name) for name in ("finish_reason", *_TOKENS)}
+        words = Utterance(generated.text, generated.calls).words
+        self._attempts.append(replace(attempt, text=words, seconds=time.monotonic() - begin, **answered))
+        return generated
+
+    def refused(self, objection: str) -> None:
+        """Take in why the latest words were not taken; several requests may have brought them."""
+        self._attempts = [one if one.objection else replace(one, objection=objection) for one in self._attempts]
 
     def _check_room(self, generation: Generation, generated: Generated) -> None:
         """Raise :class:`PromptTooLong` if a full context truncated the reply."""
@@ -86,20 +112,34 @@ class Usage:
             answered_by=self.engine.name,
             objection=objection,
             warning=self._warning,
+            attempts=tuple(one if one.objection else replace(one, text="") for one in self._attempts),
             **self._counts(),
         )
 
-    def took(self) -> Reply | None:
-        """Return the cost if there is no reply; None if nothing was used."""
-        counts = self._counts()
-        return Reply("", answered_by=self.engine.name, **counts) if self._tried or self._generated else None
+    def took(self, problem: str) -> Reply | None:
+        """Return the cost if there is no reply; None if nothing was used.
+
+        Args:
+            problem: Why there is none.
+        """
+        self.refused(redacted(problem))
+        counts, attempts = self._counts(), tuple(self._attempts)
+        seconds = sum(one.seconds for one in attempts)
+        took = Reply("", seconds=seconds, answered_by=self.engine.name, attempts=attempts, **counts)
+        return took if self._tried or attempts else None
 
     def _counts(self) -> dict[str, Any]:
         self._tried, self.engine.tried = [*self._tried, *self.engine.tried], ()
-        names = ("prompt_tokens", "cached_tokens", "output_tokens")
-        counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in names}
-        tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (names[0], names[2])}
+        counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in _TOKENS}
+        tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (_TOKENS[0], _TOKENS[2])}
         return counts | {name: sum(found) for name, found in tried.items()}
+
+
+def _digest(generation: Generation) -> str:
+    """Return the same text for requests that are the same to the model."""
+    one = generation
+    sent = (one.prompt, one.constraint, one.stops, one.max_tokens, one.temperature, one.top_p, one.seed)
+    return hashlib.blake2b(repr(sent).encode(), digest_size=8).hexdigest()
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:

@@ -1,7 +1,7 @@
 // Next to the tree: the chosen node's conversation, the known world, the run's counts, all at one moment.
 
 import { drawMap } from "./map.js";
-import { countUntil, latest, shownAs } from "./record.js";
+import { countUntil, inVain, latest, shownAs } from "./record.js";
 import { count, make, seconds, words } from "./text.js";
 import { SPOKEN } from "./tree.js";
 import { COUNTS, FLOWS, SCORES } from "./words.js";
@@ -69,7 +69,7 @@ export class NodePanel {
       ["Kind", KINDS[node.kind] ?? node.kind],
       ["Began", started && `as number ${started.index + 1}, with decision ${started.decision}`],
       ["Depth", node.depth],
-      ["Requests", tokens && [tokens.replies, tokens.seconds >= 0.001 ? `, ${seconds(tokens.seconds)}` : ""].join("")],
+      ["Requests", tokens && [requestWords(tokens), tokens.seconds >= 0.001 ? `, ${seconds(tokens.seconds)}` : ""].join("")],
       ["Tokens", tokens?.prompt ? tokenWords(tokens) : ""],
       ["Policy", node.policy],
       ["Robot", robot],
@@ -102,7 +102,7 @@ export class NodePanel {
       const by = entry.by ? make("span.tag", {}, entry.by) : "";
       return make(`li.turn.told.${String(entry.about).replace(/\W/g, "")}`, {}, this._meta(entry, about, by), words("div.text", entry.text));
     }
-    return make(`li.turn.${entry.kind}`, {}, this._meta(entry, KINDS_OF_NOTE[entry.kind]), words("div.text", entry.text));
+    return make(`li.turn.${entry.kind}`, {}, this._meta(entry, KINDS_OF_NOTE[entry.kind]), words("div.text", entry.text), askedAgain(entry.reply));
   }
 
   _said(entry, moment) {
@@ -119,6 +119,7 @@ export class NodePanel {
       words("div.text", entry.text),
       refused ? words("p.reason", refused) : "",
       reply?.reasoning ? folded("reasoning", `Reasoning (${count(reply.reasoning_tokens)} tokens)`, reply.reasoning, "div") : "",
+      askedAgain(reply),
       spent ? make("p.spent", {}, spent) : "",
     );
     if (colour) item.style.setProperty("--kind", `var(${colour})`);
@@ -237,6 +238,7 @@ export class RunPanel {
       make("h3", {}, "Spent"),
       rows([
         ...Object.entries({ ...counts, agent_nodes: record.agents(moment) }).filter(([name]) => COUNTS[name]).map(([name, value]) => [capital(COUNTS[name]), count(value)]),
+        ["Requests", tokens && requestWords(tokens)],
         ["Prompt tokens", tokens?.prompt ? count(tokens.prompt) : ""],
         ["Cached", tokens?.prompt ? share(tokens) : ""],
         ["Output tokens", tokens?.output ? count(tokens.output) : ""],
@@ -288,6 +290,17 @@ function share(tokens) {
 
 function tokenWords(tokens) {
   return `${count(tokens.prompt)} in (${share(tokens)} cached), ${count(tokens.output)} out`;
+}
+
+function requestWords({ requests, refused }) {
+  return refused ? `${count(requests)} (${count(refused)} refused)` : count(requests);
+}
+
+/** Show what the model said in vain before, and why it was asked again. */
+function askedAgain(reply) {
+  const vain = inVain(reply);
+  const one = ({ text, objection }) => make("li", {}, text ? words("div.text", text) : "", words("p.reason", objection));
+  return vain.length ? make("details.in-vain", {}, make("summary", {}, vain.length > 1 ? `Asked again ${vain.length} times` : "Asked again"), make("ol", {}, vain.map(one))) : "";
 }
 
 function spentWords(reply) {

@@ -20,7 +20,7 @@ export function latest(items, moment) {
 }
 
 const GOALS = new Set(["agent", "goal"]);
-const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, replies: 0 };
+const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, requests: 0, refused: 0 };
 
 class Node {
   constructor(values, born) {
@@ -39,7 +39,7 @@ class Node {
     this.started = []; // {n, index, decision}
     this.retrieved = []; // {n, experiences}
     this.ends = []; // {n, end, failure}
-    this.tokens = []; // {n, prompt, cached, output, reasoning, seconds, replies}
+    this.tokens = []; // {n, prompt, cached, output, reasoning, seconds, requests, refused}
     this.reply = this.verdict = this.seen = this.start = this.answer = null; // parts of the next entry
   }
 
@@ -224,10 +224,9 @@ export class Record {
 
   _reply(event, n) {
     const node = this.byId.get(event.node);
-    const sum = { ...(this.tokens.at(-1) ?? ZERO), n };
-    this.tokens.push(added(sum, event));
+    spend(this, event, n);
     if (!node) return;
-    node.tokens.push(added({ ...(node.tokens.at(-1) ?? ZERO), n }, event));
+    spend(node, event, n);
     node.reply = { n, ...event };
     if (event.warning) node.entries.push({ n, kind: "note", text: event.warning });
   }
@@ -342,7 +341,9 @@ export class Record {
 
   _failed(event, n) {
     const text = `${event.type}: ${event.message}`;
-    this.byId.get(event.node)?.entries.push({ n, kind: "error", text });
+    const node = this.byId.get(event.node);
+    for (const spender of event.took ? [this, node] : []) if (spender) spend(spender, event.took, n);
+    node?.entries.push({ n, kind: "error", text, reply: event.took });
     if (event.kind !== "context_full") this.marks.push({ n, kind: "failure", words: text });
   }
 
@@ -363,14 +364,25 @@ function textOf(turn) {
   return turn.told ?? turn.said ?? turn.saw ?? "";
 }
 
+/** Add what a reply took to what a run or a node has spent. */
+function spend({ tokens }, reply, n) {
+  tokens.push(added({ ...(tokens.at(-1) ?? ZERO), n }, reply));
+}
+
 function added(sum, reply) {
   sum.prompt += reply.prompt_tokens ?? 0;
   sum.cached += reply.cached_tokens ?? 0;
   sum.output += reply.output_tokens ?? 0;
   sum.reasoning += reply.reasoning_tokens ?? 0;
   sum.seconds += reply.seconds ?? 0;
-  sum.replies += 1;
+  sum.requests += reply.attempts?.length || 1;
+  sum.refused += (reply.attempts ?? []).filter(({ objection, finish_reason }) => objection && finish_reason !== "failed").length;
   return sum;
+}
+
+/** Return the requests after which the model was asked again, or another one was. */
+export function inVain(reply) {
+  return (reply?.attempts ?? []).slice(0, -1).filter(({ objection }) => objection);
 }
 
 function push(map, key, value) {
