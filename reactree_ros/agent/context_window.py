@@ -54,10 +54,10 @@ class ContextWindow:
             kept = start
         return kept
 
-    def beyond(self, turns: Sequence[Turn], *, excess: int, count: Callable[[str], int]) -> int | None:
-        """Return up to which turn they should be hidden if the prompt is so many tokens too long; None: none can be."""
+    def room(self, turns: Sequence[Turn], *, excess: int, count: Callable[[str], int]) -> int:
+        """Return how many tokens those that are shown after the head may take if they are so many too long."""
         self._count(turns, count)
-        return self.excess(turns, limit=max(0, sum(self._tokens[self.hidden :]) - max(1, excess)), count=count)
+        return max(0, sum(self._tokens[self.hidden :]) - max(1, excess))
 
     def _count(self, turns: Sequence[Turn], count: Callable[[str], int]) -> None:
         self._tokens += [count(f"{turn.text}\n") for turn in turns[len(self._tokens) :]]

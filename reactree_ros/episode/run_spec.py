@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.memory.spec import NamedMemory, memory
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.plugins import REGISTRIES, Spec
@@ -123,7 +124,7 @@ class RunSpec(Settings):
 
     @classmethod
     def in_place(
-        cls, place: Place, instruction: str | None, *, llm: tuple[Spec, Settings], planner: str, **fields: Any
+        cls, place: Place, instruction: str | None, *, llm: tuple[ModelSpec, Settings], planner: str, **fields: Any
     ) -> RunSpec:
         """Return the specification of a run in a world.
 

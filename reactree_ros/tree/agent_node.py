@@ -37,6 +37,9 @@ from reactree_ros.world.port import Observation
 #: What a node is told that has the same thought again.
 REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
 
+#: The shortest summary that is asked for where the context is short, in tokens.
+SHORTEST_SUMMARY = 32
+
 #: What follows the answer to the last question.
 NO_MORE = "You may ask no more questions."
 
@@ -204,10 +207,12 @@ class AgentNode(GoalNode):
         try:
             self.shorten(error)
         except PromptTooLong:
-            until = self._window.beyond(self.turns, excess=error.excess, count=self.context.count_tokens)
+            count = self.context.count_tokens
+            room = self._window.room(self.turns, excess=error.excess, count=count)
+            until = self._window.excess(self.turns, limit=room, count=count)
             if until is None or not self.context.options.make_room:
                 raise
-            yield from self._summarise(until)
+            yield from self._summarise(until, max_tokens=max(room // 4, SHORTEST_SUMMARY))
 
     def _decide(self) -> Generator[Step, Any, Reply]:
         limit = self._abilities.summarise_after
@@ -246,11 +251,11 @@ class AgentNode(GoalNode):
             return None
         return max(0, self._abilities.questions - self.context.budget.questions)
 
-    def _summarise(self, until: int) -> Generator[Step, Any, None]:
+    def _summarise(self, until: int, **sampling: Any) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
         last = next(turn.text for turn in reversed(self.turns[:until]) if isinstance(turn, Saw))
         trajectory = self._window.trajectory(self.turns, until)
-        summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last)
+        summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last, **sampling)
         self._window.hide(until, summary)
         if reply is not None:
             told = summarised(f"So far: {summary}", summary)

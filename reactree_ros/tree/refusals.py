@@ -49,7 +49,7 @@ class Refusals:
         self._said = words
         last = f"'{shortened_line(said, _LONGEST)}' ({shortened_line(reason, 2 * _LONGEST)})"
         if 0 < self._in_a_row <= self._row:
-            raise Refused(f"refused: the same reply came {self._row} times in a row: {last}")
+            raise Refused(f"the same reply was refused {self._row} times in a row: {last}")
         refused = sum(self._requests)
         if len(self._requests) == LAST and refused > self._share * LAST:
-            raise Refused(f"refused: {refused} of the last {LAST} requests were, the last one for {last}")
+            raise Refused(f"{refused} of the last {LAST} requests were refused, the last reply was {last}")

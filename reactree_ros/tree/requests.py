@@ -149,7 +149,7 @@ class Requests:
             raise self._node.limited(limit)
 
     def summarise(
-        self, trajectory: Sequence[Turn], subgoal: str, *, otherwise: str
+        self, trajectory: Sequence[Turn], subgoal: str, *, otherwise: str, **sampling: Any
     ) -> Generator[Step, Any, tuple[str, Reply | None]]:
         """Ask for a summary of a trajectory; if that does not fit into a prompt, of its later part.
 
@@ -159,6 +159,7 @@ class Requests:
             trajectory: What was done and seen.
             subgoal: What it was done for.
             otherwise: What stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
+            sampling: See :meth:`GoalNode.ask`.
 
         Returns:
             The summary, and the reply that it comes from; None if nothing could be asked.
@@ -169,7 +170,8 @@ class Requests:
         """
         while trajectory:
             try:
-                reply = yield from self.ask_of([summary_request(trajectory, subgoal)], FreeText(SUMMARY_STOPS))
+                asked = summary_request(trajectory, subgoal)
+                reply = yield from self.ask_of([asked], FreeText(SUMMARY_STOPS), **sampling)
             except PromptTooLong as error:
                 trajectory = without_oldest(trajectory, error.excess, count=self._context.count_tokens)
             else:
