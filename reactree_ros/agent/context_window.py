@@ -43,7 +43,7 @@ class ContextWindow:
         decisions with what came of them, up to half of the limit, the last one in any case. So the prompt grows at
         its end alone until it has doubled. A turn is counted once.
         """
-        self._tokens += [count(f"{turn.text}\n") for turn in turns[len(self._tokens) :]]
+        self._count(turns, count)
         starts = [at for at in range(self.hidden, len(turns)) if isinstance(turns[at], Said)]
         if len(starts) < 2 or sum(self._tokens[self.hidden :]) <= limit:
             return None
@@ -53,6 +53,14 @@ class ContextWindow:
                 break
             kept = start
         return kept
+
+    def room(self, turns: Sequence[Turn], *, excess: int, count: Callable[[str], int]) -> int:
+        """Return how many tokens those that are shown after the head may take if they are so many too long."""
+        self._count(turns, count)
+        return max(0, sum(self._tokens[self.hidden :]) - max(1, excess))
+
+    def _count(self, turns: Sequence[Turn], count: Callable[[str], int]) -> None:
+        self._tokens += [count(f"{turn.text}\n") for turn in turns[len(self._tokens) :]]
 
     def trajectory(self, turns: Sequence[Turn], until: int) -> Sequence[Turn]:
         """Return what a summary has to stand for: the summary before, and what is to be hidden."""

@@ -20,6 +20,10 @@ from reactree_ros.agent.turns import Said
 if TYPE_CHECKING:
     from reactree_ros.agent.reading.parts import Part
 
+#: The longest line of text that may be said, in characters.
+LONGEST_LINE = 1000
+#: The longest thought of a node whose thoughts in a row are limited, in characters.
+LONGEST_THOUGHT = 300
 #: The longest skill that may be said where skills are free, in characters.
 LONGEST_SKILL = 500
 _FREE = f"[^\\n]{{1,{LONGEST_SKILL}}}"
@@ -38,7 +42,7 @@ class Grammar(abc.ABC):
         more: The further kinds of decision that may be said, by their names.
         max_characters: The longest thought or line of subgoals, in characters.
         by_subgoals: Whether a subgoal comes with its first action, as HiAgent has it.
-        thinks: Whether a thought is a decision of its own.
+        longest_thought: The longest thought, in characters; 0: a thought is no decision that may be said.
         offers: Declared skills that may be said, too, with what may stand in their places.
     """
 
@@ -50,7 +54,12 @@ class Grammar(abc.ABC):
     more: Sequence[str] = ()
     max_characters: int
     by_subgoals: ClassVar[bool] = False
-    thinks: ClassVar[bool] = True
+    longest_thought: int = 0
+
+    @property
+    def thinks(self) -> bool:
+        """Whether a thought is a decision of its own."""
+        return self.longest_thought > 0
 
     @property
     def longest_skills(self) -> Sequence[str]:
@@ -116,6 +125,11 @@ class Grammar(abc.ABC):
         """The part of the regular expression that stands for any line."""
         return f"[^\\n]{{1,{self.max_characters}}}"
 
+    @property
+    def thought(self) -> str:
+        """The part of the regular expression that stands for a thought."""
+        return f"[^\\n]{{1,{min(self.longest_thought, self.max_characters)}}}"
+
     def skill_regex(self) -> str:
         """Return the part of the regular expression that stands for a skill."""
         return _FREE if self.free else self._skill(REGEX)
@@ -143,11 +157,12 @@ class DecisionGrammar(Grammar):
 
     skills: Sequence[str]
     control_flows: Sequence[type[ControlFlow]] = field(default_factory=default_flows)
-    max_characters: int = 1000
+    max_characters: int = LONGEST_LINE
     free: bool = False
     questions: int | None = None
     more: Sequence[str] = ()
     offers: Sequence[Offer] = ()
+    longest_thought: int = LONGEST_LINE
 
     @cached_property
     def allowed(self) -> tuple[type[Decision], ...]:
@@ -162,7 +177,8 @@ class DecisionGrammar(Grammar):
         """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
         rules = [rule for kind in self.allowed for rule in kind.ebnf(self)]
         root = " | ".join(rule_name(kind.name) for kind in self.allowed)
-        return "\n".join([f'root ::= ({root}) "\\n"?', *rules, f"line ::= {self.line}"])
+        line = [f"line ::= {self.line}"] if any(" line" in rule for rule in rules) else []
+        return "\n".join([f'root ::= ({root}) "\\n"?', *rules, *line])
 
     def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
         return as_object(
@@ -185,7 +201,7 @@ class DecisionGrammar(Grammar):
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         """See :meth:`Grammar.said`."""
         thought: Decision | None = None
-        thoughts = [part for part in before if part.is_thought and part.in_a_line]
+        thoughts = [part for part in before if part.is_thought and part.in_a_line and self.thinks]
         if thoughts and (kind := thoughts[0].decision) is not None:
             thought = kind.from_dict({kind.name: " ".join(part.in_a_line for part in thoughts)})
         return tuple(Said(str(one), one) for one in (thought, decision) if one is not None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from reactree_ros.agent.decision import Decision, as_object
-from reactree_ros.agent.grammar import TEXT, Grammar
+from reactree_ros.agent.grammar import LONGEST_LINE, TEXT, Grammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.reading.parts import Part
@@ -34,11 +34,10 @@ class SubgoalGrammar(Grammar):
     number: int = 1
     begins: bool = True
     goes_on: bool = True
-    max_characters: int = 1000
+    max_characters: int = LONGEST_LINE
     free: bool = False
     offers: Sequence[Offer] = ()
     by_subgoals: ClassVar[bool] = True
-    thinks: ClassVar[bool] = False
 
     def regex(self) -> str:
         """Render as a regular expression; see :meth:`Grammar.regex`."""

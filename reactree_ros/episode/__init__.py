@@ -43,6 +43,7 @@ TICK_PERIOD = 0.1
 SCORE_TIMEOUT = 30.0
 _ENDS = {
     FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
+    FailureKind.REFUSED: EpisodeEnd.REFUSED,
     FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
     FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
     FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,

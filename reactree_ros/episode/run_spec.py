@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.memory.spec import NamedMemory, memory
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.plugins import REGISTRIES, Spec
@@ -20,6 +21,8 @@ from reactree_ros.world.spec import Place, Task, in_house
 
 #: Fields that name something which is started, opened, loaded or sent to.
 Opened: TypeAlias = Literal["world", "llm", "planner", "memory"]
+#: Options of runs that are older than the option.
+_OLDER = {"stuck_after": 0, "refused_in_a_row": 0, "refused_share": 1.0, "make_room": False}
 _REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
@@ -121,7 +124,7 @@ class RunSpec(Settings):
 
     @classmethod
     def in_place(
-        cls, place: Place, instruction: str | None, *, llm: tuple[Spec, Settings], planner: str, **fields: Any
+        cls, place: Place, instruction: str | None, *, llm: tuple[ModelSpec, Settings], planner: str, **fields: Any
     ) -> RunSpec:
         """Return the specification of a run in a world.
 
@@ -138,7 +141,7 @@ class RunSpec(Settings):
         task, task_id = place.choose(instruction, by_number=place.settings.of_many)
         world = Selection.of("world", place.spec, place.settings)
         spec = cls(planner=planner, world=world, llm=Selection.of("llm", *llm), **fields)
-        return spec.of_task(task, task_id, instruction)
+        return spec.decided_by(llm[0].trained_for(llm[1])).of_task(task, task_id, instruction)
 
     @classmethod
     def of_record(cls, record: Record) -> RunSpec:
@@ -152,7 +155,7 @@ class RunSpec(Settings):
             fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
             fields |= {name: run[name] for name in ("memory", "person", "parent") if name in run}
             fields |= {"planner": run["planner"]["name"], "recorded": record.name or "a record"}
-            fields["options"] = {"stuck_after": 0, **run["options"]}  # older runs could not get stuck
+            fields["options"] = {**_OLDER, **run["options"]}
             return cls(**fields, **surroundings(run.get("world"), run.get("llm"), where=record.name))
         except ValidationError as error:
             fault = fault_of(error, cls)
@@ -164,6 +167,16 @@ class RunSpec(Settings):
     def but(self, **fields: Any) -> RunSpec:
         """Return the specification with other values for some fields; they are checked."""
         return RunSpec(**{**dict(self), **fields})
+
+    def decided_by(self, trained: Sequence[str]) -> RunSpec:
+        """Return the specification for a language model; one that was trained for no planner thinks once in a row.
+
+        Args:
+            trained: The planners that it was trained for.
+        """
+        if trained or self.options.thoughts_in_a_row:
+            return self
+        return self.but(options=self.options.model_copy(update={"thoughts_in_a_row": 1}))
 
     def of_task(self, task: Task | None, task_id: int | None, instruction: str | None = None) -> RunSpec:
         """Return the specification for a task.

@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -216,7 +216,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         msg.offers = offered_to_msg(may_say.offers)["offers"]
         msg.control_flows = [flow.name for flow in may_say.control_flows]
         msg.questions = -1 if may_say.questions is None else may_say.questions
-        msg.more = list(may_say.more)
+        msg.more, msg.longest_thought = list(may_say.more), may_say.longest_thought
     elif isinstance(may_say, Choice):
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
     elif isinstance(may_say, SubgoalGrammar):
@@ -273,7 +273,8 @@ def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
         flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
         skills, more, offers = tuple(msg.options), _more(msg), offers_from(msg.offers)
-        return DecisionGrammar(skills, flows, free=msg.free, questions=questions, more=more, offers=offers)
+        grammar = DecisionGrammar(skills, flows, free=msg.free, questions=questions, more=more, offers=offers)
+        return replace(grammar, longest_thought=msg.longest_thought)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")

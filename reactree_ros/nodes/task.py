@@ -238,7 +238,7 @@ def spec_of_goal(
         memory=memory,
         person=asks(chosen),
         **surroundings(world, model.settings, where="the bridge"),
-    )
+    ).decided_by(model.trained_for)
 
 
 def asks(chosen: Planner) -> bool:

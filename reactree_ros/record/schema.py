@@ -74,6 +74,7 @@ def may_say_to_dict(may_say: MaySay) -> Event:
     if isinstance(may_say, DecisionGrammar):
         more: Event = {} if may_say.questions is None else {"questions": may_say.questions}
         more |= {"more": list(may_say.more)} if may_say.more else {}
+        more |= {} if may_say.thinks else {"no_thoughts": True}
         return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **more}
     if isinstance(may_say, SubgoalGrammar):
         return _skills("subgoal", may_say)

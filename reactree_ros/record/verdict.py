@@ -36,6 +36,7 @@ class EpisodeEnd(enum.Enum):
     OUT_OF_TIME = "out_of_time"
     OUT_OF_MONEY = "out_of_money"
     STUCK = "stuck"
+    REFUSED = "refused", "what the language model said was refused"
     CONTEXT_FULL = "context_full", "the prompt no longer fits into the language model's context"
     INTERRUPTED = "interrupted", "somebody stopped it"
     MODEL_GONE = "model_gone", "the language model does not answer"

@@ -13,7 +13,7 @@ from py_trees.composites import Composite
 from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import ControlFlow, wordings
 from reactree_ros.agent.decision import OK, RECALL, RETRIEVE, Decision
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.summarise import summarised
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
@@ -23,7 +23,7 @@ from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.told import told_failed
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
-from reactree_ros.llm.port import Reply
+from reactree_ros.llm.port import PromptTooLong, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import Failure, FailureKind
@@ -36,6 +36,9 @@ from reactree_ros.world.port import Observation
 
 #: What a node is told that has the same thought again.
 REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
+
+#: The shortest summary that is asked for where the context is short, in tokens.
+SHORTEST_SUMMARY = 32
 
 #: What follows the answer to the last question.
 NO_MORE = "You may ask no more questions."
@@ -99,7 +102,7 @@ class AgentNode(GoalNode):
             frozenset() if parent is None else parent._ancestors
         )
         self._window = ContextWindow(head=0)
-        self._thoughts: set[str] = set()  # since it last did something
+        self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
         self._offers: Sequence[Offer] = ()  # what else, with values in its places
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
@@ -158,6 +161,7 @@ class AgentNode(GoalNode):
         """Take in what is to be seen after a hold, and what may be done now."""
         self.see(seen)
         self._done.clear()
+        self._thoughts.clear()
         if self._skills:
             yield from self._learn_skills()
 
@@ -166,6 +170,7 @@ class AgentNode(GoalNode):
         super().tell(text, about)
         if about is About.PERSON:
             self._done.clear()
+            self._thoughts.clear()
 
     # ------------------------------------------------------------------ what was searched
 
@@ -197,6 +202,18 @@ class AgentNode(GoalNode):
         """Return the prompt: all of its turns, or, if they have grown long, a summary of the older ones."""
         return Prompt(self.requests.start, self._window.shown(self.turns))
 
+    def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
+        """Make a prompt that does not fit shorter: without examples, then with a summary of the older turns."""
+        try:
+            self.shorten(error)
+        except PromptTooLong:
+            count = self.context.count_tokens
+            room = self._window.room(self.turns, excess=error.excess, count=count)
+            until = self._window.excess(self.turns, limit=room, count=count)
+            if until is None or not self.context.options.make_room:
+                raise
+            yield from self._summarise(until, max_tokens=max(room // 4, SHORTEST_SUMMARY))
+
     def _decide(self) -> Generator[Step, Any, Reply]:
         limit = self._abilities.summarise_after
         if limit:
@@ -211,7 +228,17 @@ class AgentNode(GoalNode):
         abilities, questions = self._abilities, self._questions_left()
         flows, more = abilities.control_flows, abilities.more
         skills, offers = self._offered(), self._offers
-        return DecisionGrammar(skills, flows, free=free, questions=questions, more=more, offers=offers)
+        longest = self._longest_thought()
+        return DecisionGrammar(
+            skills, flows, free=free, questions=questions, more=more, offers=offers, longest_thought=longest
+        )
+
+    def _longest_thought(self) -> int:
+        """Return how long a thought may be now; 0 after as many in a row as there may be, or one that came again."""
+        most, had = self.context.options.thoughts_in_a_row, self._thoughts
+        if not most:
+            return LONGEST_LINE
+        return 0 if len(had) >= most or len(set(had)) < len(had) else LONGEST_THOUGHT
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""
@@ -224,11 +251,11 @@ class AgentNode(GoalNode):
             return None
         return max(0, self._abilities.questions - self.context.budget.questions)
 
-    def _summarise(self, until: int) -> Generator[Step, Any, None]:
+    def _summarise(self, until: int, **sampling: Any) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
         last = next(turn.text for turn in reversed(self.turns[:until]) if isinstance(turn, Saw))
         trajectory = self._window.trajectory(self.turns, until)
-        summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last)
+        summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last, **sampling)
         self._window.hide(until, summary)
         if reply is not None:
             told = summarised(f"So far: {summary}", summary)
@@ -239,7 +266,7 @@ class AgentNode(GoalNode):
         """Return what follows a thought: ``OK.``, or, where the node has had it since it last did something, that."""
         had = normal(thought)
         again = had in self._thoughts
-        self._thoughts.add(had)
+        self._thoughts.append(had)
         return REPEATED if again and self.context.options.answer_repeats else OK
 
     def _read(self, reply: Reply) -> Sequence[Said]:
@@ -301,7 +328,6 @@ class AgentNode(GoalNode):
         """Put a question to the person; what comes of it is told."""
         answer = yield from self.dialogue.ask(question)
         self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
-        self._thoughts.clear()
 
     # ------------------------------------------------------------------ expanding
 

@@ -20,6 +20,8 @@ class FailureKind(enum.Enum):
     """A limit of the run is reached: decisions, steps, tokens, seconds or money."""
     STUCK = "stuck"
     """The same thing came again and again, and nothing new."""
+    REFUSED = "refused"
+    """What the language model said was refused again and again."""
     CONTEXT_FULL = "context_full"
     """The prompt does not fit into the language model's context, and nothing is left to leave out."""
     MODEL_GONE = "model_gone"
@@ -36,6 +38,10 @@ class FailureKind(enum.Enum):
 
 class GaveUp(Exception):
     """A program gives up; the message says why."""
+
+
+class Refused(Exception):
+    """Too many replies were refused; the message says which."""
 
 
 class MemoryGone(Exception):
@@ -88,7 +94,7 @@ class Failure:
     @property
     def is_error(self) -> bool:
         """Whether it is none of what a goal node may come to, so that nothing is to be learnt from it."""
-        return self.ends_the_tree or self.kind is FailureKind.CONTEXT_FULL
+        return self.ends_the_tree or self.kind in (FailureKind.CONTEXT_FULL, FailureKind.REFUSED)
 
 
 def failure_of(error: Exception) -> Failure:
@@ -113,6 +119,7 @@ _FATAL = (
 )
 _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
     ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
+    ((Refused,), FailureKind.REFUSED),
     ((PromptTooLong,), FailureKind.CONTEXT_FULL),
     ((LanguageModelError,), FailureKind.MODEL_GONE),
     ((WorldError,), FailureKind.WORLD_GONE),

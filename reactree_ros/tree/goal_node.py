@@ -113,7 +113,7 @@ class GoalNode(ProgramNode, abc.ABC):
     def ask(
         self, may_say: MaySay | Callable[[], MaySay], *, begun: str = "", **sampling: Any
     ) -> Generator[Step, Any, Reply]:
-        """Ask for what comes next; if the prompt is too long, without the least similar examples.
+        """Ask for what comes next; a prompt that is too long is made shorter, see :meth:`make_room`.
 
         The caller counts the decision.
 
@@ -129,12 +129,21 @@ class GoalNode(ProgramNode, abc.ABC):
         return (yield from self.requests.ask(may_say, begun, sampling))
 
     def shorten(self, error: PromptTooLong) -> None:
-        """Leave the least similar examples out from now on.
+        """Leave the least similar examples out from now on; if there are none, have shorter replies.
 
         Raises:
-            PromptTooLong: There are none.
+            PromptTooLong: Neither is possible.
         """
         self.requests.shorten(error)
+
+    def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
+        """Make a prompt that does not fit shorter, which may take a request; by default as by :meth:`shorten`.
+
+        Raises:
+            PromptTooLong: Nothing can be left out.
+        """
+        self.shorten(error)
+        yield from ()
 
     def decisions(self, reply: Reply, grammar: Grammar) -> tuple[Said, ...]:
         """Return the decisions that a reply is taken for; none if it is refused, which the model is told."""
@@ -180,6 +189,7 @@ class GoalNode(ProgramNode, abc.ABC):
         """
         taken_from, words = self._taking if reply is None else (reply, said)
         self.context.budget.count(decision.counted)
+        self.requests.refusals.end_row()
         self.context.listener.decided(self, decision, taken_from)
         self.say(words or str(decision), decision)
 
@@ -202,12 +212,16 @@ class GoalNode(ProgramNode, abc.ABC):
             said: What was said.
             reason: Why it is not carried out.
             decision: What it was read as; None if it is no decision.
+
+        Raises:
+            Refused: This was the last of too many.
         """
         reason = in_lines(reason, first=False)
         self.context.budget.count()
         self.context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
         self.tell(reason, About.REFUSAL)
+        self.requests.refusals.add(said, reason)
 
     # ------------------------------------------------------------------ for programs: the world
 

@@ -55,6 +55,22 @@ class RunOptions(Settings):
         ge=0,
         description="how often the same may come without anything new, before the run ends as stuck; 0: for ever",
     )
+    thoughts_in_a_row: int = Field(
+        default=0,
+        ge=0,
+        description="most thoughts in a row of an agent node; 0: one, and any number if the model is trained for it",
+    )
+    refused_in_a_row: int = Field(
+        default=3,
+        ge=0,
+        description="how often a node's same reply may be refused in a row, before it ends as refused; 0: for ever",
+    )
+    refused_share: float = Field(
+        default=0.8,
+        ge=0,
+        le=1,
+        description="share of a node's last 20 requests that may be refused; with more it ends as refused; 1: all",
+    )
     max_depth: int = Field(
         default=20,
         ge=0,
@@ -102,11 +118,14 @@ class TreeOptions(RunOptions):
             ``and `` in the last subgoal.
         refuse_recursion: Refuse an expansion whose subgoal equals a goal above it.
         refuse_unavailable: Refuse a skill that is not available, instead of leaving that to the world.
+        make_room: Have shorter replies, then a summary of a node's older turns, if its prompt does not fit into the
+            context without examples either.
     """
 
     plain_reading: bool = False
     refuse_recursion: bool = True
     refuse_unavailable: bool = True
+    make_room: bool = True
 
 
 #: The method as it was when the authors recorded their runs; a replay uses it.
@@ -118,4 +137,7 @@ AS_RECORDED = TreeOptions(
     plain_reading=True,
     refuse_recursion=False,
     refuse_unavailable=False,
+    refused_in_a_row=0,
+    refused_share=1.0,
+    make_room=False,
 )

@@ -21,6 +21,7 @@ from reactree_ros.llm.port import (
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import BrokenOff
 from reactree_ros.tree.program import Step, Wait
+from reactree_ros.tree.refusals import Refusals
 
 if TYPE_CHECKING:
     from reactree_ros.tree.goal_node import GoalNode
@@ -34,6 +35,7 @@ class Requests:
 
     Attributes:
         start: What stands before the node's own turns in its prompts.
+        refusals: Its replies that were refused.
         examples: The in-context examples in it, the most similar first.
     """
 
@@ -42,7 +44,9 @@ class Requests:
         self.start: tuple[Turn, ...] = ()
         self._system = ""
         self.examples: Sequence[str] = ()
+        self.refusals = Refusals(node.context.options)
         self._made = 0
+        self._longest_reply = 0  # in tokens; 0: as the options have it
 
     def begin(self, system: str, examples: Sequence[str]) -> None:
         """See :meth:`GoalNode.begin_prompt`."""
@@ -57,10 +61,18 @@ class Requests:
     def shorten(self, error: PromptTooLong) -> None:
         """See :meth:`GoalNode.shorten`."""
         if not self.examples:
-            raise error
+            self._shorten_replies(error)
+            return
         kept = shortened(self.examples, error.excess, count=self._context.count_tokens)
         self._context.listener.shortened(self._node, len(self.examples) - len(kept), error.excess)
         self._begin(self._system, kept)
+
+    def _shorten_replies(self, error: PromptTooLong) -> None:
+        """Have replies that take at most a quarter of a short context; raise what it is if they do already."""
+        quarter, options = error.context // 4, self._context.options
+        if not (options.make_room and 0 < quarter < (self._longest_reply or options.max_tokens)):
+            raise error
+        self._longest_reply = quarter
 
     def ask(
         self, may_say: MaySay | Callable[[], MaySay], begun: str, sampling: Mapping[str, Any]
@@ -70,7 +82,8 @@ class Requests:
             try:
                 return (yield from self._ask(self._node.prompt, may_say, begun, sampling))
             except PromptTooLong as error:
-                self._node.shorten(error)
+                too_long = error
+            yield from self._node.make_room(too_long)
 
     def ask_of(
         self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any
@@ -92,9 +105,11 @@ class Requests:
             request = self.make(prompt(), may_say() if callable(may_say) else may_say, begun=begun, **sampling)
             wait, number = self.wait_for(request, next_tick=True, while_held=False), self._context.budget.decisions + 1
             try:
-                return (yield from self.answered(request, wait, number))
+                reply = yield from self.answered(request, wait, number)
             except BrokenOff:
                 continue
+            self.refusals.asked(reply)
+            return reply
 
     def wait_for(self, request: DecisionRequest, what: str = "reply", **how: bool) -> Wait:
         """Send a request, and return the wait for its reply."""
@@ -121,7 +136,9 @@ class Requests:
         """Make a request with the run's options, and an id that is unique within the run."""
         self._made += 1
         options = self._context.options
-        given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed}
+        given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed} | sampling
+        if self._longest_reply:
+            given["max_tokens"] = min(given["max_tokens"], self._longest_reply)
         return DecisionRequest(
             turns=turns,
             may_say=may_say,
@@ -129,7 +146,7 @@ class Requests:
             id=f"{self._node.index}.{self._made}",
             planner=self._context.planner,
             patience=options.decision_timeout,
-            **(given | sampling),
+            **given,
         )
 
     def send(self, request: DecisionRequest) -> Pending[Reply]:
@@ -147,7 +164,7 @@ class Requests:
             raise self._node.limited(limit)
 
     def summarise(
-        self, trajectory: Sequence[Turn], subgoal: str, *, otherwise: str
+        self, trajectory: Sequence[Turn], subgoal: str, *, otherwise: str, **sampling: Any
     ) -> Generator[Step, Any, tuple[str, Reply | None]]:
         """Ask for a summary of a trajectory; if that does not fit into a prompt, of its later part.
 
@@ -157,6 +174,7 @@ class Requests:
             trajectory: What was done and seen.
             subgoal: What it was done for.
             otherwise: What stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
+            sampling: See :meth:`GoalNode.ask`.
 
         Returns:
             The summary, and the reply that it comes from; None if nothing could be asked.
@@ -167,7 +185,8 @@ class Requests:
         """
         while trajectory:
             try:
-                reply = yield from self.ask_of([summary_request(trajectory, subgoal)], FreeText(SUMMARY_STOPS))
+                asked = summary_request(trajectory, subgoal)
+                reply = yield from self.ask_of([asked], FreeText(SUMMARY_STOPS), **sampling)
             except PromptTooLong as error:
                 trajectory = without_oldest(trajectory, error.excess, count=self._context.count_tokens)
             else:

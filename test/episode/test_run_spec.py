@@ -76,7 +76,7 @@ def expected(tasks: Path, task: Task) -> RunSpec:
         task_name=task.task_name,
         house=task.house,
         planner=PLANNER,
-        options=TreeOptions(max_decisions=LIMIT),
+        options=TreeOptions(max_decisions=LIMIT, thoughts_in_a_row=1),
         world=Selection(kind="world", name="virtualhome", settings={"tasks": str(tasks), "task_id": TASK_ID}),
         llm=LLM,
     )
@@ -157,7 +157,7 @@ MAKERS: dict[Callable[..., Record | None], Callable[[RunSpec], Mapping[str, Any]
     by_python: lambda spec: {},
     by_bench: of_suite,
     by_bootstrap: lambda spec: {**of_suite(spec), "memory": ...},
-    by_dataset: lambda spec: {"world": None, "llm": None},
+    by_dataset: lambda spec: {"world": None, "llm": None, "options": TreeOptions(max_decisions=LIMIT)},
     by_resume: lambda spec: {"parent": ...},
     by_fork: lambda spec: {"parent": ...},
     by_fork_anew: lambda spec: {"parent": ...},
@@ -229,7 +229,17 @@ def other_value(name: str) -> Any:
         return not default
     if isinstance(default, enum.Enum):
         return next(one for one in type(default) if one is not default)
-    return default + 1
+    return 0.5 if name == "refused_share" else default + 1
+
+
+@pytest.mark.parametrize(
+    ("said", "trained", "thoughts"), [(0, (), 1), (0, ("react", "reactree"), 0), (3, (), 3), (3, ("react",), 3)]
+)
+def test_a_model_that_was_trained_for_no_planner_thinks_once_in_a_row(
+    said: int, trained: tuple[str, ...], thoughts: int
+) -> None:
+    spec = RunSpec(planner="react", options=TreeOptions(thoughts_in_a_row=said))
+    assert spec.decided_by(trained).options.thoughts_in_a_row == thoughts
 
 
 def specs() -> Iterator[RunSpec]:
@@ -263,11 +273,13 @@ def test_a_record_gives_back_what_its_run_was(spec: RunSpec) -> None:
 def test_a_record_of_an_older_version_is_the_same_value(expected: RunSpec, task: Task) -> None:
     header = next(iter(events_of(expected.but(planner="react", working_memory=False), task)))
     older = {name: value for name, value in header.items() if name not in ("person", "memory", "parent", "robots")}
-    for later in ("stuck_after", "max_cost", "answer_timeout"):
+    refusals = {"refused_in_a_row": 0, "refused_share": 1.0}
+    before = {"stuck_after": 0, "thoughts_in_a_row": 0, "make_room": False, **refusals}
+    for later in (*before, "max_cost", "answer_timeout"):
         del older["options"][later]
     spec = RunSpec.of_record(Record([{**older, "id": "old"}]))
     same = expected.but(planner="react", working_memory=False, recorded="old")
-    assert dict(spec) == dict(same.but(options=same.options.model_copy(update={"stuck_after": 0})))
+    assert dict(spec) == dict(same.but(options=same.options.model_copy(update=before)))
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,12 @@ def test_a_decision_of_a_message_that_is_none_is_refused(kind: str, arguments: d
         reply_from_msg(Generate.Response(said=[SpokenDecision(kind=kind, arguments=told)]))
 
 
+@pytest.mark.parametrize("longest", [0, 300, 1000])
+def test_how_long_a_thought_may_be_reaches_the_model(longest: int) -> None:
+    may_say = DecisionGrammar(("done",), longest_thought=longest)
+    assert request_from_msg(request_to_msg(DecisionRequest((), may_say))).may_say == may_say
+
+
 def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
     model = HeldModel()
     graph.inference(model)

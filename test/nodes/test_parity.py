@@ -84,7 +84,8 @@ def spec_of(tasks: Path, task: Task, name: str, llm: Selection | None) -> RunSpe
     """What `reactree run` makes of it; of a model that was given, nothing is known."""
     world = WORLDS.get("virtualhome")
     place = Selection.of("world", world, world.settings(tasks=str(tasks)))
-    return RunSpec(planner=name, world=place, llm=llm).of_task(task, task.task_id)
+    trained = () if llm is None else llm.chosen()[0].trained_for(llm.chosen()[1])
+    return RunSpec(planner=name, world=place, llm=llm).decided_by(trained).of_task(task, task.task_id)
 
 
 def in_this_process(

@@ -201,7 +201,7 @@ def _no_time(at: int, given: dict[str, Any]) -> None:
 ENDINGS: dict[str, Ending] = {
     "as it comes": (WELL, lambda at, given: None),
     "gave up": ({"failure", *WELL}, _model(InvalidReply("none of what may be said"))),
-    "nonsense": ({"stuck", *WELL}, _model("sing <b>\u202e\x1b[31m \ud83d")),
+    "nonsense": ({"refused", "stuck", *WELL}, _model("sing <b>\u202e\x1b[31m \ud83d")),
     "out of decisions": ({"out_of_decisions", *WELL}, _options(max_decisions=lambda at: at)),
     "out of steps": ({"out_of_steps", *WELL}, _options(max_steps=lambda at: 1 + at // 2)),
     "out of tokens": ({"out_of_tokens", *WELL}, _options(max_prompt_tokens=lambda at: 100 * at)),
@@ -270,7 +270,7 @@ def test_every_ending_is_reached_by_some_planner() -> None:
         change(3, given)
         episode, _ = recorded_episode({}, instruction="Put 1 apple on the coffee table", **given)
         end = carry_out(episode, clock, ticks=3 if ending == "canceled" else None)
-        assert {end} == ends - WELL or (ends <= WELL and end in WELL), ending
+        assert end in (ends - WELL or WELL), ending
 
 
 @needs_monty

@@ -216,7 +216,7 @@ ENDINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "failure": ("failure", {"model": ScriptedModel({"root": ["Act: failure"]})}),
     "refused replies": ("done", {"model": ScriptedModel({"root": ["sing", "Act: fly", "Act: done"]})}),
     "nothing but refusals": (
-        "out_of_decisions",
+        "refused",
         {"model": ScriptedModel({"root": ["sing"] * 9}), "options": TreeOptions(max_decisions=4)},
     ),
     "out of decisions": ("out_of_decisions", {"options": TreeOptions(max_decisions=1)}),

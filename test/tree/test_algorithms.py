@@ -108,7 +108,15 @@ def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) ->
         model=model,
         world=world,
         instruction=program.goal,
-        options=TreeOptions(parallel=policy, max_depth=0, max_decisions=limits[0], max_steps=limits[1], stuck_after=0),
+        options=TreeOptions(
+            parallel=policy,
+            max_depth=0,
+            max_decisions=limits[0],
+            max_steps=limits[1],
+            stuck_after=0,
+            refused_in_a_row=0,
+            refused_share=1.0,
+        ),
     )
     for _ in range(5000):
         run.tick()
@@ -131,7 +139,13 @@ def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) ->
 def test_an_interruption_at_any_time_leaves_nothing_behind(program, limits, ticks, delays) -> None:  # type: ignore[no-untyped-def]
     model = ScriptedModel(program.script(), settle=False)
     world = ScriptedWorld(settle=False, refused=REFUSED, skills=SKILLS)
-    options = TreeOptions(max_decisions=limits[0], max_steps=limits[1], stuck_after=0)
+    options = TreeOptions(
+        max_decisions=limits[0],
+        max_steps=limits[1],
+        stuck_after=0,
+        refused_in_a_row=0,
+        refused_share=1.0,
+    )
     run = scripted_episode({}, model=model, world=world, instruction=program.goal, options=options)
     budget = run.context.budget
     for _ in range(ticks):

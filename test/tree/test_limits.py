@@ -94,7 +94,7 @@ def costing(error: Any) -> Any:
     return error
 
 
-@pytest.mark.parametrize("error", [InvalidReply("none of them"), ServerUnavailable("gone"), PromptTooLong(5, 100)])
+@pytest.mark.parametrize("error", [InvalidReply("none of them"), ServerUnavailable("gone"), PromptTooLong(5, 4096)])
 def test_a_request_that_fails_counts(error: Any) -> None:
     result = run_of(Failing(costing(error)))
     assert (result.prompt_tokens, result.output_tokens) == (1000, 50)

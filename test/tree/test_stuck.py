@@ -49,8 +49,12 @@ ENDLESS: dict[str, tuple[Any, str]] = {
 }
 
 
+#: Refusals end no node by themselves.
+REFUSALS: dict[str, Any] = {"refused_in_a_row": 0, "refused_share": 1.0}
+
+
 def of(texts: Iterator[str], **options: Any) -> EpisodeResult:
-    run = scripted_episode({}, model=Says(texts), working_memory=True, options=TreeOptions(**options))
+    run = scripted_episode({}, model=Says(texts), working_memory=True, options=TreeOptions(**REFUSALS, **options))
     return run.run()
 
 
@@ -155,8 +159,8 @@ def test_a_robot_may_wait_and_look_again() -> None:
 
 def test_rounds_that_are_refused_count_too() -> None:
     with ScriptedWorld() as world:
-        model = Says(itertools.repeat(GO))
-        result = Episode("go", world=world, model=model, planner=planner("react:break_rounds=true")).run()
+        who: dict[str, Any] = {"world": world, "model": Says(itertools.repeat(GO)), "options": TreeOptions(**REFUSALS)}
+        result = Episode("go", planner=planner("react:break_rounds=true"), **who).run()
     assert (result.end, result.decisions < 20) == ("stuck", True)
 
 

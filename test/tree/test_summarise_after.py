@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from doubles import START, AgentNodes, Heard, ScriptedWorld, expand
@@ -14,16 +15,18 @@ from py_trees.common import Status
 
 from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.summary import summary_request
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Told, Turn, render
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import Episode
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.agent_node import Abilities
 from reactree_ros.tree.context import Listener
-from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.options import AS_RECORDED, TreeOptions
 
 HEADER = f"Your task is to: root\n{START}\n"
 TARGET = "\nTarget_domain:\n"
@@ -244,6 +247,77 @@ def test_it_is_an_option_of_the_planner() -> None:
     assert (result.status, model.asked) == ("success", 1)
     with pytest.raises(UserError, match="summarise_after is '-1': input should be greater than or equal to 0"):
         planner("reactree:summarise_after=-1")
+
+
+# ---------------------------------------------------------------------- where the context is short
+
+
+class Short(Summarising):
+    """Has a short context, and refuses what does not fit as engines do: the prompt with the longest reply."""
+
+    def __init__(self, decisions: Sequence[str], context: int) -> None:
+        super().__init__(decisions)
+        self.context, self.refused = context, 0
+
+    def count_tokens(self, text: str) -> int:
+        return approximate_tokens(text)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        excess = self.count_tokens(request.prompt) + request.max_tokens - self.context
+        if excess > 0:
+            self.refused += 1
+            return Pending.failed(PromptTooLong(excess, self.context))
+        reply = super().decide(request).take()
+        if isinstance(request.may_say, FreeText):  # it says as much as it may
+            sentences = " You went to the kitchen." * (request.max_tokens // 6 - 1)
+            reply = replace(reply, text=f"{reply.text.strip()}.{sentences} You", finish_reason="length")
+        return Pending.of(reply)
+
+
+class House(ScriptedWorld):
+    """Shows as much as a house does."""
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        super().execute(skill)
+        things = ", ".join(f"{thing} ({len(self.executed)})" for thing in ("cabinet", "fridge", "apple", "mug"))
+        return Pending.of(Observation(f"You move to the kitchen (1). Looking around the room, you see {things}."))
+
+
+def in_short(context: int, *, name: str = "react_wm", **options: Any) -> tuple[Short, EpisodeResult]:
+    model = Short([*["Act: go to kitchen 1"] * 40, "Act: done"], context)
+    who: dict[str, Any] = {"world": House(), "planner": planner(name), "options": TreeOptions(**options)}
+    return model, Episode("root", model=model, **who).run()
+
+
+@pytest.mark.parametrize("name", ["react_wm", "reactree_wm"])
+@pytest.mark.parametrize("context", [512, 768, 1024, 2048])
+def test_where_the_context_is_short_older_turns_are_summarised(context: int, name: str) -> None:
+    model, result = in_short(context, name=name)
+    assert (result.status, result.end, result.steps) == ("success", "done", 40)
+    assert model.asked
+    last = model.requests[-1]
+    assert f"Summary of what was done before: summary {model.asked}" in last.prompt
+    assert last.prompt.count("Act: go to kitchen 1") < 40
+    assert last.max_tokens == min(512, context // 4)
+    assert model.refused < 40  # a summary makes room for more than one decision
+
+
+def test_a_context_that_is_long_enough_changes_nothing() -> None:
+    model, result = in_short(32768)
+    assert (result.end, model.asked, model.refused) == ("done", 0, 0)
+    assert {request.max_tokens for request in model.requests} == {512}
+
+
+def test_a_context_in_which_not_even_the_task_fits_is_full() -> None:
+    model, result = in_short(128)
+    assert (result.end, result.decisions, model.asked) == ("context_full", 0, 0)
+    assert "use a model with a longer context" in result.message
+
+
+def test_older_records_and_recordings_end_where_they_ended() -> None:
+    model, result = in_short(1024, make_room=False)
+    assert (result.end, model.asked) == ("context_full", 0)
+    assert not AS_RECORDED.make_room
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 30))

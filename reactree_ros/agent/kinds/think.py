@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from reactree_ros.agent.decision import OK, ONE, Look, Node, Program
-from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.kinds.line import Line
 from reactree_ros.agent.turns import About, Said, Told, Turn
 
@@ -40,6 +40,24 @@ class Think(Line):
     def is_known(cls, grammar: Grammar) -> bool:
         """Whether the model was told of thoughts, as it always is."""
         return True
+
+    @classmethod
+    def may_be_said(cls, grammar: Grammar) -> bool:
+        """Whether a thought may follow what was said before."""
+        return grammar.thinks
+
+    @classmethod
+    def not_now(cls, grammar: Grammar) -> str:
+        return "You have thought already, and nothing has changed since."
+
+    @classmethod
+    def regex(cls, grammar: Grammar) -> str:
+        return f"{cls.word}: {grammar.thought}"
+
+    @classmethod
+    def ebnf(cls, grammar: Grammar) -> Sequence[str]:
+        thought = "line" if grammar.thought == grammar.line else grammar.thought
+        return (f'{rule_name(cls.name)} ::= "{cls.word}: " {thought}',)
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:

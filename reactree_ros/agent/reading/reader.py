@@ -61,8 +61,11 @@ class Reader:
         """Read a reply that names no act and no expansion as one: a thought, or nothing but a skill."""
         if any(part.leads for part in parts) and self.grammar.by_subgoals:
             raise Unreadable(f"A subgoal comes with its first action. {self.expected}.")
-        if self.thinks and any(part.is_thought and part.in_a_line for part in parts):
+        thought = next((part.decision for part in parts if part.is_thought and part.in_a_line), None)
+        if thought is not None and self.thinks:
             return self.grammar.said(parts, None)
+        if thought is not None and not self._chooses and not self.grammar.by_subgoals:
+            raise Unreadable(f"{thought.not_now(self.grammar)} {self.expected}.")
         text = "\n".join(part.text for part in parts).strip()
         announcement, _, line = text.rpartition("\n")
         skill = self.skills.meant(_LABEL_ALONE.sub("", line))

@@ -142,7 +142,7 @@ class JobRunner:
             memory=settings.memory,
             person=self._person_for(job) is not None,
         )
-        return spec.of_task(job.task, key.task_id)
+        return spec.decided_by(llm[0].trained_for(llm[1])).of_task(job.task, key.task_id)
 
     def _person_for(self, job: Job) -> SimulatedPerson | None:
         """Return the person of a run; the draws depend on task and seed, not on the planner."""

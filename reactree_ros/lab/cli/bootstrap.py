@@ -48,7 +48,7 @@ def bootstrap(
         world=Selection.of("suite", *suite),
         llm=Selection.of("llm", *llm),
         memory=memory.absolute(),
-    )
+    ).decided_by(llm.spec.trained_for(llm.settings))
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)
     if seed_memory is not None:

@@ -188,7 +188,7 @@ class _Reading:
             skills += retrievals(self.begun[node])
         if offers or len(skills) != said["skills"]:
             return {}
-        more = {name: said[name] for name in ("questions", "more") if said.get(name)}
+        more = {name: said[name] for name in ("questions", "more", "no_thoughts") if said.get(name)}
         return {"skills": skills, "control_flows": said.get("control_flows", []), **more}
 
 

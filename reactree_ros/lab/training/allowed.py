@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -50,6 +50,7 @@ class MaySay:
         flows = tuple(map(flow_named, values.get("control_flows", ())))
         more = tuple(values.get("more", ()))
         grammar = DecisionGrammar(values["skills"], flows, questions=values.get("questions"), more=more)
+        grammar = replace(grammar, longest_thought=0) if values.get("no_thoughts") else grammar
         texts = [_texts(kind, grammar) for kind in grammar.allowed]
         return cls(tuple(one for whole, _ in texts for one in whole), tuple(one for _, begun in texts for one in begun))
 

@@ -1,0 +1,187 @@
+"""A goal node whose replies are refused again and again ends with that as its reason; the node above may go on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from doubles import EVERYTHING, ScriptedWorld, expand, goal_of, scripted_episode
+
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode
+from reactree_ros.llm.port import FAILED, Attempt, DecisionRequest, LanguageModel, Reply
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.reader import Record
+from reactree_ros.record.verdict import EpisodeEnd
+from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.failure import FailureKind
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.refusals import LAST
+
+NAMED = "put down pie on kitchen table"
+GO = "Act: go to kitchen 1"
+#: Nothing else ends the run but its decisions.
+ENDLESS: dict[str, Any] = {"stuck_after": 0, "max_decisions": 200}
+
+
+class Says(LanguageModel):
+    """Says one thing after the other, each after so many tries in vain."""
+
+    def __init__(self, texts: Iterator[str], attempts: tuple[Attempt, ...] = ()) -> None:
+        self.texts, self.attempts = texts, attempts
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        text = next(self.texts)
+        objection = "" if text.startswith("Act: ") else "A decision starts with 'Act: '."
+        last = (Attempt(objection=objection),) if self.attempts else ()
+        return Pending.of(Reply(text, objection=objection, attempts=(*self.attempts, *last)))
+
+
+def run_of(texts: Iterator[str], attempts: tuple[Attempt, ...] = (), **options: Any) -> Episode:
+    return scripted_episode({}, model=Says(texts, attempts), options=TreeOptions(**(ENDLESS | options)))
+
+
+def different() -> Iterator[str]:
+    return (f"{NAMED} {number}" for number in itertools.count())
+
+
+def mixed(refused: int, taken: int) -> Iterator[str]:
+    """Replies of which so many are refused, each in its own words, and then so many are taken, again and again."""
+    texts = different()
+    while True:
+        yield from itertools.islice(texts, refused)
+        yield from itertools.repeat(GO, taken)
+
+
+@pytest.mark.parametrize(
+    ("texts", "decisions", "reason"),
+    [
+        (lambda: itertools.repeat(NAMED), 3, f"the same reply was refused 3 times in a row: '{NAMED}' (A decision"),
+        (lambda: itertools.cycle([NAMED, NAMED.upper()]), 3, "the same reply was refused 3 times in a row: "),
+        (lambda: itertools.repeat(""), 3, "the same reply was refused 3 times in a row: '' ("),
+        (different, LAST, f"{LAST} of the last {LAST} requests were refused, the last reply was '{NAMED} 19' ("),
+        (lambda: mixed(9, 1), LAST, f"18 of the last {LAST} requests were refused, the last reply was "),
+    ],
+)
+def test_two_hundred_refused_replies_are_not_waited_for(
+    texts: Callable[[], Iterator[str]], decisions: int, reason: str
+) -> None:
+    run = run_of(texts())
+    result = run.run()
+    assert (result.status, result.end, result.broken) == ("failure", "refused", False)
+    assert abs(result.decisions - decisions) <= 1  # the last one may be one that is taken
+    assert result.reason.startswith(reason)
+    assert result.verdict.because == f"{EpisodeEnd.REFUSED.words}: {result.reason}"
+    assert run.root.failure.kind is FailureKind.REFUSED
+    assert "\n" not in result.message
+    off = {"refused_in_a_row": 0, "refused_share": 1.0}
+    assert run_of(texts(), **off, max_decisions=60).run().end == "out_of_decisions"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        lambda: itertools.cycle([NAMED, NAMED, GO]),
+        lambda: itertools.cycle([NAMED, "sing", NAMED, GO]),
+        lambda: itertools.cycle([NAMED, NAMED, "Think: hm"]),
+        lambda: mixed(4, 1),
+    ],
+)
+def test_a_node_that_gets_on_goes_on(texts: Callable[[], Iterator[str]]) -> None:
+    class Acts(Says):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.of(Reply(next(self.texts)))
+
+    run = scripted_episode({}, model=Acts(texts()), options=TreeOptions(**ENDLESS))
+    assert run.run().end == "out_of_decisions"
+
+
+def test_how_many_is_an_option() -> None:
+    assert run_of(itertools.repeat(NAMED), refused_in_a_row=5).run().decisions == 5
+    assert run_of(mixed(4, 1), refused_share=0.7).run().end == "refused"
+    assert run_of(mixed(4, 1), refused_share=0.8).run().end == "out_of_decisions"
+
+
+VAIN = Attempt("sing", "A decision starts with 'Act: '.")
+GONE = Attempt("", "the connection was reset", FAILED)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "end", "decisions"),
+    [
+        ((VAIN,) * 3, "refused", 5),  # four requests for each reply
+        ((VAIN,), "refused", 10),
+        ((), "refused", 20),
+        ((GONE,) * 3, "out_of_decisions", 200),  # what did not come was not refused
+    ],
+)
+def test_each_request_of_a_reply_counts(attempts: tuple[Attempt, ...], end: str, decisions: int) -> None:
+    result = run_of(different(), attempts).run()
+    assert (result.end, result.decisions) == (end, decisions)
+
+
+def test_replies_that_are_taken_at_last_end_nothing() -> None:
+    assert run_of(itertools.repeat(GO), (VAIN,) * 9, max_decisions=40).run().end == "out_of_decisions"
+
+
+class ByGoal(LanguageModel):
+    """Says for one goal what is always refused, and what a script says for the others."""
+
+    def __init__(self, script: dict[str, list[str]]) -> None:
+        self.script = script
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        left = self.script.get(goal_of(request.prompt))
+        return Pending.of(Reply(left.pop(0) if left else NAMED))
+
+
+@pytest.mark.parametrize(
+    ("flow", "end", "decisions"), [("fallback", "done", 4), ("sequence", "refused", 4), ("parallel", "refused", 4)]
+)
+def test_the_node_above_goes_on_as_its_control_flow_has_it(flow: str, end: str, decisions: int) -> None:
+    model = ByGoal({"root": [expand(flow, "a", "b")], "b": ["Act: done"]})
+    run = scripted_episode({}, model=model, options=TreeOptions(**ENDLESS))
+    result = run.run()
+    assert (result.end, result.decisions) == (end, decisions)
+    refused = run.context.nodes[1]
+    assert (refused.failure.kind, refused.end) == (FailureKind.REFUSED, None)  # nothing is to be learnt from it
+    assert refused.experience(task_id="0", task_name="x") is None
+
+
+def test_a_node_that_may_decide_again_is_told_what_was_refused() -> None:
+    model = ByGoal({"root": [expand("sequence", "a"), "Act: done"]})
+    run = scripted_episode({}, model=model, abilities=replace(EVERYTHING, re_expand=1))
+    assert run.run().end == "done"
+    assert "the same reply was refused 3 times in a row" in run.context.nodes[0].text
+
+
+def test_a_run_whose_nodes_are_all_refused_is_stuck_where_that_comes_first() -> None:
+    model = ByGoal({"root": [expand("fallback", *(f"way {number}" for number in range(9)))]})
+    result = scripted_episode({}, model=model, options=TreeOptions(stuck_after=8, max_decisions=200)).run()
+    assert (result.end, result.decisions) == ("stuck", 9)
+
+
+@pytest.mark.parametrize("name", ["react", "hiagent", "codeact", "adapt"])
+def test_it_is_so_with_every_planner_that_tells_its_model_of_refusals(name: str) -> None:
+    with ScriptedWorld() as world:
+        run = Episode(
+            "go", world=world, model=Says(itertools.repeat("")), planner=planner(name), options=TreeOptions(**ENDLESS)
+        )
+        result = run.run()
+    assert isinstance(run.root, GoalNode)
+    assert (result.end, result.decisions <= 4) == ("refused", True)
+
+
+def test_a_record_has_it_as_it_has_other_ends() -> None:
+    events = list[dict[str, Any]]()
+    with ScriptedWorld() as world:
+        who: dict[str, Any] = {"world": world, "model": Says(itertools.repeat(NAMED)), "planner": planner("react")}
+        result = Episode("go", record=Recorder(events.append), **who).run()
+    end = Record(events).end
+    assert end is not None
+    assert (end["result"]["end"], [one["kind"] for one in end["failures"]]) == ("refused", ["refused"])
+    assert end["result"]["reason"] == result.reason
