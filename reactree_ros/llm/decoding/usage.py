@@ -43,7 +43,7 @@ class Usage:
             LanguageModelError: The engine failed. :class:`PromptTooLong` if the context was full before the end.
                 :class:`ServerUnavailable` if too many texts in a row were empty.
         """
-        generated = await self.engine.generate(generation)
+        generated = await self.engine.generate(generation if thinks else _after_reasoning(generation))
         answer = Answer(generated.text) if thinks else split_reasoning(generated.text)
         if answer.reasoning:
             reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
@@ -100,6 +100,20 @@ class Usage:
         counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in names}
         tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (names[0], names[2])}
         return counts | {name: sum(found) for name, found in tried.items()}
+
+
+def _after_reasoning(generation: Generation) -> Generation:
+    """Have only the answer looked at for what is wanted, not the reasoning before it."""
+    if (wanted := generation.until) is None:
+        return generation
+
+    def until(text: str) -> str:
+        answer = split_reasoning(text)
+        if answer.unfinished or not text.endswith(answer.text) or not (part := wanted(answer.text)):
+            return ""
+        return text.removesuffix(answer.text) + part
+
+    return replace(generation, until=until)
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:
