@@ -249,7 +249,7 @@ def test_of_a_long_refused_reply_the_beginning_is_shown() -> None:
     engine = ScriptedEngine("I would go. " * 200, "Act: done")
     get(engine)
     assert len(engine.asked[1].prompt) < len(PROMPT) + 700
-    assert "I would go. I would go. …\n" in engine.asked[1].prompt
+    assert " I would …\n" in engine.asked[1].prompt
 
 
 def sent(one: Generation) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -26,30 +27,39 @@ def whole_part(text: str, grammar: Grammar) -> str:
     others. A thought never is, as an act may follow it, unless somebody else speaks after it. A decision that may not
     be said is whole once something else follows.
     """
-    if not _ENDS.search(text[-_REACH:]):
+    try:
+        return _whole_part(text, grammar) if _ENDS.search(text[-_REACH:]) else ""
+    except Unreadable:
         return ""
+
+
+def _whole_part(text: str, grammar: Grammar) -> str:
     if object_of(text.strip()) is not None:
-        return text if _decides(text, text, grammar) else ""
+        return _decided([text], text, grammar)
     ended, last = text[: text.rfind("\n") + 1], text[text.rfind("\n") + 1 :]
     shown = text if len(last.split()) > _WORDS else ended
     if is_over(text, shown, grammar):
         return own_words(shown, grammar)
-    return ended if ended.count("{") <= ended.count("}") and _decides(ended, shown, grammar) else ""
+    return "" if ended.count("{") > ended.count("}") else _decided(ended.splitlines(keepends=True), shown, grammar)
 
 
-def _decides(ended: str, shown: str, grammar: Grammar) -> bool:
-    """Return whether the lines that have ended are a decision; what is shown is these, and perhaps more."""
-    if said := grammar.read_exactly(ended.strip(), cut=False):
-        decision = said[-1].decision
-        return decision is not None and not decision.accompanies
-    try:
-        parts, more = parts_of(ended, grammar), parts_of(shown, grammar)
-    except Unreadable:
-        return False
-    at = next((number for number, part in enumerate(parts) if part.decides), None)
-    if at is None or (parts[at].has_lines and not parts[at].whole):
-        return False
-    return _is_taken(parts, grammar) or _goes_on(more[at:])
+def _decided(lines: Sequence[str], shown: str, grammar: Grammar) -> str:
+    """Return the first of the lines that are a decision; what is shown is these, and perhaps more."""
+    more = parts_of(shown, grammar)
+    if not any(part.decides for part in more):
+        return ""
+    for words in itertools.accumulate(lines):
+        if said := grammar.read_exactly(words.strip(), cut=False):
+            if (decision := said[-1].decision) is not None and not decision.accompanies:
+                return words
+            continue
+        parts = parts_of(words, grammar)
+        at = next((number for number, part in enumerate(parts) if part.decides), None)
+        if at is None or not parts[at].first or (parts[at].has_lines and not parts[at].whole):
+            continue
+        if _is_taken(parts, grammar) or _goes_on(more[at:]):
+            return words
+    return ""
 
 
 def _is_taken(parts: Sequence[Part], grammar: Grammar) -> bool:
@@ -60,6 +70,8 @@ def _is_taken(parts: Sequence[Part], grammar: Grammar) -> bool:
 
 
 def _goes_on(parts: Sequence[Part]) -> bool:
-    """Whether something else was said after a decision, the first of the parts, other than its arguments."""
-    said = [part for part in parts[1:] if part.kind is not Mark.ARGUMENT]
-    return any(part.first and part.rest for part in parts[:1]) or any(part.text or part.kind for part in said)
+    """Whether something else was said after a decision, the first of the parts; its arguments are no such thing."""
+    after = parts[1:2]
+    if any(part.kind is Mark.ARGUMENT for part in after):
+        return False
+    return any(part.rest for part in parts[:1]) or any(part.text or part.kind for part in after)

@@ -99,7 +99,9 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
         held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
         held_one = _with_room(generation, may_say.longest_skills, held)
         return await _uttered(usage, held_one, partial(says_exactly, grammar=may_say))
-    return await _one_request(usage, generation, replace(may_say, free=True) if method is Method.FORM_FIRST else may_say)
+    return await _one_request(
+        usage, generation, replace(may_say, free=True) if method is Method.FORM_FIRST else may_say
+    )
 
 
 async def _uttered(usage: Usage, generation: Generation, may_say: Callable[[str], bool]) -> Utterance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.files.secrecy import HIDDEN, redacted, shown_address
+from reactree_ros.llm.openai.answer import error_in
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
@@ -71,6 +73,37 @@ class Connection:
         whole = _whole(body)
         return await self._sent(lambda client: client.post(path, cast_to=object, body=whole))
 
+    async def stream(self, path: str, body: Mapping[str, Any], add: Callable[[Any], bool]) -> Any:
+        """Send a POST request whose answer may come in parts.
+
+        Args:
+            path: Path of the request.
+            body: Its fields.
+            add: Takes each part; once it returns False, the connection is closed, which stops the generation.
+
+        Returns:
+            The answer of a server that does not stream; None if it streamed.
+
+        Raises the errors of :meth:`get`.
+        """
+        whole = _whole(body)
+        return await self._sent(lambda client: self._streamed(client, path, whole, add))
+
+    @staticmethod
+    async def _streamed(client: Any, path: str, body: Any, add: Callable[[Any], bool]) -> Any:
+        import openai
+
+        stream = await client.post(path, cast_to=object, body=body, stream=True, stream_cls=openai.AsyncStream[object])
+        try:
+            if "event-stream" not in stream.response.headers.get("content-type", ""):
+                return json.loads(await stream.response.aread())
+            async for part in stream:
+                if not add(part):
+                    break
+            return None
+        finally:
+            await stream.close()
+
     async def get_aside(self, path: str) -> Any:
         """Send a GET request outside of the protocol, once. Raises the errors of :meth:`get`."""
         return await self._sent(lambda client: self._aside(client).get(path, cast_to=object))
@@ -100,6 +133,8 @@ class Connection:
             failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")
         except openai.APIStatusError as error:
             failure = Refused(error.status_code, error.body or error.message)
+        except openai.APIError as error:  # in the middle of a stream
+            failure = error_in(error.body or error.message)
         except (openai.OpenAIError, ValueError, RecursionError) as error:  # not JSON, or not the protocol
             failure = Refused(0, str(error), "with garbage")
         raise failure
