@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.prompt import shortened
@@ -17,6 +18,7 @@ from reactree_ros.llm.port import (
     NoAnswerInTime,
     PromptTooLong,
     Reply,
+    ServerUnavailable,
 )
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import BrokenOff
@@ -93,7 +95,16 @@ class Requests:
             request = self.make(prompt(), may_say() if callable(may_say) else may_say, begun=begun, **sampling)
             pending, call = self.send(request), Call("reply", request.id)
             try:
-                reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False, call=call)
+                reply: Reply = yield Wait(
+                    "reply",
+                    pending,
+                    NoAnswerInTime,
+                    ServerUnavailable,
+                    next_tick=True,
+                    seconds=request.patience,
+                    while_held=False,
+                    call=call,
+                )
             except BrokenOff:
                 continue
             except LanguageModelError as error:
@@ -108,7 +119,7 @@ class Requests:
         self._made += 1
         options = self._context.options
         given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed}
-        return DecisionRequest(
+        request = DecisionRequest(
             turns=turns,
             may_say=may_say,
             begun=begun,
@@ -117,6 +128,7 @@ class Requests:
             patience=options.decision_timeout,
             **(given | sampling),
         )
+        return replace(request, patience=request.patience * self._context.model.slowness(request))
 
     def send(self, request: DecisionRequest) -> Pending[Reply]:
         """Let the language model answer a request; one that raises is one that failed."""

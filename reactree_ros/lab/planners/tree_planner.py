@@ -14,7 +14,7 @@ from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.lab.planners.action_tree import ActionTree
 from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
-from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply
+from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import GaveUp
@@ -114,7 +114,9 @@ class TreePlannerNode(PlanNode):
         plans = []
         try:
             for request, pending in zip(requests, asked, strict=True):
-                reply: Reply = yield Wait("plan", pending, NoAnswerInTime, call=Call("reply", request.id))
+                call = Call("reply", request.id)
+                late, gone = NoAnswerInTime, ServerUnavailable
+                reply: Reply = yield Wait("plan", pending, late, gone, seconds=request.patience, call=call)
                 context.took(self.index, context.budget.decisions, reply, request)
                 plan = plan_of(reply, known)
                 if plan:

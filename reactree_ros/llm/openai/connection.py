@@ -33,7 +33,7 @@ class Connection:
         url: URL of the server, with ``/v1``.
         retries: How often to repeat a request that failed for a passing reason (connection, 408, 409, 429, 5xx), with
             exponential backoff and jitter.
-        timeout: Longest time for one request, in seconds.
+        timeout: Longest time for connecting, in seconds; whoever asks bounds the request.
     """
 
     def __init__(self, *, url: str, key: str, retries: int, timeout: float) -> None:
@@ -154,7 +154,7 @@ class Connection:
                 base_url=self.url,
                 api_key=self._key or "none",
                 max_retries=self._retries,
-                timeout=self._timeout,
+                timeout=openai.Timeout(None, connect=self._timeout),  # whoever asks bounds the whole request
                 http_client=http,
             )
         return self._client
