@@ -53,7 +53,7 @@ class Pace:
     def late(self, prompt: str, seconds: float) -> None:
         """Take in that a reply did not come in that time: the next one is given longer."""
         work = self._work(prompt)
-        self._measure(max(seconds, work * self._slowest), work)
+        self._measure(max(seconds, 2 * work * self._slowest), work)
 
     @property
     def _slowest(self) -> float:
