@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from clients import PATIENCE, Model, ask, clients, decided, refusal
-from openai_peer import Behaviour, Exchange, Peer, answers, fails, hangs_up, holds, pieces, says, streams
+from openai_peer import Behaviour, Exchange, Peer, answers, fails, hangs_up, holds, pieces, resets, says, streams
 
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -181,6 +181,7 @@ def test_a_server_that_refuses_to_stream_is_asked_without(
 
 BROKEN: dict[str, Behaviour] = {
     "it dies": streams("Act: go to", then=hangs_up),
+    "it is killed": streams("Act: go to", then=resets),
     "it ends too early": streams("Act: go to", then=lambda exchange: None),
     "it ends at once": streams("", then=lambda exchange: None),
 }

@@ -137,6 +137,10 @@ class Connection:
             failure = error_in(error.body or error.message)
         except (openai.OpenAIError, ValueError, RecursionError) as error:  # not JSON, or not the protocol
             failure = Refused(0, str(error), "with garbage")
+        except Exception as error:
+            if not {kind.__name__ for kind in type(error).__mro__} & _CLOSED_HTTP:
+                raise
+            failure = ServerUnavailable(f"{self.called} {GONE}")  # in a stream, older SDKs tell it in their own way
         raise failure
 
     async def _opened(self) -> Any:
