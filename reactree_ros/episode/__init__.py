@@ -46,6 +46,7 @@ _ENDS = {
     FailureKind.REFUSED: EpisodeEnd.REFUSED,
     FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
     FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
+    FailureKind.TOO_SLOW: EpisodeEnd.TOO_SLOW,
     FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,
     FailureKind.MEMORY_GONE: EpisodeEnd.MEMORY_GONE,
     FailureKind.HELD: EpisodeEnd.HELD,

@@ -17,7 +17,7 @@ from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
-from reactree_ros.record.verdict import BROKEN, EpisodeEnd
+from reactree_ros.record.verdict import BROKEN, UNANSWERED, EpisodeEnd
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 
@@ -91,10 +91,10 @@ class Bootstrap:
             if task_id in done:
                 continue
             attempt, message = self._attempt(task_id, task)
-            before, gone = gone, attempt.end == EpisodeEnd.MODEL_GONE.value
+            before, gone = gone, EpisodeEnd(attempt.end) in UNANSWERED
             if before and gone:
                 raise UserError(
-                    f"task {task_id}: the language model is gone: {message}; repeat the command to continue here"
+                    f"task {task_id}: {EpisodeEnd(attempt.end).words}: {message}; repeat the command to continue here"
                 )
             yield attempt
 

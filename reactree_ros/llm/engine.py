@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
@@ -65,6 +65,8 @@ class Generation:
         stops: Strings that may end the text early; the caller looks for them as well. A chat engine ignores them,
             because a model may think first or begin with a blank line.
         max_tokens: Longest text, in tokens; thinking has its own limit.
+        until: Says how much of a text so far is all that is wanted, empty as long as it is not there. An engine that
+            sees the text grow ends it there; the others need not ask.
     """
 
     turns: tuple[Turn, ...]
@@ -76,6 +78,7 @@ class Generation:
     top_p: float = 1.0
     seed: int = 0
     id: str = ""
+    until: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def prompt(self) -> str:

@@ -13,6 +13,7 @@ from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.errors import UserError
 from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
 from reactree_ros.llm.engine import Engine
+from reactree_ros.llm.pace import Pace
 from reactree_ros.llm.port import (
     DecisionRequest,
     LanguageModel,
@@ -38,7 +39,7 @@ class EngineModel(LanguageModel):
     Args:
         method: How to ask for a decision; None takes the best method that the engine obeys.
         request_timeout: Longest time for one reply, in seconds, including all retries and opening the engine. Loading a
-            model does not count.
+            model does not count. A request that is expected to take longer than usual has more time (:class:`Pace`).
         retries: How often to ask again for a reply that is not allowed.
     """
 
@@ -52,6 +53,7 @@ class EngineModel(LanguageModel):
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
         self._noticed = Noticed()
+        self._pace = Pace()
         self._since: dict[Pending[Any], float] = {}  # work in progress, the oldest first
         self._rarely = Rarely()
         self._lock = threading.Lock()  # work arrives before closing, or is refused
@@ -70,6 +72,10 @@ class EngineModel(LanguageModel):
     def count_tokens(self, text: str) -> int | None:
         """Count with the engine's tokenizer."""
         return self.engine.count_tokens(text)
+
+    def slowness(self, request: DecisionRequest) -> float:
+        """Return what is to be expected by what was measured of the engine."""
+        return self._pace.times(request.prompt)
 
     def waits_for(self) -> Wait | None:
         """Return how long the oldest work in progress has taken."""
@@ -111,11 +117,16 @@ class EngineModel(LanguageModel):
 
     async def _answer(self, request: DecisionRequest) -> Reply:
         usage = Usage(self.engine, self._noticed)
+        limit = min(self._request_timeout * self.slowness(request), request.patience)
         try:
             if self.engine.loads:
                 await self._open()
-            return cast("Reply", await self._in_time(self._decoded(request, usage), request.patience))
+            reply = cast("Reply", await self._in_time(self._decoded(request, usage), limit))
+            self._pace.learn(request.prompt, reply)
+            return reply
         except LanguageModelError as error:
+            if isinstance(error, NoAnswerInTime):
+                self._pace.late(request.prompt, limit)
             error.took = usage.took(str(error))
             raise
         except UserError as error:  # a wrong setting may show only when the engine opens
@@ -125,9 +136,8 @@ class EngineModel(LanguageModel):
         await self._open()
         return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
 
-    async def _in_time(self, work: Coroutine[Any, Any, Any], patience: float = float("inf")) -> Any:
-        """Do work within the time limit of a reply and the asker's patience."""
-        limit = min(self._request_timeout, patience)
+    async def _in_time(self, work: Coroutine[Any, Any, Any], limit: float) -> Any:
+        """Do work within a time limit, in seconds."""
         try:
             return await asyncio.wait_for(self._told(work), limit)
         except asyncio.TimeoutError:  # this limit; the engine reports its own as a failure
@@ -137,7 +147,9 @@ class EngineModel(LanguageModel):
         """Open the engine once; all callers wait for the same attempt."""
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
             work = self.engine.open()
-            self._opening = asyncio.ensure_future(work if self.engine.loads else self._in_time(work))
+            self._opening = asyncio.ensure_future(
+                work if self.engine.loads else self._in_time(work, self._request_timeout)
+            )
             self._opening.add_done_callback(self._failed)  # handles the error even if nobody waits any more
         await asyncio.shield(self._opening)
 

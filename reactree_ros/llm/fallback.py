@@ -130,7 +130,8 @@ class FallbackModel(LanguageModel):
             return
         number, *others = order
         backup = self.backups[number]
-        limit = max(0.0, min(backup.time_limit, (until - self._clock()) / len(order)))
+        own = backup.time_limit * backup.model.slowness(request)
+        limit = max(0.0, min(own, (until - self._clock()) / len(order)))
         try:
             answer = backup.model.decide(replace(request, patience=limit))
         except Exception as error:
@@ -182,6 +183,10 @@ class FallbackModel(LanguageModel):
         """Count with the tokenizer of the first model."""
         return self.backups[0].model.count_tokens(text)
 
+    def slowness(self, request: DecisionRequest) -> float:
+        """Return that of the slowest model."""
+        return max(backup.model.slowness(request) for backup in self.backups)
+
     def waits_for(self) -> Wait | None:
         """Return the longest wait of any model."""
         waits = [one for backup in self.backups if (one := backup.model.waits_for()) is not None]
@@ -211,7 +216,9 @@ def _named(name: str, error: BaseException) -> Exception:
     """Put the model's name before an error."""
     if isinstance(error, PromptTooLong):
         return error
-    kind = next((one for one in (InvalidReply, RequestRejected) if isinstance(error, one)), ServerUnavailable)
+    kind = next(
+        (one for one in (InvalidReply, RequestRejected, NoAnswerInTime) if isinstance(error, one)), ServerUnavailable
+    )
     return kind(f"{name}: {error}")
 
 
@@ -223,6 +230,8 @@ def _all_failed(errors: Sequence[Exception]) -> Exception:
     message = f"no language model answered: {'; '.join(map(str, errors))}"
     if any(isinstance(error, InvalidReply) for error in errors):
         return InvalidReply(message)
+    if any(isinstance(error, NoAnswerInTime) for error in errors):  # late is not gone
+        return NoAnswerInTime(message)
     rejected = all(isinstance(error, RequestRejected) for error in errors)
     return RequestRejected(message) if rejected else ServerUnavailable(message)
 

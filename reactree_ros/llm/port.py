@@ -35,7 +35,7 @@ class RequestRejected(LanguageModelError):
 
 
 class NoAnswerInTime(LanguageModelError):
-    """The answer did not come within the time limit."""
+    """The answer did not come within the time limit: the model is slow, which is not to say that it is gone."""
 
 
 class InvalidReply(LanguageModelError):
@@ -294,6 +294,10 @@ class LanguageModel(abc.ABC):
         """Return the number of tokens of a text, or None if the model's tokenizer is unknown."""
         return None
 
+    def slowness(self, request: DecisionRequest) -> float:
+        """Return how many times longer than usual to wait for a request: more than 1 if it has much to read, slowly."""
+        return 1.0
+
     def waits_for(self) -> Wait | None:
         """Return the longest current wait; None if there is none."""
         return None
@@ -319,6 +323,10 @@ class Around(LanguageModel):
     def count_tokens(self, text: str) -> int | None:
         """Count with the model's tokenizer."""
         return self.model.count_tokens(text)
+
+    def slowness(self, request: DecisionRequest) -> float:
+        """Return the model's slowness."""
+        return self.model.slowness(request)
 
     def waits_for(self) -> Wait | None:
         """Return what the model waits for."""

@@ -44,7 +44,7 @@ class Thinking:
         """Let the model think, if it does, and then answer."""
         if self._is_over(prompt):
             return await go_on(prompt + generation.begun, generation)
-        free = replace(generation, constraint=None, stops=())
+        free = replace(generation, constraint=None, stops=(), until=None)
         begun = prompt.rstrip().endswith(self.marks.begin)
         look = None
         if self.tokens and not begun and not self.always:

@@ -8,6 +8,7 @@ import difflib
 import itertools
 import os
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -104,10 +105,13 @@ class VllmEngine(LocalEngine):
         if llm is None:
             raise ServerUnavailable(f"{self.name} is not open")
         number = f"{generation.id} {next(self._numbers)}"
-        done = None
+        done, wanted = None, ""
         try:
-            async for output in llm.generate({"prompt_token_ids": prompt}, self._sampling(generation, marked), number):
-                done = output
+            texts = llm.generate({"prompt_token_ids": prompt}, self._sampling(generation, marked), number)
+            async with aclosing(texts):  # one that is closed before its end is aborted
+                async for done in texts:
+                    if generation.until is not None and (wanted := generation.until(done.outputs[0].text)):
+                        break
         except (EngineDeadError, EngineGenerateError) as error:
             if self._llm is llm and llm.errored:
                 self._llm, self.lost = None, True
@@ -117,11 +121,11 @@ class VllmEngine(LocalEngine):
             raise self._rejected(error) from error
         if done is None:
             raise ServerUnavailable(f"{self.name} ended without an answer")
-        finish = done.outputs[0].finish_reason or "stop"
+        finish = done.outputs[0].finish_reason or "stop"  # none yet: all that is wanted has come
         if finish in _FAILED:
             raise ServerUnavailable(f"{self.name} gave up on the request (finish_reason '{finish}')")
         return Generated(
-            text=done.outputs[0].text,
+            text=wanted or done.outputs[0].text,
             finish_reason=finish,
             prompt_tokens=len(prompt),
             cached_tokens=done.num_cached_tokens,
@@ -144,7 +148,7 @@ class VllmEngine(LocalEngine):
             max_tokens=generation.max_tokens,
             stop=list(generation.stops),
             skip_special_tokens=not marked,
-            output_kind=RequestOutputKind.FINAL_ONLY,
+            output_kind=RequestOutputKind.FINAL_ONLY if generation.until is None else RequestOutputKind.CUMULATIVE,
             structured_outputs=None if held is None else StructuredOutputsParams(**{_FIELDS[held.kind]: held.value}),
         )
 

@@ -32,7 +32,15 @@ from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply, ServerUnavailable
+from reactree_ros.llm.pace import Pace
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    LanguageModel,
+    LanguageModelError,
+    NoAnswerInTime,
+    Reply,
+    ServerUnavailable,
+)
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -337,6 +345,11 @@ class RosLanguageModel(LanguageModel):
         self._abort = node.create_client(AbortGeneration, f"{inference}/abort")
         self._ready = node.create_client(ModelReady, f"{inference}/ready")
         self._prefix = f"{node.get_fully_qualified_name()} {time.time_ns()}"
+        self._pace = Pace()
+
+    def slowness(self, request: DecisionRequest) -> float:
+        """Return what is to be expected by the replies so far."""
+        return self._pace.times(request.prompt)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Request a decision; cancelling it stops the generation."""
@@ -363,6 +376,10 @@ class RosLanguageModel(LanguageModel):
                 self._node.get_logger().warning(f"a decision is requested again: {error}")
                 self._calls.later(AGAIN, ask)
             else:
+                if error is None and not asked.cancelled():
+                    self._pace.learn(request.prompt, asked.result())
+                elif isinstance(error, NoAnswerInTime):
+                    self._pace.late(request.prompt, request.patience)
                 settle_as(asked, reply)
 
         ask()

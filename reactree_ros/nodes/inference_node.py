@@ -166,9 +166,10 @@ class InferenceNode(ManagedNode):
             request = request_from_msg(msg)
         except ValueError as error:
             return _failed(response, Generate.Response.INVALID_REQUEST, str(error))
+        limit = self.get_parameter("request_timeout").value * self._model.slowness(request)
         pending = self._model.decide(request)
         began = steady.now()
-        self._running[msg.id] = (pending, began)
+        self._running[msg.id] = (pending, began + limit)
         await self._waker.settled(pending)
         del self._running[msg.id]
         self._count += 1
@@ -177,7 +178,6 @@ class InferenceNode(ManagedNode):
             if msg.id in self._aborted:
                 self._aborted.discard(msg.id)
                 return _failed(response, Generate.Response.ABORTED, "aborted")
-            limit = self.get_parameter("request_timeout").value
             return _failed(response, Generate.Response.TIMEOUT, f"no answer within {limit:g} s")
         try:
             reply = pending.take()
@@ -220,10 +220,10 @@ class InferenceNode(ManagedNode):
         waits = None if self._model is None else self._model.waits_for()
         if self._rarely.due(waits):
             self.get_logger().warning(str(waits))
-        now, limit = steady.now(), self.get_parameter("request_timeout").value
+        now = steady.now()
         self._overtaken = {id: since for id, since in self._overtaken.items() if now - since < OVERTAKING}
-        for pending, began in list(self._running.values()):
-            if now - began > limit:
+        for pending, until in list(self._running.values()):
+            if now > until:
                 pending.cancel()
 
     def _report(self) -> Report:

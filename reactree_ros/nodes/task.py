@@ -33,6 +33,7 @@ from reactree_ros.view.steering import Steering
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
 ERROR_CODES = {
     EpisodeEnd.MODEL_GONE.value: ExecuteTask.Result.MODEL_GONE,
+    EpisodeEnd.TOO_SLOW.value: ExecuteTask.Result.TOO_SLOW,
     EpisodeEnd.WORLD_GONE.value: ExecuteTask.Result.WORLD_UNAVAILABLE,
     EpisodeEnd.MEMORY_GONE.value: ExecuteTask.Result.MEMORY_GONE,
     EpisodeEnd.HELD.value: ExecuteTask.Result.HELD,

@@ -32,6 +32,7 @@ from reactree_ros.llm.port import (
     InvalidReply,
     LanguageModelError,
     MaySay,
+    NoAnswerInTime,
     PromptTooLong,
     Reply,
 )
@@ -54,6 +55,7 @@ _OF_EXPERIENCE = ("task_id", "task_name", "decision", "depth")
 _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.GAVE_UP: GaveUp,
     FailureKind.MODEL_GONE: LanguageModelError,
+    FailureKind.TOO_SLOW: NoAnswerInTime,
     FailureKind.WORLD_GONE: WorldError,
     FailureKind.MEMORY_GONE: MemoryGone,
     FailureKind.HELD: Held,
@@ -299,8 +301,8 @@ def error_from_dict(values: Event) -> Exception:
 def _error(values: Event) -> Exception:
     if "excess" in values:
         return PromptTooLong(values["excess"], values["context"])
-    base = InvalidReply if "took" in values else _ERRORS.get(FailureKind(values["kind"]), Exception)
-    if values["kind"] == FailureKind.MODEL_GONE.value:
-        base = LanguageModelError
+    base = _ERRORS.get(FailureKind(values["kind"]), Exception)
+    if "took" in values and not issubclass(base, LanguageModelError):
+        base = InvalidReply
     made: type[Exception] = type(values["type"], (base,), {})
     return made(values["message"])

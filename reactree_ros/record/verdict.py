@@ -40,16 +40,17 @@ class EpisodeEnd(enum.Enum):
     CONTEXT_FULL = "context_full", "the prompt no longer fits into the language model's context"
     INTERRUPTED = "interrupted", "somebody stopped it"
     MODEL_GONE = "model_gone", "the language model does not answer"
+    TOO_SLOW = "too_slow", "the language model is too slow for its time limits"
     WORLD_GONE = "world_gone", "the world does not answer"
     MEMORY_GONE = "memory_gone", "the memory does not answer"
     HELD = "held", "it was held for too long"
     BUG = "bug", "a bug"
 
 
+#: Ends for want of a language model's answer.
+UNANSWERED = frozenset({EpisodeEnd.MODEL_GONE, EpisodeEnd.TOO_SLOW})
 #: Ends that say nothing about the planner: such an episode has no result and is repeated.
-BROKEN = frozenset(
-    {EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
-)
+BROKEN = UNANSWERED | {EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
 #: Ends by a limit of the run; with a higher limit, the run can be resumed.
 LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 

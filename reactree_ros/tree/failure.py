@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.port import InvalidReply, LanguageModelError, PromptTooLong
+from reactree_ros.llm.port import InvalidReply, LanguageModelError, NoAnswerInTime, PromptTooLong
 from reactree_ros.world.port import WorldError
 
 
@@ -26,6 +26,8 @@ class FailureKind(enum.Enum):
     """The prompt does not fit into the language model's context, and nothing is left to leave out."""
     MODEL_GONE = "model_gone"
     """The language model does not answer."""
+    TOO_SLOW = "too_slow"
+    """The language model did not answer in time, though it may be there."""
     WORLD_GONE = "world_gone"
     """The world does not answer."""
     MEMORY_GONE = "memory_gone"
@@ -106,12 +108,18 @@ def failure_of(error: Exception) -> Failure:
         return Failure(FailureKind.STUCK if error.limit is Limit.STUCK else FailureKind.BUDGET, message)
     for kinds, kind in _KINDS:
         if isinstance(error, kinds):
-            return Failure(kind, message)
+            return Failure(kind, f"{message}; {_WAYS_OUT[kind]}" if kind in _WAYS_OUT else message)
     return Failure(FailureKind.BUG, f"{type(error).__name__}: {message}" if str(error) else message)
 
 
+#: What to do about a failure whose message does not say it.
+_WAYS_OUT = {
+    FailureKind.TOO_SLOW: "raise decision_timeout and the language model's request_timeout, or give it fewer "
+    "examples (max_examples) or a faster model"
+}
 _FATAL = (
     FailureKind.MODEL_GONE,
+    FailureKind.TOO_SLOW,
     FailureKind.WORLD_GONE,
     FailureKind.MEMORY_GONE,
     FailureKind.HELD,
@@ -121,6 +129,7 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
     ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
     ((Refused,), FailureKind.REFUSED),
     ((PromptTooLong,), FailureKind.CONTEXT_FULL),
+    ((NoAnswerInTime,), FailureKind.TOO_SLOW),
     ((LanguageModelError,), FailureKind.MODEL_GONE),
     ((WorldError,), FailureKind.WORLD_GONE),
     ((MemoryGone,), FailureKind.MEMORY_GONE),

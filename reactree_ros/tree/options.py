@@ -91,7 +91,11 @@ class RunOptions(Settings):
         default=True, description="tell an agent node that has the same thought again that it had it already"
     )
     decision_timeout: float = Field(
-        default=120.0, gt=0, le=86400, description="longest wait for a decision, a look around or examples, in seconds"
+        default=120.0,
+        gt=0,
+        le=86400,
+        description="longest wait for a decision, a look around or examples, in seconds; for a decision longer if its "
+        "prompt is long or the model slow",
     )
     answer_timeout: float = Field(
         default=60.0, gt=0, le=86400, description="longest wait for a person's answer to a question, in seconds"

@@ -20,6 +20,7 @@ class Wait:
         what: Its name, for errors.
         pending: The result.
         late: The type of the error if it does not come in time.
+        gone: The type of the error if somebody else cancels it; None: as if it were late.
         next_tick: Whether it is looked at in the next tick at the earliest, even if it is there at once.
         seconds: Longest wait; None: as long as for a decision.
         while_held: Whether it goes on while the run is held; otherwise it is cancelled, and :class:`Held` is raised.
@@ -30,6 +31,7 @@ class Wait:
     what: str
     pending: Pending[Any]
     late: type[Exception] = TimeoutError
+    gone: type[Exception] | None = None
     next_tick: bool = False
     seconds: float | None = None
     while_held: bool = True

@@ -249,7 +249,7 @@ class ProgramNode(Composite, abc.ABC):
         try:
             value = step.pending.take()
         except CancelledError:
-            thrown: Exception = step.late("it was canceled by somebody else")
+            thrown: Exception = (step.gone or step.late)("it was canceled by somebody else")
         except Exception as error:
             thrown = error
         else:

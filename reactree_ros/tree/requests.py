@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.prompt import shortened
@@ -17,6 +18,7 @@ from reactree_ros.llm.port import (
     NoAnswerInTime,
     PromptTooLong,
     Reply,
+    ServerUnavailable,
 )
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import BrokenOff
@@ -113,7 +115,8 @@ class Requests:
 
     def wait_for(self, request: DecisionRequest, what: str = "reply", **how: bool) -> Wait:
         """Send a request, and return the wait for its reply."""
-        return Wait(what, self.send(request), NoAnswerInTime, call=Call("reply", request.id), **how)
+        late, gone, call = NoAnswerInTime, ServerUnavailable, Call("reply", request.id)
+        return Wait(what, self.send(request), late, gone, seconds=request.patience, call=call, **how)
 
     def answered(self, request: DecisionRequest, wait: Wait, decision: int) -> Generator[Step, Any, Reply]:
         """Wait for the reply to a request, and count what it took, also if it fails.
@@ -139,7 +142,7 @@ class Requests:
         given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed} | sampling
         if self._longest_reply:
             given["max_tokens"] = min(given["max_tokens"], self._longest_reply)
-        return DecisionRequest(
+        request = DecisionRequest(
             turns=turns,
             may_say=may_say,
             begun=begun,
@@ -148,6 +151,7 @@ class Requests:
             patience=options.decision_timeout,
             **given,
         )
+        return replace(request, patience=request.patience * self._context.model.slowness(request))
 
     def send(self, request: DecisionRequest) -> Pending[Reply]:
         """Let the language model answer a request; one that raises is one that failed."""

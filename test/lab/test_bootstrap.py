@@ -115,7 +115,9 @@ def test_a_model_that_is_gone_twice_in_a_row_ends_it_and_it_goes_on_with_the_fir
     assert next(attempts).task_id == FIRST.task_id
     kept = len(memory)
     assert next(attempts) == Attempt(SECOND.task_id, "reactree_wm", False, 0, "model_gone")
-    with pytest.raises(UserError, match=f"task {THIRD.task_id}: the language model is gone: .*connection refused; "):
+    with pytest.raises(
+        UserError, match=f"task {THIRD.task_id}: the language model does not answer: .*connection refused; "
+    ):
         next(attempts)
     assert dying.instructions == [FIRST.instruction, SECOND.instruction, THIRD.instruction]
     assert len(memory) == kept

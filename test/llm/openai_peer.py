@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import queue
@@ -98,6 +99,17 @@ class Exchange:
         if connection in ready:
             self.peer.gone.put(self.request)
 
+    def begin_stream(self) -> None:
+        self.handler.close_connection = True  # the end of the stream is that of the connection
+        self.handler.send_response(200)
+        self.handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.handler.send_header("Connection", "close")
+        self.handler.end_headers()
+
+    def send_part(self, value: Any) -> None:
+        self.handler.wfile.write(f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n".encode())
+        self.handler.wfile.flush()
+
 
 #: What a peer does with a request.
 Behaviour = Callable[[Exchange], None]
@@ -119,6 +131,57 @@ def written(messages: Sequence[Mapping[str, str]]) -> str:
 def says(text: str, *, finish: str = "stop", thought: str = "") -> Behaviour:
     """Answer with a text, whatever was asked."""
     return lambda exchange: exchange.reply(200, exchange.peer.completion(exchange.request, text, finish, thought))
+
+
+def streams(
+    text: str,
+    *,
+    more: str = "",
+    thought: str = "",
+    then: Behaviour | None = None,
+    counts: str = "",
+    finish: str = "stop",
+) -> Behaviour:
+    """Answer with a stream of a text, a word a part; as a whole where none was asked for.
+
+    Args:
+        text: What is said.
+        more: What is said again and again after it, as long as the client listens.
+        thought: What is thought before, in a field of its own.
+        then: What is done instead of ending it.
+        counts: Where each part has the tokens so far: ``usage`` (vLLM) or ``timings`` (llama.cpp); empty: only the end.
+    """
+
+    def stream(exchange: Exchange) -> None:
+        if not exchange.request.body.get("stream"):
+            says(text, thought=thought)(exchange)
+            return
+        exchange.begin_stream()
+        words = [("reasoning_content", one) for one in pieces(thought)] + [("content", one) for one in pieces(text)]
+        for number, (field, word) in enumerate(
+            itertools.chain(words, itertools.repeat(("content", more)) if more else ())
+        ):
+            delta = {"delta": {field: word}} if exchange.request.is_a_chat else {"text": word}
+            counted = exchange.peer.counted(exchange.request, number + 1, counts)
+            exchange.send_part({"choices": [{"index": 0, "finish_reason": None, **delta}], **counted})
+        if then is not None:
+            then(exchange)
+            return
+        exchange.send_part({"choices": [{"index": 0, "finish_reason": "stop", "delta": {}, "text": ""}]})
+        exchange.send_part({"choices": [], **exchange.peer.counted(exchange.request, len(words), "usage")})
+        exchange.send_part("[DONE]")
+
+    return stream
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text word by word, with line ends apart, as tokenizers have them."""
+    return re.findall(r"\n|[^\S\n]*\S+", text)
+
+
+def holds(exchange: Exchange) -> None:
+    """Say nothing more, and note when the client goes away."""
+    exchange.hold()
 
 
 def fails(status: int, message: str = "something broke", **more: Any) -> Behaviour:
@@ -428,6 +491,13 @@ class Peer:
             usage["completion_tokens_details"] = {"reasoning_tokens": thinking}
         said = {"message": self.message(text, thought)} if request.is_a_chat else {"text": text}
         return {"object": "x", "choices": [{"index": 0, "finish_reason": finish, **said}], "usage": usage}
+
+    def counted(self, request: Request, output: int, where: str) -> dict[str, Any]:
+        """Return the tokens so far as a part of a stream has them."""
+        prompt = len(self.rendered(request).split())
+        if where == "timings":
+            return {"timings": {"cache_n": prompt // 2, "prompt_n": prompt - prompt // 2, "predicted_n": output}}
+        return {"usage": {"prompt_tokens": prompt, "completion_tokens": output}} if where else {}
 
     def message(self, text: str, thought: str) -> dict[str, Any]:
         """Return a message of the assistant's, with what it thought where that is left."""

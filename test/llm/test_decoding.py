@@ -239,10 +239,85 @@ def test_without_retries_it_is_asked_once() -> None:
         get(ScriptedEngine("fly"), Choice(("walk", "swim")), retries=0)
 
 
-def test_only_the_last_refusal_is_shown() -> None:
+def test_every_refusal_so_far_is_shown() -> None:
     engine = ScriptedEngine("Act: fly", "Act: swim", "Act: done")
     get(engine)
-    assert engine.asked[2].prompt == f"{PROMPT}Act: swim\n'swim' is not among the skills that are available now.\n"
+    why = "is not among the skills that are available now."
+    assert engine.asked[2].prompt == f"{PROMPT}Act: fly\n'fly' {why}\nAct: swim\n'swim' {why}\n"
+
+
+def test_of_a_long_refused_reply_the_beginning_is_shown() -> None:
+    engine = ScriptedEngine("I would go. " * 200, "Act: done")
+    get(engine)
+    assert len(engine.asked[1].prompt) < len(PROMPT) + 700
+    assert " I would …\n" in engine.asked[1].prompt
+
+
+def sent(one: Generation) -> tuple[Any, ...]:
+    """Return what a server that takes no other parameter sees of a request."""
+    return one.prompt, str(one.constraint), one.stops
+
+
+@pytest.mark.parametrize("obeys", [(), (GRAMMAR,), (JSON_SCHEMA,), (CHOICE,)])
+@pytest.mark.parametrize("said", [["Act: fly"], ["", "Act: fly"], ["Act: fly", "Act: swim"], ["Act: fly", "Act: fly "]])
+def test_no_request_is_sent_twice_in_a_run_of_refused_decisions(obeys: Sequence[Any], said: list[str]) -> None:
+    """Even to a server that takes neither seed nor temperature, as the agent node goes on from the last refusal."""
+    turns: list[Any] = [TASK]
+    asked: list[Generation] = []
+    for _ in range(4):
+        engine = ScriptedEngine(*(said * 40)[:40], obeys=obeys)
+        reply = asyncio.run(decode(engine, DecisionRequest(tuple(turns), ALLOWED)))
+        turns += [Said(reply.text), Told(reply.objection, About.REFUSAL)]
+        asked += engine.asked
+    assert len({sent(one) for one in asked}) == len(asked) >= 16
+
+
+def test_seed_and_temperature_change_with_each_refusal() -> None:
+    engine = ScriptedEngine(*["Act: fly"] * 5)
+    get(engine, retries=4, seed=7)
+    assert [(one.seed, round(one.temperature, 1)) for one in engine.asked] == [
+        *((7, 0.0), (8, 0.3), (9, 0.6), (10, 0.9), (11, 0.9)),
+    ]
+    engine = ScriptedEngine(*["Act: fly"] * 2)
+    get(engine, retries=1, temperature=1.2)
+    assert [one.temperature for one in engine.asked] == [1.2, 1.2]
+
+
+@pytest.mark.parametrize(
+    ("obeys", "method", "held"),
+    [
+        ((REGEX,), Method.UNCONSTRAINED, [None, None, None, REGEX]),
+        ((CHOICE,), Method.UNCONSTRAINED, [None, None, None, CHOICE]),
+        ((), Method.UNCONSTRAINED, [None] * 4),
+        ((REGEX,), Method.FREE_FIRST, [None, REGEX, REGEX, REGEX]),
+        ((), Method.FREE_FIRST, [None] * 4),
+        ((GRAMMAR,), Method.FORM_FIRST, [GRAMMAR] * 4),
+    ],
+)
+def test_what_is_asked_again_is_held_to_what_may_be_said_in_the_end(
+    obeys: Sequence[ConstraintKind], method: Method, held: list[ConstraintKind | None]
+) -> None:
+    engine = ScriptedEngine(*["Act: fly"] * 4, obeys=obeys)
+    assert get(engine, method=method).objection
+    assert [one.constraint and one.constraint.kind for one in engine.asked] == held
+    if method is not Method.FORM_FIRST:
+        assert all(one.temperature == 0 for one in engine.asked[-1:] if one.constraint and held.count(None) == 3)
+
+
+def test_form_first_holds_to_a_decision_of_any_skill_and_then_to_those_that_may_be_said() -> None:
+    engine = ScriptedEngine("Act: fly", "Act: done", obeys=[REGEX])
+    assert get(engine, method=Method.FORM_FIRST).text == "Act: done"
+    first, second = (one.constraint.value for one in engine.asked if one.constraint)
+    assert re.fullmatch(first, "Act: fly")
+    assert not re.fullmatch(second, "Act: fly")
+    assert re.fullmatch(second, "Act: failure")
+
+
+@pytest.mark.parametrize("method", [Method.FREE_FIRST, Method.FORM_FIRST])
+def test_what_may_be_said_is_taken_at_once_by_either_method(method: Method) -> None:
+    engine = ScriptedEngine("Act: go to kitchen 1\n", obeys=[REGEX])
+    assert get(engine, method=method).said == (Said("Act: go to kitchen 1", Act("go to kitchen 1")),)
+    assert len(engine.asked) == 1
 
 
 def test_what_is_no_json_is_shown_as_it_was_said() -> None:
@@ -251,7 +326,7 @@ def test_what_is_no_json_is_shown_as_it_was_said() -> None:
     )
     assert get(engine).said == (Said("Act: done", Act("done")),)
     assert engine.asked[1].prompt.startswith(f'{PROMPT}{{"decision": {{"Act": "fly"}}}}\n\'fly\' is not')
-    assert engine.asked[2].prompt.startswith(f'{PROMPT}{{"decision"\nA decision starts with')
+    assert '\n{"decision"\nA decision starts with' in engine.asked[2].prompt
 
 
 def test_a_control_flow_that_is_not_allowed_is_refused() -> None:
@@ -355,7 +430,7 @@ def test_rounds_go_with_every_constraint_that_makes_a_choice(kind: ConstraintKin
 def test_rounds_end_where_no_kind_is_chosen() -> None:
     engine = ScriptedEngine(("<think>hm", "length"), "Say:", "Act:", " done", obeys=[CHOICE])
     assert get(engine).text == "Act: done"
-    assert engine.asked[2].prompt.startswith(f"{PROMPT}Say:\nA decision starts with")
+    assert "\nSay:\nA decision starts with" in engine.asked[2].prompt
 
 
 def test_rounds_are_checked_too() -> None:
@@ -386,14 +461,14 @@ def test_what_the_world_is_made_to_say_after_a_decision_is_left_out(said: str) -
 def test_a_server_may_stop_without_a_constraint_where_nothing_can_be_lost() -> None:
     engine = ScriptedEngine("Act: done", obeys=())
     get(engine)
-    assert engine.asked[0].stops == ("\nOK.", "\nObservation:")
+    assert engine.asked[0].stops == ("\nOK.", "\nObservation:", "\nYou")
 
 
 def test_a_decision_that_was_cut_is_not_taken_without_a_constraint_either() -> None:
     engine = ScriptedEngine(("Act: go to kitchen 1", "length"), (EXPANSION, "length"), "Act: done", obeys=())
     assert get(engine).text == "Act: done"
     assert "'go to kitchen 1' was cut." in engine.asked[1].prompt
-    assert engine.asked[2].prompt.startswith(f"{PROMPT}{EXPANSION}\nThe list of subgoals was cut")
+    assert f"\n{EXPANSION}\nThe list of subgoals was cut" in engine.asked[2].prompt
 
 
 def test_only_the_decision_is_shown_again_without_a_constraint() -> None:
@@ -481,7 +556,7 @@ def test_reasoning_of_every_request_is_kept_and_none_of_it_goes_back_into_the_pr
     engine = ScriptedEngine("<think>one</think>Act: fly", "two three</think>Act: swim", "Act: done")
     reply = get(engine)
     assert (reply.reasoning, reply.reasoning_tokens) == ("one\ntwo three", 3)
-    assert [asked.turns[1] for asked in engine.asked[1:]] == [Said("Act: fly"), Said("Act: swim")]
+    assert [asked.turns[-2] for asked in engine.asked[1:]] == [Said("Act: fly"), Said("Act: swim")]
 
 
 @pytest.mark.parametrize(
@@ -638,7 +713,7 @@ def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
         assert last.skill in SKILLS
     if isinstance(last, Expand):
         assert last.subgoals
-    assert all(asked.turns[0] == TASK and len(asked.turns) in (1, 3) for asked in engine.asked)
+    assert all(asked.turns[0] == TASK and len(asked.turns) in (1, 3, 5) for asked in engine.asked)
 
 
 @given(replies, st.sampled_from([*ConstraintKind, None]), st.sampled_from([None, *Method]), st.integers(0, 2))

@@ -168,7 +168,7 @@ GONE, REJECTED, NONE_OF_THEM = ServerUnavailable("gone"), RequestRejected("no"),
 @pytest.mark.parametrize(
     ("errors", "kind"),
     [
-        ([GONE, NoAnswerInTime("late")], ServerUnavailable),
+        ([GONE, NoAnswerInTime("late")], NoAnswerInTime),
         ([REJECTED, GONE], ServerUnavailable),
         ([REJECTED, REJECTED], RequestRejected),
         ([GONE, NONE_OF_THEM, REJECTED], InvalidReply),

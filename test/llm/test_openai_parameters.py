@@ -125,7 +125,8 @@ def test_several_parameters_are_left_out_one_after_the_other(model: Model) -> No
         one = model(peer, chat=True)
         assert ask(one, may_say=FreeText(), top_p=0.9).text == THOUGHT
         assert one.status()["left out"] == "temperature, top_p, seed"
-        assert peer.asked[-1].body.keys() == {"model", "messages", "max_completion_tokens"}
+        streaming = {"stream", "stream_options"}
+        assert peer.asked[-1].body.keys() == {"model", "messages", "max_completion_tokens", *streaming}
 
 
 @pytest.mark.parametrize(

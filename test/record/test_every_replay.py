@@ -208,7 +208,7 @@ ENDINGS: dict[str, Ending] = {
     "out of time": ({"out_of_time", *WELL}, _no_time),
     "context full": ({"context_full", *WELL}, _model(PromptTooLong(7, 100))),
     "model gone": ({"model_gone", *WELL}, _model(ServerUnavailable("it rains"))),
-    "model late": ({"model_gone", *WELL}, _model(None)),
+    "model late": ({"too_slow", *WELL}, _model(None)),
     "world gone": ({"world_gone", *WELL}, _world(error=WorldError("no arm"))),
     "held": ({"held", *WELL}, _world(halted="the button")),
     "memory gone": ({"memory_gone", *WELL}, _no_memory),

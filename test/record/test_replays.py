@@ -248,7 +248,7 @@ def test_every_ending_is_played_again(end: str, given: dict[str, Any]) -> None:
 
 
 LATE: dict[str, tuple[str, dict[str, Any], list[str]]] = {
-    "reply": ("model_gone", {"model": Failing(None)}, ["reply"]),
+    "reply": ("too_slow", {"model": Failing(None)}, ["reply"]),
     "observation": ("world_gone", {"world": Breaking("observe")}, ["observe"]),
     "examples": ("memory_gone", {"examples": lambda subgoal: Pending()}, ["examples"]),
 }

@@ -15,9 +15,10 @@ from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.reading.turn import own_words
+from reactree_ros.agent.reading.whole import whole_part
 from reactree_ros.agent.turns import Said
 
-__all__ = ["Unreadable", "own_words", "read", "read_call", "read_choice", "says_exactly"]
+__all__ = ["Unreadable", "own_words", "read", "read_call", "read_choice", "says_exactly", "whole_part"]
 
 #: Longest reply that is read, in characters: many times what a decision takes.
 LONGEST = 40_000

@@ -34,7 +34,7 @@ def own_words(text: str, grammar: Grammar) -> str:
     """
     if object_of(text.strip()) is not None:
         return text
-    turn = next((turn for turn in _TURNS.split(text) if turn.strip()), "")
+    turn, _ = _first_turn(text)
     if (role := _ROLE.match(turn)) is not None:
         turn = turn[role.end() :]
     lines = turn.split("\n")
@@ -51,6 +51,25 @@ def own_words(text: str, grammar: Grammar) -> str:
         if decided and (act := _ACT.search(line)) and (others := _OBSERVATION.search(line, act.end())):
             return "\n".join([*lines[:number], line[: others.start()]])
     return turn
+
+
+def is_over(text: str, shown: str, grammar: Grammar) -> bool:
+    """Return whether the model's own words have ended in a reply that goes on: somebody else speaks in it.
+
+    Args:
+        text: The reply so far.
+        shown: What of it shows who speaks: its last line may not do so yet.
+        grammar: What may be said.
+    """
+    _, over = _first_turn(text)
+    return over or not shown.strip().endswith(own_words(shown, grammar).strip())
+
+
+def _first_turn(text: str) -> tuple[str, bool]:
+    """Return the first turn that says something, and whether it has an end."""
+    turns = _TURNS.split(text)
+    at = next((number for number, turn in enumerate(turns) if turn.strip()), None)
+    return ("", False) if at is None else (turns[at], at + 1 < len(turns))
 
 
 def _is_of_others(line: str) -> bool:

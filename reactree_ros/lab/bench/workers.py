@@ -14,7 +14,7 @@ from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.job_runner import Finished
 from reactree_ros.lab.bench.jobs import Job, Key
 from reactree_ros.lab.bench.results import RunLine
-from reactree_ros.record.verdict import EpisodeEnd
+from reactree_ros.record.verdict import UNANSWERED, EpisodeEnd
 
 #: Runs in a row without a language model, after which no more are started: the others would fail, too.
 OUTAGE = 5
@@ -99,7 +99,7 @@ def carry_out(
     recorded: Callable[[RunLine], object] = lambda line: None,
     died: Callable[[Died], object] = lambda worker: None,
 ) -> list[Key]:
-    """Carry out jobs; stop starting new ones after :data:`OUTAGE` runs in a row without a model.
+    """Carry out jobs; stop starting new ones after :data:`OUTAGE` runs in a row without an answer.
 
     Each job is taken shortly before a worker needs it. The workers are closed at the end, even after an exception
     (Ctrl-C). ``recorded`` is called with the line of each run once it is written, even if the run broke off, ``died``
@@ -132,7 +132,7 @@ def carry_out(
                 if isinstance(one, Finished):
                     line = folder.record(one, elapsed=time.monotonic() - begin)
                     recorded(line)
-                    gone = gone + 1 if line.end == EpisodeEnd.MODEL_GONE.value else 0
+                    gone = gone + 1 if EpisodeEnd(line.end) in UNANSWERED else 0
             if gone >= OUTAGE:
                 further = iter(())
                 waiting.clear()

@@ -85,6 +85,9 @@ class Row:
         elif self._stops():
             self._text = self._until_stop()
             self._end("stop")
+        elif self._generation.until is not None and (wanted := self._generation.until(self._decode(self.said))):
+            self._text = wanted
+            self._end("stop")
         elif len(self.said) >= self._generation.max_tokens:
             self._end("length")
 

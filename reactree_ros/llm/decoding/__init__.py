@@ -9,13 +9,17 @@ from reactree_ros.agent.reading import Unreadable, own_words
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.decoding.checking import Taken, checked
 from reactree_ros.llm.decoding.noticed import Noticed
-from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for
+from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for, method_of_try
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Engine, Generation
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, MaySay, Reply
 
 __all__ = ["Method", "Noticed", "Usage", "decode", "method_for"]
 
+_AGAIN = "You have been told that before; reply otherwise."
+#: How much higher the temperature is after each refusal of what was asked for in the same way, and its highest.
+_HOTTER, _HOTTEST = 0.3, 0.9
+_LONGEST_SHOWN = 500  # of a refused reply, in characters
 _STILL_THINKING = "Your reply ended while you were still thinking. Think less, and then answer."
 
 
@@ -30,8 +34,12 @@ async def decode(
 ) -> Reply:
     """Get an allowed reply.
 
-    The reply is checked here, whatever the engine's constraint. A reply that is not allowed is asked for again with the
-    reason, at most ``retries`` times. After that, a decision is returned with the objection to it.
+    The reply is checked here, whatever the engine's constraint. A reply that is not allowed is asked for again, at most
+    ``retries`` times. After that, a decision is returned with the objection to it.
+
+    No two requests are the same, in this decision and in those after it: all refusals so far stand in the next request,
+    which also has another seed and, unless it is held to more than the one before, a higher temperature. A reply that
+    comes again is refused in other words. The last request is held to what may be said, if the engine can be.
 
     Args:
         engine: An open engine.
@@ -48,29 +56,41 @@ async def decode(
     method = method or method_for(engine.constraints)
     check_method(engine, method)
     usage, begin = usage or Usage(engine, noticed or Noticed()), time.monotonic()
-    refusal: tuple[Turn, ...] = ()
+    refused: list[Turn] = []
+    said = set[str]()
     taken, objection = Taken(""), ""
-    for _ in range(retries + 1):
+    how, hotter = method_of_try(method, engine.constraints, tries=0, last=not retries), 0
+    for tries in range(retries + 1):
+        before, how = how, method_of_try(method, engine.constraints, tries=tries, last=tries == retries)
+        hotter = hotter + 1 if tries and how is before else 0
         generation = Generation(
-            turns=(*request.turns, *refusal),
+            turns=(*request.turns, *refused),
             begun=request.begun,
             max_tokens=request.max_tokens,
-            temperature=request.temperature,
+            temperature=max(request.temperature, min(_HOTTEST, _HOTTER * hotter)),
             top_p=request.top_p,
-            seed=request.seed,
+            seed=request.seed + tries,
             id=request.id,
         )
-        uttered = await ask(usage, generation, request.may_say, method)
+        uttered = await ask(usage, generation, request.may_say, how)
         try:
             return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
         except Unreadable as error:
             objection = _STILL_THINKING if usage.unfinished else str(error)
             usage.refused(objection)
             taken = Taken(_own_words(uttered.words, request.may_say), error.said)
-            refusal = (Said(request.begun + taken.text), Told(objection, About.REFUSAL))
+        if taken.text.strip() in said:
+            objection = f"{objection} {_AGAIN}"
+        said.add(taken.text.strip())
+        refused += (Said(request.begun + _shown(taken.text)), Told(objection, About.REFUSAL))
     if isinstance(request.may_say, Grammar):
         return usage.reply(taken, time.monotonic() - begin, objection)
     raise InvalidReply(f"{objection} ({engine.name} was asked {retries + 1} times)")
+
+
+def _shown(refused: str) -> str:
+    """Return as much of a refused reply as the model is shown."""
+    return refused if len(refused) <= _LONGEST_SHOWN else f"{refused[:_LONGEST_SHOWN].rstrip()} …"
 
 
 def _own_words(words: str, may_say: MaySay) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, choice_schema, chosen_of_json
-from reactree_ros.agent.reading import says_exactly
+from reactree_ros.agent.reading import says_exactly, whole_part
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.llm.decoding.checking import Utterance
 from reactree_ros.llm.decoding.usage import Usage
@@ -29,21 +29,27 @@ class Method(enum.Enum):
     """Two or three requests (the authors' way): select the kind, then generate or select the rest."""
     UNCONSTRAINED = "unconstrained"
     """Free text, checked, and asked for again with the reason if it is no decision."""
+    FREE_FIRST = "free_first"
+    """Free text; the best constraint only after a refusal, so that it does not change what the model means."""
+    FORM_FIRST = "form_first"
+    """One request with the form of a decision and any skill; the exact grammar only after a refusal."""
 
 
 # A regular expression comes first: llguidance compiles it at the same cost for any number of skills.
 _WHOLE = (ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
 _SELECT = (ConstraintKind.CHOICE, ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
-#: Lines with which a base model continues after its decision; no reply begins with them.
-_NEXT = ("\nOK.", "\nObservation:")
+#: Beginnings of what follows a decision, with which a base model goes on; no reply begins with them.
+_NEXT = ("\nOK.", "\nObservation:", "\nYou")
 #: Blank lines at the beginning.
 _BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 _NEEDED = {
     Method.ONE_REQUEST: frozenset(_WHOLE),
     Method.ONE_SCHEMA: frozenset({ConstraintKind.JSON_SCHEMA}),
     Method.ROUNDS: frozenset(_SELECT) - {ConstraintKind.JSON_SCHEMA},
-    Method.UNCONSTRAINED: frozenset[ConstraintKind](),
+    Method.FORM_FIRST: frozenset(_WHOLE),
 }
+#: Methods that need no constraint; they use one only after a refusal.
+_FREE = (Method.UNCONSTRAINED, Method.FREE_FIRST)
 
 
 def method_for(constraints: frozenset[ConstraintKind]) -> Method:
@@ -59,9 +65,20 @@ def method_for(constraints: frozenset[ConstraintKind]) -> Method:
     return Method.ROUNDS if ConstraintKind.CHOICE in constraints else Method.UNCONSTRAINED
 
 
+def method_of_try(method: Method, constraints: frozenset[ConstraintKind], *, tries: int, last: bool) -> Method:
+    """Return how to ask after so many refusals. The last try is held to what may be said, as far as can be."""
+    if method is Method.FREE_FIRST and not tries:
+        return Method.UNCONSTRAINED
+    if method is Method.FORM_FIRST:
+        return Method.ONE_REQUEST if tries else Method.FORM_FIRST
+    if method is Method.FREE_FIRST or (method is Method.UNCONSTRAINED and tries and last):
+        return method_for(constraints)
+    return method
+
+
 def check_method(engine: Engine, method: Method) -> None:
     """Check that an engine supports a method."""
-    if not (_NEEDED[method] & engine.constraints or method is Method.UNCONSTRAINED):
+    if method not in _FREE and not _NEEDED[method] & engine.constraints:
         needed = ", ".join(sorted(kind.value for kind in _NEEDED[method]))
         raise RequestRejected(f"{engine.name} obeys none of {needed}; the method '{method.value}' needs one of them")
 
@@ -73,7 +90,8 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
     if isinstance(may_say, Choice):
         return await _select(usage, generation, may_say.options, method)
     if method is Method.UNCONSTRAINED or (method is Method.ROUNDS and isinstance(may_say, SubgoalGrammar)):
-        return await _uttered(usage, replace(generation, stops=_NEXT), partial(says_exactly, grammar=may_say))
+        free = replace(generation, stops=_NEXT, until=partial(whole_part, grammar=may_say))
+        return await _uttered(usage, free, partial(says_exactly, grammar=may_say))
     if method is Method.ROUNDS:
         assert isinstance(may_say, DecisionGrammar)  # no other two-part grammar exists
         return await _rounds(usage, generation, may_say)
@@ -81,7 +99,9 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
         held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
         held_one = _with_room(generation, may_say.longest_skills, held)
         return await _uttered(usage, held_one, partial(says_exactly, grammar=may_say))
-    return await _one_request(usage, generation, may_say)
+    return await _one_request(
+        usage, generation, replace(may_say, free=True) if method is Method.FORM_FIRST else may_say
+    )
 
 
 async def _uttered(usage: Usage, generation: Generation, may_say: Callable[[str], bool]) -> Utterance:
@@ -92,14 +112,28 @@ async def _uttered(usage: Usage, generation: Generation, may_say: Callable[[str]
 
 async def _free(usage: Usage, generation: Generation, may_say: FreeText) -> Utterance:
     """Ask for a text; if only blank lines come before the first stop, ask again without stops."""
-    generated = await usage.generate(replace(generation, stops=may_say.stops), thinks=may_say.thinks)
+    until = partial(_up_to_stop, may_say.stops)
+    generated = await usage.generate(replace(generation, stops=may_say.stops, until=until), thinks=may_say.thinks)
     if not generated.text.strip() and not usage.engine.chat and generated.finish_reason == "stop":
         generated = await usage.generate(generation, thinks=may_say.thinks)
-    text = _BLANK_LINES.sub("", generated.text.replace("\r\n", "\n"))
-    ends = [at for stop in may_say.stops if (at := text.find(stop)) >= 0]
+    text = _after_blank_lines(generated.text)
+    ends = _stops_in(may_say.stops, text)
     if ends:
         usage.finish_reason = "stop"
     return Utterance(text[: min(ends)] if ends else text, cut=usage.finish_reason == "length")
+
+
+def _after_blank_lines(text: str) -> str:
+    return _BLANK_LINES.sub("", text.replace("\r\n", "\n"))
+
+
+def _stops_in(stops: Sequence[str], text: str) -> list[int]:
+    return [at for stop in stops if (at := text.find(stop)) >= 0]
+
+
+def _up_to_stop(stops: Sequence[str], text: str) -> str:
+    """Return a text with the first stop that comes after blank lines; empty if none has come yet."""
+    return text if _stops_in(stops, _after_blank_lines(text)) else ""
 
 
 async def _one_request(usage: Usage, generation: Generation, grammar: Grammar) -> Utterance:
@@ -143,7 +177,7 @@ async def _select(usage: Usage, generation: Generation, options: Sequence[str], 
     one_of = partial(_is_one_of, options)
     kind = next((kind for kind in _SELECT if kind in usage.engine.constraints), None)
     if kind is None or method is Method.UNCONSTRAINED:
-        return await _uttered(usage, generation, one_of)
+        return await _uttered(usage, replace(generation, until=partial(_option_line, options)), one_of)
     if method is Method.ONE_SCHEMA:
         held = Constraint(ConstraintKind.JSON_SCHEMA, choice_schema(None))
         return await _uttered(usage, _with_room(generation, options, held), one_of)
@@ -151,6 +185,12 @@ async def _select(usage: Usage, generation: Generation, options: Sequence[str], 
     if kind is ConstraintKind.JSON_SCHEMA:
         return uttered
     return replace(uttered, text=chosen(kind, uttered.text))
+
+
+def _option_line(options: Sequence[str], text: str) -> str:
+    """Return the first line that is not blank, once it has ended and is an option."""
+    line, ended, _ = _after_blank_lines(text).partition("\n")
+    return line if ended and line in options else ""
 
 
 def _is_one_of(options: Sequence[str], text: str) -> bool:

@@ -49,7 +49,7 @@ class Usage:
             LanguageModelError: The engine failed. :class:`PromptTooLong` if the context was full before the end.
                 :class:`ServerUnavailable` if too many texts in a row were empty.
         """
-        generated = await self._attempt(generation)
+        generated = await self._attempt(generation if thinks else _after_reasoning(generation))
         answer = Answer(generated.text) if thinks else split_reasoning(generated.text)
         if answer.reasoning:
             reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
@@ -140,6 +140,20 @@ def _digest(generation: Generation) -> str:
     one = generation
     sent = (one.prompt, one.constraint, one.stops, one.max_tokens, one.temperature, one.top_p, one.seed)
     return hashlib.blake2b(repr(sent).encode(), digest_size=8).hexdigest()
+
+
+def _after_reasoning(generation: Generation) -> Generation:
+    """Have only the answer looked at for what is wanted, not the reasoning before it."""
+    if (wanted := generation.until) is None:
+        return generation
+
+    def until(text: str) -> str:
+        answer = split_reasoning(text)
+        if answer.unfinished or not text.endswith(answer.text) or not (part := wanted(answer.text)):
+            return ""
+        return text.removesuffix(answer.text) + part
+
+    return replace(generation, until=until)
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:

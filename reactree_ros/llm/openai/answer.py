@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from reactree_ros.llm.engine import Generated, ToolCall
@@ -15,6 +15,8 @@ _CUT = ("length", "model_length", "max_tokens", "repetition")
 #: Finish reasons of a failing engine: vLLM and OpenRouter, vLLM and SGLang, DeepSeek.
 _BROKEN = ("error", "abort", "insufficient_system_resource")
 
+#: Says how much of a text so far is all that is wanted; empty: it is not there yet.
+Until = Callable[[str], str]
 #: A larger count is not credible and is ignored.
 _MOST_TOKENS = 1_000_000_000
 
@@ -34,11 +36,11 @@ def read_answer(answer: Any) -> Generated:
 def _read(answer: Any) -> Generated:
     try:
         if answer.get("error"):
-            raise _error(answer["error"])
+            raise error_in(answer["error"])
         choice = answer["choices"][0]
         _check_end(choice)
         message = choice["message"] if "message" in choice else {"content": choice["text"]}
-        usage = answer.get("usage")
+        usage = answer.get("usage") or _timed(answer.get("timings"))
         said = list(_parts(message.get("content")))
         reasoning = _reasoning(message) or "".join(text for text, thought in said if thought)
         thought_tokens = _tokens(usage, "completion_tokens_details", "reasoning_tokens")
@@ -59,6 +61,87 @@ def _read(answer: Any) -> Generated:
         raise Refused(0, repr(answer), "with something that is no completion") from None
 
 
+def _timed(timings: Any) -> dict[str, Any] | None:
+    """Return the counts of llama.cpp's timings, which come with every part of a stream, as the protocol has them."""
+    if not isinstance(timings, Mapping):
+        return None
+    cached, read = _tokens(timings, "cache_n"), _tokens(timings, "prompt_n")
+    return {
+        "prompt_tokens": None if cached is None or read is None else cached + read,
+        "completion_tokens": _tokens(timings, "predicted_n"),
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+
+
+class Parts:
+    """Puts an answer together that comes in parts, and says when it may end.
+
+    Args:
+        until: When it may end.
+        most: Most parts that say something; a part has at least one token.
+    """
+
+    def __init__(self, until: Until, most: int) -> None:
+        self._until, self._most = until, most
+        self._message: dict[str, str] = {"content": "", "reasoning_content": ""}
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._counts: dict[str, Any] = {}
+        self._end: dict[str, Any] = {}
+        self._number = 0
+
+    def add(self, part: Any) -> bool:
+        """Add a part; return whether there is to be another one.
+
+        Raises:
+            Refused: It is no part of an answer.
+        """
+        try:
+            self._counts |= {name: part[name] for name in ("usage", "timings") if part.get(name)}
+            choices = part.get("choices") or []
+            return self._added(choices[0]) if choices else True
+        except (AttributeError, IndexError, KeyError, TypeError):
+            raise Refused(0, repr(part), "with something that is no completion") from None
+
+    def _added(self, choice: Mapping[str, Any]) -> bool:
+        delta = choice.get("delta") or {"content": choice.get("text")}
+        said = list(_parts(delta.get("content")))
+        new = {"content": "".join(text for text, thought in said if not thought)}
+        new["reasoning_content"] = _reasoning(delta) or "".join(text for text, thought in said if thought)
+        for name, text in new.items():
+            self._message[name] += text
+        for call in delta.get("tool_calls") or []:
+            whole = self._calls.setdefault(call.get("index") or 0, {"name": "", "arguments": ""})
+            for name in whole:
+                whole[name] += (call.get("function") or {}).get(name) or ""
+        self._number += any(new.values()) or bool(delta.get("tool_calls"))
+        if choice.get("finish_reason") or choice.get("error"):
+            self._end = {"finish_reason": choice.get("finish_reason"), "error": choice.get("error")}
+            return True  # the counts come after it
+        return self._goes_on(bool(new["content"]))
+
+    def _goes_on(self, said: bool) -> bool:
+        if said and not self._calls and (wanted := self._until(self._message["content"])):
+            self._message["content"], self._end = wanted, {"finish_reason": "stop"}
+        elif self._number > self._most:
+            self._end = {"finish_reason": "length"}
+        return not self._end
+
+    @property
+    def begun(self) -> bool:
+        """Whether any part of it has come."""
+        return bool(self._number or self._end)
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it broke off: neither the server nor the caller has ended it."""
+        return not self._end
+
+    def answer(self) -> dict[str, Any]:
+        """Return the answer as a server gives it that does not stream."""
+        calls = [{"function": call} for _, call in sorted(self._calls.items())]
+        return {"choices": [{**self._end, "message": {**self._message, "tool_calls": calls}}], **self._counts}
+
+
 def _tokens(usage: Any, *names: str) -> int | None:
     """Return a token count of an answer; None if it has none, or an implausible one."""
     for name in names:
@@ -66,7 +149,8 @@ def _tokens(usage: Any, *names: str) -> int | None:
     return usage if type(usage) is int and 0 <= usage <= _MOST_TOKENS else None
 
 
-def _error(error: Any) -> Refused:
+def error_in(error: Any) -> Refused:
+    """Return the error that stands in an answer."""
     said = error if isinstance(error, Mapping) else {}
     code = str(said.get("code") or "")
     kind = f"{code} {said.get('type') or ''}"
@@ -78,7 +162,7 @@ def _check_end(choice: Mapping[str, Any]) -> None:
     """Raise if something else than the model ended the text."""
     end = str(choice.get("finish_reason") or "stop")
     if choice.get("error"):
-        raise _error(choice["error"])
+        raise error_in(choice["error"])
     if end in _BROKEN:
         raise Refused(0, f"its engine ended the text (finish_reason {end!r})", "with an error")
     if end.startswith("content_filter"):

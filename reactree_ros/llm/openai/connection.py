@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.files.secrecy import HIDDEN, redacted, shown_address
+from reactree_ros.llm.openai.answer import error_in
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
@@ -31,7 +33,7 @@ class Connection:
         url: URL of the server, with ``/v1``.
         retries: How often to repeat a request that failed for a passing reason (connection, 408, 409, 429, 5xx), with
             exponential backoff and jitter.
-        timeout: Longest time for one request, in seconds.
+        timeout: Longest time for connecting, in seconds; whoever asks bounds the request.
     """
 
     def __init__(self, *, url: str, key: str, retries: int, timeout: float) -> None:
@@ -71,6 +73,37 @@ class Connection:
         whole = _whole(body)
         return await self._sent(lambda client: client.post(path, cast_to=object, body=whole))
 
+    async def stream(self, path: str, body: Mapping[str, Any], add: Callable[[Any], bool]) -> Any:
+        """Send a POST request whose answer may come in parts.
+
+        Args:
+            path: Path of the request.
+            body: Its fields.
+            add: Takes each part; once it returns False, the connection is closed, which stops the generation.
+
+        Returns:
+            The answer of a server that does not stream; None if it streamed.
+
+        Raises the errors of :meth:`get`.
+        """
+        whole = _whole(body)
+        return await self._sent(lambda client: self._streamed(client, path, whole, add))
+
+    @staticmethod
+    async def _streamed(client: Any, path: str, body: Any, add: Callable[[Any], bool]) -> Any:
+        import openai
+
+        stream = await client.post(path, cast_to=object, body=body, stream=True, stream_cls=openai.AsyncStream[object])
+        try:
+            if "event-stream" not in stream.response.headers.get("content-type", ""):
+                return json.loads(await stream.response.aread())
+            async for part in stream:
+                if not add(part):
+                    break
+            return None
+        finally:
+            await stream.close()
+
     async def get_aside(self, path: str) -> Any:
         """Send a GET request outside of the protocol, once. Raises the errors of :meth:`get`."""
         return await self._sent(lambda client: self._aside(client).get(path, cast_to=object))
@@ -100,8 +133,14 @@ class Connection:
             failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")
         except openai.APIStatusError as error:
             failure = Refused(error.status_code, error.body or error.message)
+        except openai.APIError as error:  # in the middle of a stream
+            failure = error_in(error.body or error.message)
         except (openai.OpenAIError, ValueError, RecursionError) as error:  # not JSON, or not the protocol
             failure = Refused(0, str(error), "with garbage")
+        except Exception as error:
+            if not {kind.__name__ for kind in type(error).__mro__} & _CLOSED_HTTP:
+                raise
+            failure = ServerUnavailable(f"{self.called} {GONE}")  # in a stream, older SDKs tell it in their own way
         raise failure
 
     async def _opened(self) -> Any:
@@ -119,7 +158,7 @@ class Connection:
                 base_url=self.url,
                 api_key=self._key or "none",
                 max_retries=self._retries,
-                timeout=self._timeout,
+                timeout=openai.Timeout(None, connect=self._timeout),  # whoever asks bounds the whole request
                 http_client=http,
             )
         return self._client

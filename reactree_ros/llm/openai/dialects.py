@@ -57,3 +57,9 @@ TEMPLATED = ("vllm", "sglang", "llamacpp")
 OWNERS = {"library": "openai", "system": "openai", "openai-internal": "openai"}
 #: Those that know only the older name of the token limit: Ollama.
 OLDER = ("library",)
+
+
+def streaming(kind: str) -> dict[str, Any]:
+    """Return the parameters with which a server streams its answers, and counts tokens in each part if it can."""
+    options = {"include_usage": True, **({"continuous_usage_stats": True} if kind == "vllm" else {})}
+    return {"stream": True, "stream_options": options, **({"timings_per_token": True} if kind == "llamacpp" else {})}

@@ -12,7 +12,7 @@ from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generatio
 from reactree_ros.llm.markers import broken, spoken_to_server
 from reactree_ros.llm.openai import dialects, trials
 from reactree_ros.llm.openai.address import read_key, read_url
-from reactree_ros.llm.openai.answer import read_answer
+from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import Connection
 from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
@@ -63,6 +63,7 @@ class OpenAIEngine(Engine):
         self._layout = ChatLayout()
         self._thoughts: Thoughts | None = None
         self._parameters = Parameters()
+        self._streaming: Mapping[str, Any] = {}  # the parameters with which answers are streamed; none: they are not
 
     async def open(self) -> None:
         """Connect: find the model, whether it chats, and what the server can do."""
@@ -72,7 +73,7 @@ class OpenAIEngine(Engine):
         self._kind = OWNERS.get(owner, owner)
         self.name = self._connection.name = f"{await self._what_it_is(owner)} at {self._connection.url}"
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
-        self._parameters = Parameters()
+        self._parameters, self._streaming = Parameters(), dialects.streaming(self._kind)
         if self._chat is not False:
             newer = self._kind == "openai" and owner not in dialects.OLDER
             self._parameters = Parameters(NEWER_LIMIT if newer else LIMIT)
@@ -185,7 +186,8 @@ class OpenAIEngine(Engine):
         if self.chat if chat is None else chat:
             return await self._chat_on(generation, values, held)
         stops = {"stop": list(generation.stops)} if generation.stops else {}
-        return await self._ask("/completions", {"prompt": generation.prompt, **held}, {**values, **stops})
+        body = {"prompt": generation.prompt, **held}
+        return await self._ask("/completions", body, {**values, **stops}, generation.until)
 
     async def _chat_on(self, generation: Generation, values: dict[str, Any], held: Mapping[str, Any]) -> Generated:
         """Ask for the next message, with room for thoughts before it."""
@@ -200,7 +202,7 @@ class OpenAIEngine(Engine):
         if continued:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         body["messages"] = chat_messages(generation.turns, generation.begun if continued else "", self._layout)
-        generated = await self._told_apart(await self._ask("/chat/completions", body, values))
+        generated = await self._told_apart(await self._ask("/chat/completions", body, values, generation.until))
         self._thoughts = self._thoughts or trials.thoughts(generated)
         return generated
 
@@ -217,18 +219,21 @@ class OpenAIEngine(Engine):
                 return replace(generated, reasoning_tokens=max(0, generated.output_tokens - said))
         return generated
 
-    async def _ask(self, path: str, body: Mapping[str, Any], values: Mapping[str, Any]) -> Generated:
+    async def _ask(
+        self, path: str, body: Mapping[str, Any], values: Mapping[str, Any], until: Until | None = None
+    ) -> Generated:
         """Send a request, and repeat it without the parameters that the server refuses.
 
         Args:
             path: Path of the request.
             body: Fields sent unchanged.
             values: Parameters, sent under the server's names for them.
+            until: See :class:`Generation`.
         """
         while True:
             sent = self._parameters.named(values)
             try:
-                return await self._post(path, body, sent, values[LIMIT])
+                return await self._post(path, body, sent, values[LIMIT], until)
             except Refused as error:
                 refused = error
             if not self._learns(refused, values, sent):
@@ -237,7 +242,7 @@ class OpenAIEngine(Engine):
         bare = self._parameters.without_optional(refused, sent)
         if bare != sent:
             try:
-                generated = await self._post(path, body, bare, values[LIMIT])
+                generated = await self._post(path, body, bare, values[LIMIT], until)
             except Refused:
                 pass  # the reason was another: report the first refusal
             else:
@@ -246,11 +251,13 @@ class OpenAIEngine(Engine):
                 return generated
         raise self._told(refused)
 
-    async def _post(self, path: str, body: Mapping[str, Any], sent: dict[str, Any], max_tokens: int) -> Generated:
+    async def _post(
+        self, path: str, body: Mapping[str, Any], sent: dict[str, Any], max_tokens: int, until: Until | None
+    ) -> Generated:
         """Send a request once."""
         try:
-            answer = await self._connection.post(path, {"model": self._model, **sent, **body, **self._extra})
-            generated = read_answer(answer)
+            whole = {"model": self._model, **sent, **body, **self._extra}
+            generated = read_answer(await self._answer(path, whole, max_tokens, until))
         except Refused as error:
             refused = error
         else:
@@ -261,6 +268,30 @@ class OpenAIEngine(Engine):
         if refused.is_too_long:
             raise await self._too_long(refused, body, max_tokens)
         raise refused
+
+    async def _answer(self, path: str, body: dict[str, Any], most: int, until: Until | None) -> Any:
+        """Return the answer to a request; one that is streamed ends where it says all that is wanted.
+
+        A stream that breaks off is asked for again as a whole: the server, or a proxy, may not be able to stream.
+        """
+        if until is None or not self._streaming:
+            return await self._connection.post(path, body)
+        parts = Parts(until, most)
+        try:
+            answer = await self._connection.stream(path, {**self._streaming, **body}, parts.add)
+        except ServerUnavailable:
+            if not parts.begun:
+                raise
+        except Refused as refused:
+            if refused.is_too_long or not (named := set(filter(refused.mentions, self._streaming))):
+                raise
+            self._streaming = {} if "stream" in named else {n: v for n, v in self._streaming.items() if n not in named}
+            _log.warning("%s; from now on without %s", self._told(refused), ", ".join(sorted(named)))
+            return await self._answer(path, body, most, until)
+        else:
+            if answer is not None:
+                return answer
+        return await self._connection.post(path, body) if parts.is_half else parts.answer()
 
     def _learns(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
         before = self._parameters.status()

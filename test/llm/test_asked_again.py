@@ -1,0 +1,69 @@
+"""What a server is sent over a whole run of refused replies: no request twice, to the byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from clients import Model, clients
+from openai_peer import GRAMMAR, Behaviour, Peer, fails, never_answers
+
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
+from reactree_ros.llm.engine import ConstraintKind
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.planners.spec import planner
+from reactree_ros.tree.options import TreeOptions
+
+LACKS: dict[str, dict[str, Behaviour]] = {
+    "all": {},
+    "no sampling": {name: fails(400, f"Unsupported parameter: '{name}'") for name in ("temperature", "seed")},
+}
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with clients() as make:
+        yield make
+
+
+def run(model: LanguageModel, name: str = "react_wm", **options: float) -> EpisodeResult:
+    world = SymbolicWorld(load_tasks(HOUSES["apartment"])[0])
+    chosen = TreeOptions.model_validate({"stuck_after": 0, "max_decisions": 5, **options})
+    return Episode("Go to the kitchen", world=world, model=model, planner=planner(name), options=chosen).run()
+
+
+def stubborn(*replies: str) -> Callable[[str], str]:
+    """Say the same replies in turn, whatever is asked."""
+    number = iter(range(10**6))
+    return lambda prompt: replies[next(number) % len(replies)]
+
+
+@pytest.mark.parametrize("lacks", LACKS.values(), ids=LACKS)
+@pytest.mark.parametrize("chats", [True, False], ids=["chat", "text"])
+@pytest.mark.parametrize("obeys", [(), (GRAMMAR,)], ids=["free", "grammar"])
+@pytest.mark.parametrize("replies", [["Act: fly"], [""], ["Act: fly", "I do not know."]], ids=["act", "none", "two"])
+def test_no_request_of_a_run_is_sent_twice(
+    model: Model, lacks: dict[str, Behaviour], chats: bool, obeys: Sequence[ConstraintKind], replies: list[str]
+) -> None:
+    with Peer(owned_by="someone", speaks="llamacpp", obeys=obeys, chats=chats, lacks=lacks) as peer:
+        method = "unconstrained" if obeys else "auto"
+        one = model(peer, method=method, constraints=None if not obeys else ("grammar",), retries=0)
+        one.ready().result(20)
+        peer.say, peer.within = stubborn(*replies), lambda kind, value, prompt: "Act: fly"  # type: ignore[method-assign]
+        run(one)
+        bodies = [json.dumps(request.body, sort_keys=True) for request in peer.asked]
+        assert len(bodies) == len(set(bodies)) >= 8
+
+
+def test_a_server_that_is_late_is_too_slow_and_not_gone(model: Model) -> None:
+    with Peer(chats=True) as peer:
+        one = model(peer, request_timeout=0.2)
+        one.ready().result(20)
+        peer.script.extend([never_answers] * 4)
+        result = run(one, decision_timeout=20)
+    assert (result.end, result.verdict.judgement.name) == ("too_slow", "BROKEN")
+    assert "raise decision_timeout and the language model's request_timeout" in result.message
