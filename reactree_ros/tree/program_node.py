@@ -211,7 +211,7 @@ class ProgramNode(Composite, abc.ABC):
             self._go_on(self._outcome_of(step))
         elif self.context.clock() >= self._deadline:
             step.pending.cancel()
-            late = step.late(f"no {step.what} within {_seconds(step, self.context):g} s")
+            late = step.late(f"no {step.what} within {round(_seconds(step, self.context), 1):g} s")
             if step.call is not None:
                 self.context.listener.call_failed(self._who, step.call, late, late=True)
             self._throw(self.context.loss(self.post.robot, late))

@@ -108,6 +108,17 @@ def requests(loaded: Loaded) -> list[Row]:
     return rows
 
 
+def test_a_text_ends_where_all_that_is_wanted_has_come(loaded: Loaded) -> None:
+    whole = loaded.alone(loaded.row("Your task is to: x\n", max_tokens=40))
+    wanted = whole.text[:20]
+    row = loaded.row(
+        "Your task is to: x\n", max_tokens=40, until=lambda text: wanted if text.startswith(wanted) else ""
+    )
+    ended = loaded.alone(row)
+    assert (ended.text, ended.finish_reason) == (wanted, "stop")
+    assert len(row.said) < 40
+
+
 def test_replies_in_a_batch_that_is_joined_and_left_at_any_time_are_those_given_alone(loaded: Loaded) -> None:
     alone = [loaded.alone(row) for row in requests(loaded)]
     rows = requests(loaded)

@@ -163,7 +163,8 @@ def test_a_server_that_ignores_streaming_is_read_as_ever(peer: Peer, model: Mode
 
 
 REFUSALS: dict[str, tuple[Behaviour, set[str]]] = {
-    "stream": (fails(400, "Streaming: 'stream' is not supported."), set()),
+    "stream": (fails(400, "'stream' is not supported."), set()),
+    "streaming": (fails(404, "Streaming responses: no such thing here; streaming is off"), set()),
     "stream_options": (fails(422, "extra inputs are not permitted: body.stream_options"), {"stream"}),
 }
 

@@ -377,7 +377,8 @@ def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: 
     graph.household({}, model=model, decision_timeout=1.0)
     result = graph.task().result
     assert (result.end, result.error_code) == ("too_slow", Result.TOO_SLOW)
-    assert result.message.startswith("no reply within 1 s; raise decision_timeout")
+    assert "no reply within" in result.message
+    assert "raise decision_timeout" in result.message
     graph.until(lambda: model.cancelled)
     assert list(model.cancelled.values()) == [1]
 

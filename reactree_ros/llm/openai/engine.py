@@ -283,15 +283,23 @@ class OpenAIEngine(Engine):
             if not parts.begun:
                 raise
         except Refused as refused:
-            if refused.is_too_long or not (named := set(filter(refused.mentions, self._streaming))):
+            if refused.is_too_long or not self._streams_less(refused):
                 raise
-            self._streaming = {} if "stream" in named else {n: v for n, v in self._streaming.items() if n not in named}
-            _log.warning("%s; from now on without %s", self._told(refused), ", ".join(sorted(named)))
             return await self._answer(path, body, most, until)
         else:
             if answer is not None:
                 return answer
         return await self._connection.post(path, body) if parts.is_half else parts.answer()
+
+    def _streams_less(self, refused: Refused) -> bool:
+        """Learn from a refusal that names what is sent for streaming; return whether it does."""
+        named = set(filter(refused.mentions, self._streaming))
+        if "stream" in named or refused.mentions("streaming"):
+            named = set(self._streaming)
+        self._streaming = {name: value for name, value in self._streaming.items() if name not in named}
+        if named:
+            _log.warning("%s; from now on without %s", self._told(refused), ", ".join(sorted(named)))
+        return bool(named)
 
     def _learns(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
         before = self._parameters.status()
