@@ -131,6 +131,7 @@ class Engine(abc.ABC):
         lost: Whether it has died and must be opened again.
         loads: Whether opening it loads a model, which may take any time. Otherwise the time limit includes opening.
         tried: Texts generated to find out what it can do; the next reply counts them.
+        begin: The beginning of the prompts to come, as far as it is known when the engine is opened.
     """
 
     name: str = ""
@@ -140,6 +141,7 @@ class Engine(abc.ABC):
     lost: bool = False
     loads: bool = True
     tried: Sequence[Generated] = ()
+    begin: Sequence[Turn] = ()
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -161,6 +163,14 @@ class Engine(abc.ABC):
 
     async def close(self) -> None:  # noqa: B027
         """Release all resources; the engine may be opened again."""
+
+    def doubt(self) -> bool:
+        """Have what is only remembered of the engine tried again when it is opened next.
+
+        Returns:
+            Whether anything was only remembered; then the engine is :attr:`lost`.
+        """
+        return False
 
     def count_tokens(self, text: str) -> int | None:
         """Count the tokens of a text; None if the tokenizer is unknown. Any thread may call this."""
