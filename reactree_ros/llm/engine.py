@@ -128,10 +128,10 @@ class Engine(abc.ABC):
         constraints: Constraints that it obeys; final after :meth:`open`.
         chat: Whether prompts are laid out as chat messages; None until :meth:`open` finds out.
         context: Most tokens of prompt and reply together; None if unknown; final after :meth:`open`.
-        lost: Whether it has died and must be opened again.
+        lost: Whether it must be opened again: it has died, or it is tried with the first prompt.
         loads: Whether opening it loads a model, which may take any time. Otherwise the time limit includes opening.
         tried: Texts generated to find out what it can do; the next reply counts them.
-        begin: The beginning of the prompts to come, as far as it is known when the engine is opened.
+        begin: The beginning of the prompt that follows; None if the engine is opened before there is one.
     """
 
     name: str = ""
@@ -141,7 +141,7 @@ class Engine(abc.ABC):
     lost: bool = False
     loads: bool = True
     tried: Sequence[Generated] = ()
-    begin: Sequence[Turn] = ()
+    begin: Sequence[Turn] | None = None
 
     @abc.abstractmethod
     async def open(self) -> None:

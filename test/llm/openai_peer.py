@@ -26,6 +26,7 @@ GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.JSON_SCHEMA,
     ConstraintKind.CHOICE,
 )
+NO_TEMPLATE = "default chat template is no longer allowed, so you must provide a chat template"
 #: Longest time for which a request that is never answered is held, in seconds.
 HELD = 60.0
 #: What a model that thinks does think, before anything it says; more words than a trial has tokens.
@@ -342,7 +343,10 @@ class Peer:
         return request.prompt or str(request.body.get("content", ""))
 
     def rendering(self, exchange: Exchange, shown: Callable[[str], Any]) -> None:
-        """Show what the template makes of messages."""
+        """Show what the template makes of messages; vLLM has none for a base model."""
+        if "messages" in exchange.request.body and self.owned_by == "vllm" and not self.chats:
+            fails(400, NO_TEMPLATE)(exchange)
+            return
         try:
             answers(shown(self.rendered(exchange.request)))(exchange)
         except TemplateRefuses as refusal:
@@ -358,7 +362,7 @@ class Peer:
             fails(404, "Not Found")(exchange)
             return
         if request.is_a_chat and not self.chats:
-            fails(400, "default chat template is no longer allowed, so you must provide a chat template")(exchange)
+            fails(400, NO_TEMPLATE)(exchange)
             return
         if lacking := next((name for name in request.body if name in self.lacks), None):
             self.lacks[lacking](exchange)

@@ -73,7 +73,7 @@ class OpenAIEngine(Engine):
         self.known = Known()
         self._remembers = remember
         self._subject: Subject | None = None
-        self._is_recalled = self._doubted = False
+        self._is_recalled = self._doubted = self._puts_off = False
         self._kind = ""
         self._dialect: Dialect = {}
         self._layout = ChatLayout()
@@ -94,23 +94,25 @@ class OpenAIEngine(Engine):
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
         newer = self._kind == "openai" and owner not in dialects.OLDER
         self._parameters = Parameters(NEWER_LIMIT if newer and self._chat is not False else LIMIT)
-        written = await self._written()
-        self._subject = self._about(found, version, written) if self._remembers else None
+        is_tried = self._chat is not False or self._configured is None
+        written = await self._written() if is_tried else None
+        self._subject = self._about(found, version, written) if is_tried and self._remembers else None
         subject = None if self._doubted else self._subject
         self.known = Known() if subject is None else await asyncio.to_thread(recall, subject)
         self._is_recalled = self.known.is_enough
+        self._puts_off = not self._is_recalled and written is not None and self.begin is None
         if not self._is_recalled:
             await self._find_out(written)
         elif not self.known.chat:
             self._parameters = Parameters()
         self.chat, self._layout = self.known.chat, self.known.layout or ChatLayout()
         self._thoughts, self._dialect = self.known.thoughts, DIALECTS[self.known.dialect or ""]
-        self.constraints, self.lost = self.known.constraints or frozenset(), False
+        self.constraints, self.lost = self.known.constraints or frozenset(), self._puts_off
 
     async def _written(self) -> str | list[int] | None:
         """Return what the chat template makes of a short chat; None if the server does not show it."""
         with contextlib.suppress(RequestRejected):
-            return None if self._chat is False else await self._aside.shown()
+            return await self._aside.shown()
         return None
 
     def _about(self, found: Mapping[str, Any], version: str, written: str | list[int] | None) -> Subject:
@@ -133,26 +135,36 @@ class OpenAIEngine(Engine):
     async def _find_out(self, written: str | list[int] | None) -> None:
         """Try what the server can do, and remember it.
 
-        If the server keeps prompts in a cache, the trials begin like the prompt that follows, which then stays in it.
+        A server that shows what its template writes keeps prompts in a cache, too, maybe only the last one. Its trials
+        begin like the prompt that follows, and are put off until there is one.
         """
-        begin = tuple(self.begin) if self._kind in dialects.RENDERING else ()
+        begin = tuple(self.begin or ()) if self._kind in dialects.RENDERING else ()
+        dialect = self._kind if self._kind in DIALECTS else "vllm"
+        obeyed = None if self._configured is None else self._configured_in(dialect)
         markers, layout, self._thoughts = None, None, None
         if written is not None and self._chat is None:
             markers = await self._aside.knows_its_chat(written)
-        if written is not None and markers is not False:
+        chat = markers is not False if self._chat is None else self._chat
+        if written is not None and chat:
             self._layout = layout = await find_layout(self._render)
-        self.chat = self._chat is not False and markers is not False and await self._chats(begin if layout else ())
+        if self._puts_off:
+            all_of_it = frozenset(DIALECTS[dialect]) if obeyed is None else obeyed
+            self.known = Known(chat=chat, markers=markers, layout=layout, dialect=dialect, constraints=all_of_it)
+            return
+        self.chat = chat and await self._chats(begin, shown=layout is not None)
         if self.chat and layout is None:
             self._layout = layout = await find_layout(self._render)
-        if self._configured is None:
-            dialect, constraints = await trials.find_dialect(self._try, self._kind, begin)
-        else:
-            dialect, constraints = self._kind if self._kind in DIALECTS else "vllm", self._configured
-            if unknown := constraints - frozenset(DIALECTS[dialect]):
-                names = ", ".join(sorted(kind.value for kind in unknown))
-                raise RequestRejected(f"{self.name}: cannot be asked for {names}; leave constraints empty")
+        if obeyed is None:
+            dialect, obeyed = await trials.find_dialect(self._try, self._kind, begin)
         found = {"chat": self.chat, "markers": markers, "layout": layout, "thoughts": self._thoughts}
-        await self.learn(**found, dialect=dialect, constraints=constraints)
+        await self.learn(**found, dialect=dialect, constraints=obeyed)
+
+    def _configured_in(self, dialect: str) -> frozenset[ConstraintKind]:
+        configured = self._configured or frozenset()
+        if unknown := configured - frozenset(DIALECTS[dialect]):
+            names = ", ".join(sorted(kind.value for kind in unknown))
+            raise RequestRejected(f"{self.name}: cannot be asked for {names}; leave constraints empty")
+        return configured
 
     async def learn(self, **found: Any) -> None:
         """Add fields of :class:`~reactree_ros.llm.known.Known` to what is known of the server, and remember them."""
@@ -191,10 +203,15 @@ class OpenAIEngine(Engine):
 
     # ------------------------------------------------------------------ what its chat can do
 
-    async def _chats(self, begin: Sequence[Turn]) -> bool:
-        """Find out whether the server has a chat template for its model, and whether the model thinks."""
+    async def _chats(self, begin: Sequence[Turn], *, shown: bool) -> bool:
+        """Find out whether the server has a chat template for its model, and whether the model thinks.
+
+        Args:
+            begin: The beginning of the prompt that follows.
+            shown: Whether it is known what the template accepts: others may refuse a system text.
+        """
         try:
-            await self._try(trials.hello(begin), chat=True)
+            await self._try(trials.hello(begin if shown else ()), chat=True)
         except RequestRejected as refused:
             if self._chat:
                 raise
@@ -359,6 +376,8 @@ class OpenAIEngine(Engine):
             said["prompts"] += f": {NO_CHAT}"
         if self._is_recalled:
             said["what it can do"] = "remembered; `reactree llm forget` has it tried again"
+        elif self._puts_off:
+            said["what it can do"] = "tried with the first prompt"
         if self.chat:
             said["chat layout"] = self._layout.in_words()
             said["thinks"] = self._thoughts.value if self._thoughts else "no"
