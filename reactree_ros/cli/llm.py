@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -47,3 +49,17 @@ def check(*, llm: Chosen) -> None:
         console.print(f"! {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if report.problems:
         raise typer.Exit(NOT_ACHIEVED)
+
+
+@app.command("forget")
+def forget(
+    base_url: Annotated[str, typer.Option(help="Forget this server only, e.g. http://127.0.0.1:8000/v1.")] = "",
+) -> None:
+    """Forget what servers were found to do; they are tried again when they are used next."""
+    from reactree_ros.llm.known import folder, forget_all
+    from reactree_ros.llm.openai.address import read_url
+
+    console = Console()
+    forgotten = list(forget_all(read_url(base_url) if base_url else ""))
+    for what in forgotten or [f"nothing; {folder()} is empty" if not base_url else f"nothing of {base_url}"]:
+        console.print(f"forgotten: {what}", markup=False, highlight=False, soft_wrap=True)

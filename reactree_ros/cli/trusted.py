@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.folders import home
 from reactree_ros.files.whole_file import write_whole
 
 NAME = "reactree.toml"
@@ -37,14 +38,7 @@ def user_folder() -> Path:
     A relative path in the environment is ignored: it would lead into the current folder, which may be somebody else's.
     """
     folder = Path(typer.get_app_dir("reactree"))
-    if folder.is_absolute():
-        return folder
-    home = Path.home()
-    if not home.is_absolute():
-        import pwd  # Windows has none
-
-        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
-    return home / ".config" / "reactree"
+    return folder if folder.is_absolute() else home() / ".config" / "reactree"
 
 
 def own_content(path: Path) -> bytes:

@@ -131,9 +131,10 @@ class Engine(abc.ABC):
         constraints: Constraints that it obeys; final after :meth:`open`.
         chat: Whether prompts are laid out as chat messages; None until :meth:`open` finds out.
         context: Most tokens of prompt and reply together; None if unknown; final after :meth:`open`.
-        lost: Whether it has died and must be opened again.
+        lost: Whether it must be opened again: it has died, or it is tried with the first prompt.
         loads: Whether opening it loads a model, which may take any time. Otherwise the time limit includes opening.
         tried: Texts generated to find out what it can do; the next reply counts them.
+        begin: The beginning of the prompt that follows; None if the engine is opened before there is one.
     """
 
     name: str = ""
@@ -143,6 +144,7 @@ class Engine(abc.ABC):
     lost: bool = False
     loads: bool = True
     tried: Sequence[Generated] = ()
+    begin: Sequence[Turn] | None = None
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -164,6 +166,14 @@ class Engine(abc.ABC):
 
     async def close(self) -> None:  # noqa: B027
         """Release all resources; the engine may be opened again."""
+
+    def doubt(self) -> bool:
+        """Have what is only remembered of the engine tried again when it is opened next.
+
+        Returns:
+            Whether anything was only remembered; then the engine is :attr:`lost`.
+        """
+        return False
 
     def count_tokens(self, text: str) -> int | None:
         """Count the tokens of a text; None if the tokenizer is unknown. Any thread may call this."""

@@ -133,7 +133,19 @@ class EngineModel(LanguageModel):
             raise RequestRejected(str(error)) from error
 
     async def _decoded(self, request: DecisionRequest, usage: Usage) -> Reply:
+        """Get a reply; if it is refused for what was only remembered of the engine, ask again."""
+        self.engine.begin = tuple(request.turns[:1])
         await self._open()
+        opened = self._opening
+        try:
+            return await self._decode(request, usage)
+        except RequestRejected:
+            if not self.engine.doubt() and self._opening is opened:
+                raise
+        await self._open()
+        return await self._decode(request, usage)
+
+    async def _decode(self, request: DecisionRequest, usage: Usage) -> Reply:
         return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
 
     async def _in_time(self, work: Coroutine[Any, Any, Any], limit: float) -> Any:

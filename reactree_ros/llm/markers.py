@@ -39,6 +39,9 @@ _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} 
     **dict.fromkeys((0xFE65, 0x203A, 0x3009), ord(">")),
 }
 
+#: Why a model with a chat template gets its prompts as text.
+NO_CHAT = "no marker of its chat template is a token of the model, as of base models"
+
 
 @dataclass(frozen=True)
 class Markers:
@@ -116,6 +119,20 @@ def _for_server(turn: Turn) -> Turn:
 def broken(text: str, markers: re.Pattern[str] | None = None) -> str:
     """Return a text with a space in every marker of the known families."""
     return _broken(text, markers or KNOWN, " ")
+
+
+def markers_of_chat(written: str) -> list[str]:
+    """Return the markers of the known families in what a chat template wrote, without one that begins the text."""
+    return sorted({found[0] for found in KNOWN.finditer(written) if found.start()})
+
+
+def is_chat(tokens: Sequence[int]) -> bool | None:
+    """Return whether a model knows its chat template, by the number of tokens of each marker; None without markers.
+
+    llama.cpp offers ChatML for a model without a template. A base model spells all of its markers out; a model that is
+    trained to chat has at least one of them as a token.
+    """
+    return min(tokens) == 1 if tokens else None
 
 
 def _broken(text: str, markers: re.Pattern[str], gap: str) -> str:

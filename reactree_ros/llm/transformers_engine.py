@@ -15,7 +15,8 @@ from reactree_ros.llm.batching.row import Row
 from reactree_ros.llm.engine import ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
 from reactree_ros.llm.local_engine import LocalEngine
-from reactree_ros.llm.port import LanguageModel, LanguageModelError, ServerUnavailable
+from reactree_ros.llm.mending import mend
+from reactree_ros.llm.port import LanguageModel, LanguageModelError, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
@@ -51,6 +52,7 @@ class TransformersEngine(LocalEngine):
         self._options = dict(options or {})
         self._ends: frozenset[int] = frozenset()
         self._vocabulary: Any = None
+        self._misfit = ""
         self._batch: Batch | None = None
         self._worker: ThreadPoolExecutor | None = None
         self._working: asyncio.Task[None] | None = None
@@ -77,7 +79,11 @@ class TransformersEngine(LocalEngine):
         config = model.config.get_text_config()
         size = max(config.vocab_size, len(tokenizer))
         self._ends = frozenset(ends)
-        self._vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=ends or None)
+        mend(tokenizer)
+        try:
+            self._vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=ends or None)
+        except ValueError as error:  # the probe says so
+            self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
         self.context = getattr(config, "max_position_embeddings", None)
         self._batch = Batch(model, self._state_tokens)
         return tokenizer
@@ -89,6 +95,8 @@ class TransformersEngine(LocalEngine):
             raise ServerUnavailable(f"{self.name} is not open")
         held = None
         if generation.constraint is not None:
+            if self._vocabulary is None:
+                raise RequestRejected(f"llguidance does not take its tokenizer: {self._misfit}")
             held = await asyncio.to_thread(Held, self._vocabulary, generation.constraint)
         row = Row(prompt, generation, tokenizer=self._tokenizer, ends=self._ends, held=held, marked=marked)
         self._waited_for[row] = asyncio.get_running_loop().create_future()

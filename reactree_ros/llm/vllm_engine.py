@@ -7,8 +7,10 @@ import dataclasses
 import difflib
 import itertools
 import os
+import tempfile
 from collections.abc import Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -17,6 +19,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
 from reactree_ros.llm.local_engine import LocalEngine
+from reactree_ros.llm.mending import mended_copy
 from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
@@ -61,6 +64,7 @@ class VllmEngine(LocalEngine):
         super().__init__(model, chat=chat, reasoning=reasoning)
         self._options = {**_DEFAULTS, **(options or {}), "model": model}
         self._llm: Any = None
+        self._mended: tempfile.TemporaryDirectory[str] | None = None
         self._opening = asyncio.Lock()
         self._numbers = itertools.count()
         self.name = f"vllm with {model}"
@@ -92,6 +96,9 @@ class VllmEngine(LocalEngine):
         if current_platform.is_cpu():
             # In this case, a prompt read in chunks ends the engine if its request has a seed (vLLM 0.32).
             options.setdefault("enable_chunked_prefill", False)
+        self._mended = tempfile.TemporaryDirectory(prefix="reactree-tokenizer-")
+        if mended_copy(Path(self._mended.name), **_tokenizer_of(options)):
+            options |= {"tokenizer": self._mended.name, "tokenizer_revision": None}
         try:
             return AsyncLLM.from_engine_args(AsyncEngineArgs(**options))
         except Exception as error:
@@ -157,6 +164,17 @@ class VllmEngine(LocalEngine):
         llm, self._llm = self._llm, None
         if llm is not None:
             llm.shutdown()
+        if self._mended is not None:
+            self._mended.cleanup()
+
+
+def _tokenizer_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the tokenizer is loaded that vLLM's arguments name."""
+    return {
+        "pretrained_model_name_or_path": options.get("tokenizer") or options["model"],
+        "revision": options.get("tokenizer_revision") or options.get("revision"),
+        "trust_remote_code": bool(options.get("trust_remote_code")),
+    }
 
 
 class VllmSettings(LocalEngineSettings):

@@ -27,6 +27,7 @@ GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.JSON_SCHEMA,
     ConstraintKind.CHOICE,
 )
+NO_TEMPLATE = "default chat template is no longer allowed, so you must provide a chat template"
 #: Longest time for which a request that is never answered is held, in seconds.
 HELD = 60.0
 #: What a model that thinks does think, before anything it says; more words than a trial has tokens.
@@ -126,6 +127,11 @@ class TemplateRefuses(Exception):
 def written(messages: Sequence[Mapping[str, str]]) -> str:
     """A template that takes everything."""
     return "\n".join(message["content"] for message in messages)
+
+
+def chatml(messages: Sequence[Mapping[str, str]]) -> str:
+    """The template that llama.cpp takes for a model without one."""
+    return "".join(f"<|im_start|>{one['role']}\n{one['content']}<|im_end|>\n" for one in messages)
 
 
 def says(text: str, *, finish: str = "stop", thought: str = "") -> Behaviour:
@@ -250,6 +256,8 @@ class Peer:
         refuses: The constraints it answers with an error.
         chats: Whether the model has a chat template.
         template: That template.
+        markers: The markers that are tokens of the model.
+        build: The build that llama.cpp's server tells.
         completes: Whether it knows /v1/completions.
         lacks: Parameters that it does not take, and how it says so.
         thinks: Where a model that thinks first leaves its thoughts: in its ``text``, ``hidden``, or the field that is
@@ -276,6 +284,8 @@ class Peer:
         refuses: Iterable[ConstraintKind] = (),
         chats: bool = False,
         template: Template = written,
+        markers: Sequence[str] = (),
+        build: str = "b1",
         completes: bool = True,
         lacks: Mapping[str, Behaviour] | None = None,
         thinks: str = "",
@@ -290,6 +300,7 @@ class Peer:
         self.owned_by, self.speaks = owned_by, speaks or owned_by
         self.obeys, self.refuses = frozenset(obeys), frozenset(refuses)
         self.chats, self.completes, self.context, self.key, self.models = chats, completes, context, key, models
+        self.markers, self.build = markers, build
         self.template, self.lacks, self.thinks, self.calls = template, dict(lacks or {}), thinks, calls
         self.say, self.choose = say, choose
         self.requests: list[Request] = []
@@ -354,14 +365,27 @@ class Peer:
             (self.on_models or answers(self.list_of_models()))(exchange)
         elif request.path == "/version" and self.owned_by == "vllm":
             answers({"version": "0.32.0"})(exchange)
-        elif request.path == "/tokenize" and self.owned_by == "vllm":
-            self.rendering(exchange, lambda text: {"count": len(text.split()), "tokens": list(map(hash, text.split()))})
+        elif request.path == "/tokenize" and self.owned_by in ("vllm", "llamacpp"):
+            self.rendering(exchange, lambda text: {"count": len(text.split()), "tokens": self.tokens(text)})
+        elif request.path == "/detokenize" and self.owned_by == "vllm":
+            answers({"prompt": self.text_of(request.body["tokens"])})(exchange)
+        elif request.path == "/props" and self.owned_by == "llamacpp":
+            answers({"build_info": self.build})(exchange)
         elif request.path == "/apply-template" and self.owned_by == "llamacpp":
             self.rendering(exchange, lambda text: {"prompt": text})
         elif request.path in ("/v1/completions", "/v1/chat/completions"):
             (self.script.popleft() if self.script and not request.is_a_trial else self.text)(exchange)
         else:
             fails(404, "Not Found")(exchange)
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the tokens of a text: a marker that is one, and each other character."""
+        numbers = {marker: 0xE000 + number for number, marker in enumerate(self.markers)}
+        parts = re.split(f"({'|'.join(map(re.escape, self.markers))})", text) if self.markers else [text]
+        return [token for part in parts for token in ([numbers[part]] if part in numbers else map(ord, part))]
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        return "".join(self.markers[one - 0xE000] if one >= 0xE000 else chr(one) for one in tokens)
 
     def list_of_models(self) -> dict[str, Any]:
         more = {"max_model_len": self.context} if self.owned_by == "vllm" else {}
@@ -377,10 +401,15 @@ class Peer:
 
     def rendered(self, request: Request) -> str:
         """Return the text that the model gets."""
-        return self.template(request.body["messages"]) if "messages" in request.body else request.prompt
+        if "messages" in request.body:
+            return self.template(request.body["messages"])
+        return request.prompt or str(request.body.get("content", ""))
 
     def rendering(self, exchange: Exchange, shown: Callable[[str], Any]) -> None:
-        """Show what the template makes of messages."""
+        """Show what the template makes of messages; vLLM has none for a base model."""
+        if "messages" in exchange.request.body and self.owned_by == "vllm" and not self.chats:
+            fails(400, NO_TEMPLATE)(exchange)
+            return
         try:
             answers(shown(self.rendered(exchange.request)))(exchange)
         except TemplateRefuses as refusal:
@@ -396,7 +425,7 @@ class Peer:
             fails(404, "Not Found")(exchange)
             return
         if request.is_a_chat and not self.chats:
-            fails(400, "default chat template is no longer allowed, so you must provide a chat template")(exchange)
+            fails(400, NO_TEMPLATE)(exchange)
             return
         if lacking := next((name for name in request.body if name in self.lacks), None):
             self.lacks[lacking](exchange)

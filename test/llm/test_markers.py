@@ -13,7 +13,7 @@ from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.local_engine import LocalEngine
-from reactree_ros.llm.markers import KNOWN, SEAM, Markers, broken, spoken_to_server
+from reactree_ros.llm.markers import KNOWN, NO_CHAT, SEAM, Markers, broken, spoken_to_server
 from reactree_ros.llm.reasoning import Reasoning
 
 pytest.importorskip("transformers")
@@ -292,3 +292,19 @@ def test_messages_for_a_server_are_laid_out_as_before() -> None:
         Said("<think>Hm.</think>Act: a"),
     )
     assert chat_messages(spoken_to_server(turns)) == chat_messages(turns)
+
+
+@pytest.mark.parametrize("chat", [None, True], ids=["auto", "chat"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_chat_whose_markers_are_spelled_out_is_none(family: str, chat: bool | None) -> None:
+    """llama.cpp and converters give every model a template; a base model has no token for its markers."""
+    own, base = tokenizer_of(family), tokenizer_of("chatml" if family in ("llama2", "mistral") else "llama2")
+    base.chat_template = own.chat_template
+    opened = []
+    for tokenizer in (own, base):
+        engine = Heard("m", chat=chat, reasoning=Reasoning(tokens=0))
+        asyncio.run(engine._take(tokenizer))
+        opened.append(engine)
+    assert [engine.chat for engine in opened] == [True, bool(chat)]
+    if not chat:
+        assert opened[1].status()["prompts"] == f"completion: {NO_CHAT}"

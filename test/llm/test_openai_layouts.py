@@ -89,10 +89,11 @@ def test_a_server_that_shows_what_the_template_makes_of_messages_generates_once(
     model: Model, owner: str, path: str
 ) -> None:
     with chatting(owned_by=owner) as peer:
-        model(peer).ready().result(PATIENCE)
-        hello, *others = [request for request in peer.requests if request.method == "POST"]
-        assert hello.path == "/v1/chat/completions"
-        assert {request.path for request in others} == {path}
+        ask(model(peer), *TURNS)
+        asked = [request for request in peer.requests if request.method == "POST"]
+        hello, decision = (request for request in asked if request.path != path)
+        assert (hello.is_a_trial, decision.is_a_trial) == (True, False)
+        others = [request for request in asked if request.path == path]
         assert all(request.body["add_generation_prompt"] is False for request in others)
 
 
@@ -107,7 +108,7 @@ def test_a_server_that_shows_nothing_of_it_is_asked_for_few_tokens(model: Model)
 
 def test_the_chat_template_is_found_out_as_it_is_told(model: Model) -> None:
     with chatting() as peer:
-        model(peer, chat_template_kwargs={"custom": True}).ready().result(PATIENCE)
+        ask(model(peer, chat_template_kwargs={"custom": True}), *TURNS)
         asked = [request for request in peer.requests if request.method == "POST"]
         assert {request.path for request in asked} == {"/v1/chat/completions", "/tokenize"}
         assert all(request.body["chat_template_kwargs"] == {"custom": True} for request in asked)

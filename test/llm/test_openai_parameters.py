@@ -349,7 +349,7 @@ def test_a_server_that_refuses_whatever_is_sent_is_asked_a_bounded_number_of_tim
 def test_a_constraint_that_is_refused_is_no_reason_to_leave_parameters_out(model: Model) -> None:
     with Peer(chats=True, say=lambda prompt: THOUGHT, refuses=(GRAMMAR, REGEX, CHOICE)) as peer:
         one = model(peer, constraints=None)
-        one.ready().result(PATIENCE)
+        ask(one)
         assert one.status()["constraints"] == "json_schema"
         assert "left out" not in one.status()
         tried = [request.body for request in peer.requests if "Say a word:" in request.prompt]

@@ -76,6 +76,8 @@ async def decode(
         try:
             return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
         except Unreadable as error:
+            if method is not Method.UNCONSTRAINED and usage.finish_reason == "stop":
+                engine.doubt()  # it may ignore a constraint that it is remembered to obey
             objection = _STILL_THINKING if usage.unfinished else str(error)
             usage.refused(objection)
             taken = Taken(_own_words(uttered.words, request.may_say), error.said)

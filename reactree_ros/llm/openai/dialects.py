@@ -51,6 +51,13 @@ DIALECTS: Mapping[str, Dialect] = {
 CONTINUING = ("vllm", "sglang")
 #: Servers that render chat messages outside of the protocol: path, and field of the answer.
 RENDERING: Mapping[str, tuple[str, str]] = {"vllm": ("/tokenize", "tokens"), "llamacpp": ("/apply-template", "prompt")}
+#: Servers that count the tokens of a text (``POST /tokenize``): the body, in which markers are read as such.
+COUNTING: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
+    "vllm": lambda model, text: {"model": model, "prompt": text, "add_special_tokens": False},
+    "llamacpp": lambda model, text: {"content": text, "add_special": False, "parse_special": True},
+}
+#: Servers that tell their version: path, and field of the answer.
+VERSIONS: Mapping[str, tuple[str, str]] = {"vllm": ("/version", "version"), "llamacpp": ("/props", "build_info")}
 #: Servers that pass arguments on to the chat template.
 TEMPLATED = ("vllm", "sglang", "llamacpp")
 #: Servers under other names that speak one of the dialects.

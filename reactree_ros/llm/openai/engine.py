@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from reactree_ros.agent.turns import Turn
+from reactree_ros.files.secrecy import harmless_arguments
 from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
-from reactree_ros.llm.markers import broken, spoken_to_server
+from reactree_ros.llm.known import Known, Subject, forget, recall, remember
+from reactree_ros.llm.markers import NO_CHAT, broken, spoken_to_server
 from reactree_ros.llm.openai import dialects, trials
 from reactree_ros.llm.openai.address import read_key, read_url
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
+from reactree_ros.llm.openai.aside import Aside
 from reactree_ros.llm.openai.connection import Connection
 from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
@@ -29,8 +36,12 @@ class OpenAIEngine(Engine):
     """Generates with an OpenAI-compatible server.
 
     Opening it tries what the server can do: chat, its chat template, thinking, constraints (some servers silently
-    ignore one). A parameter that the server refuses is renamed or left out from then on. What the arguments are is told
-    by :class:`~reactree_ros.llm.openai.settings.OpenAISettings`.
+    ignore one). That is remembered, and tried again when it turns out wrong. A parameter that the server refuses is
+    renamed or left out from then on. What the arguments are is told by
+    :class:`~reactree_ros.llm.openai.settings.OpenAISettings`.
+
+    Attributes:
+        known: What was found out.
     """
 
     loads = False
@@ -47,6 +58,7 @@ class OpenAIEngine(Engine):
         request_timeout: float = 120.0,
         reasoning: Reasoning | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        remember: bool = True,
     ) -> None:
         self._connection = Connection(
             key=read_key(api_key_file), url=read_url(base_url), retries=retries, timeout=request_timeout
@@ -58,12 +70,17 @@ class OpenAIEngine(Engine):
         self._configured = None if constraints is None else frozenset(constraints)
         self._reasoning = reasoning or Reasoning()
         self._extra = dict(extra_body or {})
+        self.known = Known()
+        self._remembers = remember
+        self._subject: Subject | None = None
+        self._is_recalled = self._doubted = self._puts_off = False
         self._kind = ""
         self._dialect: Dialect = {}
         self._layout = ChatLayout()
         self._thoughts: Thoughts | None = None
         self._parameters = Parameters()
         self._streaming: Mapping[str, Any] = {}  # the parameters with which answers are streamed; none: they are not
+        self._aside = Aside(connection=self._connection, kind="", model=model)
 
     async def open(self) -> None:
         """Connect: find the model, whether it chats, and what the server can do."""
@@ -71,23 +88,99 @@ class OpenAIEngine(Engine):
         self._model = str(found["id"])
         owner = str(found.get("owned_by") or "")
         self._kind = OWNERS.get(owner, owner)
-        self.name = self._connection.name = f"{await self._what_it_is(owner)} at {self._connection.url}"
+        self._aside = Aside(connection=self._connection, kind=self._kind, model=self._model, template=self._template())
+        version = await self._aside.version()
+        what = f"vllm {version}".strip() if self._kind == "vllm" else owner or "a server"
+        self.name = self._connection.name = f"{what} at {self._connection.url}"
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
-        self._parameters, self._streaming = Parameters(), dialects.streaming(self._kind)
-        if self._chat is not False:
-            newer = self._kind == "openai" and owner not in dialects.OLDER
-            self._parameters = Parameters(NEWER_LIMIT if newer else LIMIT)
-            self.chat = await self._chats()
-        if self.chat:
-            self._layout = await find_layout(self._render)
-        if self._configured is None:
-            self._dialect, self.constraints = await trials.find_dialect(self._try, self._kind)
+        self._streaming = dialects.streaming(self._kind)
+        newer = self._kind == "openai" and owner not in dialects.OLDER
+        self._parameters = Parameters(NEWER_LIMIT if newer and self._chat is not False else LIMIT)
+        is_tried = self._chat is not False or self._configured is None
+        written = await self._written() if is_tried else None
+        self._subject = self._about(found, version, written) if is_tried and self._remembers else None
+        subject = None if self._doubted else self._subject
+        self.known = Known() if subject is None else await asyncio.to_thread(recall, subject)
+        self._is_recalled = self.known.is_enough
+        self._puts_off = not self._is_recalled and written is not None and self.begin is None
+        if not self._is_recalled:
+            await self._find_out(written)
+        elif not self.known.chat:
+            self._parameters = Parameters()
+        self.chat, self._layout = self.known.chat, self.known.layout or ChatLayout()
+        self._thoughts, self._dialect = self.known.thoughts, DIALECTS[self.known.dialect or ""]
+        self.constraints, self.lost = self.known.constraints or frozenset(), self._puts_off
+
+    async def _written(self) -> str | list[int] | None:
+        """Return what the chat template makes of a short chat; None if the server does not show it."""
+        with contextlib.suppress(RequestRejected):
+            return await self._aside.shown()
+        return None
+
+    def _about(self, found: Mapping[str, Any], version: str, written: str | list[int] | None) -> Subject:
+        """Return what is remembered under: servers tell the time in the other fields of a model's entry."""
+        entry = {name: found.get(name) for name in ("owned_by", "root", "max_model_len", "meta")}
+        asked = {
+            "chat": self._chat,
+            "constraints": self._configured and sorted(kind.value for kind in self._configured),
+            "effort": self._reasoning.effort,
+            "template": harmless_arguments(self._reasoning.template_arguments),
+            "body": harmless_arguments(self._extra),
+        }
+        return Subject(
+            address=self._connection.url,
+            model=self._model,
+            version=json.dumps([version, entry, written], default=str, sort_keys=True),
+            asked=json.dumps(asked, default=str, sort_keys=True),
+        )
+
+    async def _find_out(self, written: str | list[int] | None) -> None:
+        """Try what the server can do, and remember it.
+
+        A server that shows what its template writes keeps prompts in a cache, too, maybe only the last one. Its trials
+        begin like the prompt that follows, and are put off until there is one.
+        """
+        begin = tuple(self.begin or ()) if self._kind in dialects.RENDERING else ()
+        dialect = self._kind if self._kind in DIALECTS else "vllm"
+        obeyed = None if self._configured is None else self._configured_in(dialect)
+        markers, layout, self._thoughts = None, None, None
+        if written is not None and self._chat is None:
+            markers = await self._aside.knows_its_chat(written)
+        chat = markers is not False if self._chat is None else self._chat
+        if written is not None and chat:
+            self._layout = layout = await find_layout(self._render)
+        if self._puts_off:
+            all_of_it = frozenset(DIALECTS[dialect]) if obeyed is None else obeyed
+            self.known = Known(chat=chat, markers=markers, layout=layout, dialect=dialect, constraints=all_of_it)
             return
-        self._dialect = DIALECTS.get(self._kind, DIALECTS["vllm"])
-        if unknown := self._configured - frozenset(self._dialect):
+        self.chat = chat and await self._chats(begin, shown=layout is not None)
+        if self.chat and layout is None:
+            self._layout = layout = await find_layout(self._render)
+        if obeyed is None:
+            dialect, obeyed = await trials.find_dialect(self._try, self._kind, begin)
+        found = {"chat": self.chat, "markers": markers, "layout": layout, "thoughts": self._thoughts}
+        await self.learn(**found, dialect=dialect, constraints=obeyed)
+
+    def _configured_in(self, dialect: str) -> frozenset[ConstraintKind]:
+        configured = self._configured or frozenset()
+        if unknown := configured - frozenset(DIALECTS[dialect]):
             names = ", ".join(sorted(kind.value for kind in unknown))
             raise RequestRejected(f"{self.name}: cannot be asked for {names}; leave constraints empty")
-        self.constraints = self._configured
+        return configured
+
+    async def learn(self, **found: Any) -> None:
+        """Add fields of :class:`~reactree_ros.llm.known.Known` to what is known of the server, and remember them."""
+        self.known = replace(self.known, **found)
+        if self._subject is not None:
+            await asyncio.to_thread(remember, self._subject, **found)
+
+    def doubt(self) -> bool:
+        """See :meth:`Engine.doubt`: a server may have changed since."""
+        if not self._is_recalled or self._subject is None:
+            return False
+        self._is_recalled, self._doubted, self.lost = False, True, True
+        forget(self._subject)
+        return True
 
     async def _find_model(self) -> dict[str, Any]:
         """Return the server's entry of the model; a named model needs none."""
@@ -110,26 +203,23 @@ class OpenAIEngine(Engine):
         what = "has no model" if _is_list(listed) and not listed["data"] else "lists no models; is its base URL right?"
         raise ServerUnavailable(f"{self._connection.called} {what}; {_NAME_IT}")
 
-    async def _what_it_is(self, owner: str) -> str:
-        if self._kind != "vllm":
-            return owner or "a server"
-        try:
-            return f"vllm {(await self._connection.get_aside('/version'))['version']}"
-        except (Refused, ServerUnavailable, KeyError, TypeError):
-            return "vllm"
-
     # ------------------------------------------------------------------ what its chat can do
 
-    async def _chats(self) -> bool:
-        """Find out whether the server has a chat template for its model, and whether the model thinks."""
+    async def _chats(self, begin: Sequence[Turn], *, shown: bool) -> bool:
+        """Find out whether the server has a chat template for its model, and whether the model thinks.
+
+        Args:
+            begin: The beginning of the prompt that follows.
+            shown: Whether it is known what the template accepts: others may refuse a system text.
+        """
         try:
-            await self._try(trials.HELLO, chat=True)
+            await self._try(trials.hello(begin if shown else ()), chat=True)
         except RequestRejected as refused:
             if self._chat:
                 raise
             self._parameters = Parameters()
             try:
-                await self._try(trials.HELLO, chat=False)
+                await self._try(trials.hello(begin), chat=False)
             except RequestRejected:
                 raise refused from None
             return False
@@ -137,21 +227,10 @@ class OpenAIEngine(Engine):
 
     async def _render(self, messages: list[Message]) -> Rendering:
         """Have the server's chat template write messages; if it does not show them, count their tokens."""
-        refused: Refused | None = None
-        if self._kind in dialects.RENDERING:
-            path, field = dialects.RENDERING[self._kind]
-            body = {"model": self._model, "messages": messages, "add_generation_prompt": False, **self._template()}
-            try:
-                rendering: Rendering = (await self._connection.post_aside(path, body))[field]
-                return rendering
-            except Refused as error:
-                refused = error if error.status in (400, 422, 500) else None  # other codes: the path is unknown
-            except (ServerUnavailable, KeyError, TypeError):
-                pass
-        if refused is not None:
-            raise RequestRejected(f"{self.name} answered {refused.how}: {self._connection.redacted(refused.message)}")
+        if (shown := await self._aside.shown(messages)) is not None:
+            return shown
         body = {"messages": messages, **self._template()}
-        answer = await self._ask("/chat/completions", body, {LIMIT: trials.HELLO.max_tokens})
+        answer = await self._ask("/chat/completions", body, {LIMIT: trials.TOKENS})
         self.tried = [*self.tried, answer]
         return answer.prompt_tokens
 
@@ -182,7 +261,9 @@ class OpenAIEngine(Engine):
             values["top_p"] = generation.top_p
         held: dict[str, Any] = {}
         if generation.constraint is not None and dialect is not None:
-            held = dialect[generation.constraint.kind](generation.constraint.value)
+            if (kind := generation.constraint.kind) not in dialect:
+                raise RequestRejected(f"{self.name}: cannot be asked for {kind.value} any more")
+            held = dialect[kind](generation.constraint.value)
         if self.chat if chat is None else chat:
             return await self._chat_on(generation, values, held)
         stops = {"stop": list(generation.stops)} if generation.stops else {}
@@ -203,7 +284,9 @@ class OpenAIEngine(Engine):
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         body["messages"] = chat_messages(generation.turns, generation.begun if continued else "", self._layout)
         generated = await self._told_apart(await self._ask("/chat/completions", body, values, generation.until))
-        self._thoughts = self._thoughts or trials.thoughts(generated)
+        if self._thoughts is None and (found := trials.thoughts(generated)):
+            self._thoughts = found
+            await self.learn(thoughts=found)
         return generated
 
     async def _told_apart(self, generated: Generated) -> Generated:
@@ -214,7 +297,7 @@ class OpenAIEngine(Engine):
         if self._reasoning.thinking is False and nothing_said and generated.finish_reason == "stop":
             return replace(generated, text=generated.reasoning, reasoning="")  # it missed the end of the thought
         if generated.reasoning_tokens is None and generated.output_tokens is not None:  # it missed the start
-            said = await self._counted({"prompt": generated.text, "add_special_tokens": False})
+            said = await self._aside.counted({"prompt": generated.text, "add_special_tokens": False})
             if said is not None:
                 return replace(generated, reasoning_tokens=max(0, generated.output_tokens - said))
         return generated
@@ -319,18 +402,8 @@ class OpenAIEngine(Engine):
 
     async def _too_long(self, refused: Refused, body: Mapping[str, Any], max_tokens: int) -> PromptTooLong:
         context = self.context or refused.context()
-        tokens = await self._counted(body) or refused.prompt_tokens(max_tokens, context)
+        tokens = await self._aside.counted(body) or refused.prompt_tokens(max_tokens, context)
         return PromptTooLong(max(1, tokens + max_tokens - context), context)
-
-    async def _counted(self, body: Mapping[str, Any]) -> int | None:
-        """Have the server count the tokens of a prompt, if it can."""
-        if self._kind != "vllm":
-            return None
-        try:
-            counted = await self._connection.post_aside("/tokenize", {"model": self._model, **body})
-            return int(counted["count"])
-        except (Refused, ServerUnavailable, KeyError, TypeError):
-            return None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -339,6 +412,12 @@ class OpenAIEngine(Engine):
     def status(self) -> Mapping[str, str]:
         """Describe the model, the layout of prompts, whether it thinks, and what the server refuses."""
         said = {"model": self._model or "the server's first", "prompts": "chat" if self.chat else "completion"}
+        if self.known.markers is False and not self.chat:
+            said["prompts"] += f": {NO_CHAT}"
+        if self._is_recalled:
+            said["what it can do"] = "remembered; `reactree llm forget` has it tried again"
+        elif self._puts_off:
+            said["what it can do"] = "tried with the first prompt"
         if self.chat:
             said["chat layout"] = self._layout.in_words()
             said["thinks"] = self._thoughts.value if self._thoughts else "no"

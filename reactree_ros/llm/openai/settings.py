@@ -44,6 +44,11 @@ class OpenAISettings(EngineSettings):
         description="fields for every request for a text; they win, e.g. {top_k: 20, provider: {sort: price}}",
     )
 
+    remember: bool = Field(
+        default=True,
+        description="remember what the server can do, in the user's cache folder; `reactree llm forget` forgets it",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _hold_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +76,7 @@ def _make(settings: OpenAISettings) -> LanguageModel:
         request_timeout=settings.request_timeout,
         reasoning=settings.reasoning,
         extra_body=settings.extra_body,
+        remember=settings.remember,
     )
     return settings.queue(engine)
 

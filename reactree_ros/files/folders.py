@@ -1,0 +1,22 @@
+"""The user's folders."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def home() -> Path:
+    """Return the user's home; a relative ``$HOME`` is ignored: it would lead into somebody else's folder."""
+    folder = Path.home()
+    if not folder.is_absolute():
+        import pwd  # Windows has none
+
+        folder = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    return folder
+
+
+def user_cache() -> Path:
+    """Return the package's folder in the user's cache: of ``$XDG_CACHE_HOME`` if that is absolute, or ``~/.cache``."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (named if named.is_absolute() else home() / ".cache") / "reactree"
