@@ -211,7 +211,8 @@ class AgentNode(GoalNode):
         abilities, questions = self._abilities, self._questions_left()
         flows, more = abilities.control_flows, abilities.more
         skills, offers = self._offered(), self._offers
-        return DecisionGrammar(skills, flows, free=free, questions=questions, more=more, offers=offers)
+        here = self.post.robot.here
+        return DecisionGrammar(skills, flows, free=free, questions=questions, more=more, offers=offers, here=here)
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""

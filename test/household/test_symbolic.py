@@ -164,7 +164,7 @@ def test_what_is_inside_shows_only_when_it_is_open(do: Do, world: SymbolicWorld)
             "The kitchen table is not close to you. You hold apple (1).",
         ),
         (["go to fridge 1", "open kitchen table 1"], "The kitchen table cannot be opened You see"),
-        (["open fridge 1"], "The fridge is not close to you. You see"),
+        (["open fridge 1"], "The fridge is not close to you."),
         (["go to fridge 1", "open fridge 1", "open fridge 1"], "The fridge is already open. You see"),
         (["go to fridge 1", "close fridge 1"], "The fridge is already closed."),
         (["go to fridge 1", "close kitchen table 1"], "The kitchen table cannot be opened"),
@@ -177,6 +177,12 @@ def test_a_refusal_says_why_and_changes_nothing(do: Do, skills: list[str], text:
     refused = do(*skills)
     assert refused.outcome is Outcome.PRECONDITION
     assert refused.text.startswith(text)
+
+
+def test_what_is_seen_is_told_only_where_something_is(do: Do) -> None:
+    assert do("open fridge 1").text == "The fridge is not close to you."
+    do("go to bedroom 1")
+    assert not do("open fridge 1").text.endswith("see")
 
 
 def test_without_a_receptacle_nothing_is_put_down(do: Do) -> None:

@@ -35,6 +35,15 @@ _DENIED = _phrases(
     someone, people
     """
 )
+#: Before a thought: the model says that it can do nothing, and perhaps lists what else it can do.
+_DECLINED = _phrases(
+    """
+    unable, (?:can|to) only, (?:one|any|some|either) of the following, as an? (?:\\w+ )?(?:ai|assistant|language model),
+    (?:don't|do not|doesn't|lack) (?:\\w+ )?(?:\\w+ )?(?:ability|abilities|capability|capabilities|capacity|means),
+    (?:not|\\w+n't) (?:\\w+ )?(?:able|capable|designed|equipped|programmed),
+    (?:can't|cannot|can not|won't|will not) (?:\\w+ )?(?:help|assist|comply|perform|execute|carry|fulfil|interact|provide)
+    """
+)
 #: Signs that say nothing.
 _SIGNS = r"[\s\-–*_#>().,:;!\"'`\[\]{}|=+•…]*"
 #: What may stand before a decision on its line.
@@ -112,6 +121,12 @@ def doubt_before(lead: str, *, same_line: bool = False) -> str:
     announces = _ANNOUNCES.search(last) is not None and (last.endswith(":") or not same_line)
     leads = same_line or last.endswith(":") or count < 5  # a sentence of some length on its own line leads to nothing
     return _denied(last) or (last if leads and not announces else "")
+
+
+def declined(prose: str) -> str:
+    """Return the words with which the model declines; nothing if there are none."""
+    found = _DECLINED.search(prose)
+    return "" if found is None else found[0]
 
 
 def doubt_in_thought(thought: str) -> str:
