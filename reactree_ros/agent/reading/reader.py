@@ -96,6 +96,10 @@ class Reader:
         """Look whether a decision is taken, and not told, denied, imagined or quoted."""
         if decisive.quoted:
             raise Unreadable(f"A decision inside a quotation is not taken. {self.expected}.")
+        line = next((part.text for part in reversed(before) if part.kind is None and part.text), "").rpartition("\n")[2]
+        other = self.skills.dressed(line)
+        if other is not None and len(words(other)) > 1 and not self._is(decisive.first, other):
+            raise Unreadable(f"{_ONE}; '{shortened(line, 60)}' is said as well.")
         doubts = [doubt_before(part.lead, same_line=True) for part in (*before, decisive)]
         doubts += [doubt_before(part.text) for part in before if part.kind is None]
         doubts += [doubt_in_thought(part.text) for part in before if part.is_thought]
@@ -123,7 +127,7 @@ class Reader:
         if skill and (other := self.skills.named_in(tail)) not in (None, skill):
             raise Unreadable(f"{_ONE}; '{other}' is said after '{skill}'.")
 
-    def _is(self, said: str, skill: str, *, last: bool) -> bool:
+    def _is(self, said: str, skill: str, *, last: bool = False) -> bool:
         """Whether what is said is a certain skill, which may be one that is not listed; the last may be cut."""
         meant = self.skills.meant(said)
         if self.cut and last and meant is None:
