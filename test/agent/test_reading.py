@@ -638,7 +638,9 @@ def test_where_none_is_near_some_are_named_of_each_verb_one_and_the_ends_last() 
     assert refusal("Act: dance") == (
         f"{said} Some that are: go to kitchen 1, pick up apple 1, put down apple 1, open fridge 1, close fridge 1."
     )
-    assert refusal('{"decision": {"Act": "1"}}').endswith("Some that are: " + refusal("Act: dance").partition("are: ")[2])
+    assert refusal('{"decision": {"Act": "1"}}').endswith(
+        "Some that are: " + refusal("Act: dance").partition("are: ")[2]
+    )
     assert refusal("Act: dance", DecisionGrammar(["wave", "done"])) == f"{said} Some that are: wave."
     assert refusal("Act: dance", DecisionGrammar(["done", "failure"])) == f"{said} Some that are: done, failure."
 
@@ -649,7 +651,14 @@ KITCHEN = DecisionGrammar(
         *("go to kitchen table 1", "go to kitchen cabinet 1", "go to kitchen cabinet 2", "go to drawer 2"),
         *("open kitchen cabinet 1", "open kitchen cabinet 2", "open drawer 1", "turn on light switch 1"),
         *("pick up pie 1", "put down pie 1", "pick up plum 1", "put down plum 1", "pick up mug 1", "pick up mug 2"),
-        *("put mug 1 in microwave 1", "put mug 2 in microwave 1", "go to room 2B", "go to dock 1-2", "wait 5 s", "set 3"),
+        *(
+            "put mug 1 in microwave 1",
+            "put mug 2 in microwave 1",
+            "go to room 2B",
+            "go to dock 1-2",
+            "wait 5 s",
+            "set 3",
+        ),
     ),
     here=("kitchen table 1", "kitchen 1"),
 )
@@ -717,7 +726,12 @@ def test_a_number_of_which_there_is_one_may_be_missing_and_the_place_where_one_s
         *("open drawer", "go to drawer"),  # there are two, though each can be done to one alone
         *("go to room", "go to room B", "go to dock", "go to dock 2", "wait", "wait s", "set", "kitchen", "go to"),
         *("go to kitchen 2", "go to kitchen cabinet table", "put down pie on kitchen cabinet", "put down pie on pie"),
-        *("put down pie on kitchen table 2", "put down pie on the moon", "put down pie on", "put down on kitchen table"),
+        *(
+            "put down pie on kitchen table 2",
+            "put down pie on the moon",
+            "put down pie on",
+            "put down on kitchen table",
+        ),
         *("put down pie on kitchen table if it is free", "put down pie and plum on kitchen table", "put down 1 pie"),
         *("done in kitchen", "recall location of pie on kitchen table", "failure at kitchen table 1", "place pie"),
         *("do not put down pie", "put down no pie on kitchen table", "put down pie not on kitchen table"),
@@ -749,13 +763,15 @@ def test_a_number_that_may_have_been_cut_off_is_not_filled() -> None:
     assert "cut before it came" in refusal("go to kitchen", KITCHEN, cut=True)
 
 
-# ---------------------------------------------------------------------- what a model says again, of itself, and in lists
+# ---------------------------------------------------------------------- what a model says again, and of itself
 
 GO_ON = "Expand:\n- control flow: sequence\n- subgoals: find it, put it"
-
-
 BLOCKS = (
-    *("Act: go to kitchen 1", "go to kitchen 1", '{"action": "go to kitchen 1"}', GO_ON, "Think: a\nAct: go to kitchen 1"),
+    "Act: go to kitchen 1",
+    "go to kitchen 1",
+    '{"action": "go to kitchen 1"}',
+    "Think: a\nAct: go to kitchen 1",
+    GO_ON,
     json.dumps({"expand": {"control_flow": "sequence", "subgoals": ["find it", "put it"]}}),
 )
 
@@ -773,7 +789,9 @@ def test_the_same_code_block_again_is_said_once(block: str, fence: str) -> None:
 
 def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
     for again in ("Act: go to ki", "Act: go to", "Act:", "```\nAct: go to kitch"):
-        assert decisions(f"Act: go to kitchen 12\nAct: go to kitchen 12\n{again}", cut=True) == [Act("go to kitchen 12")]
+        assert decisions(f"Act: go to kitchen 12\nAct: go to kitchen 12\n{again}", cut=True) == [
+            Act("go to kitchen 12")
+        ]
         assert refusal(f"Act: open fridge 1\n{again}x", cut=True)
     assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
 
@@ -796,14 +814,17 @@ def test_what_a_model_lists_when_it_declines_is_no_thought(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Sure, I can help you with that!\n", "I apologize for the confusion.\n", "I cannot see it here.\n", "OK.\n"]
+    "text",
+    ["Sure, I can help you with that!\n", "I apologize for the confusion.\n", "I cannot see it here.\n", "OK.\n"],
 )
 def test_a_thought_after_other_prose_is_one(text: str) -> None:
     assert decisions(f"{text}Think: I need the apple.") == [Think("I need the apple.")]
 
 
 def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
-    titled = "1. Think\n   - You need to find the pie.\n\n2. Act\n   - Pick up the pie.\n\n3. Act\n   - Put down the pie."
+    titled = (
+        "1. Think\n   - You need to find the pie.\n\n2. Act\n   - Pick up the pie.\n\n3. Act\n   - Put down the pie."
+    )
     assert refusal(titled).endswith("not with 'Think…'.")
     assert "'Look around…'" in refusal("Look around\nThen go on\nThe end")
 

@@ -41,7 +41,7 @@ _DECLINED = _phrases(
     unable, (?:can|to) only, (?:one|any|some|either) of the following, as an? (?:\\w+ )?(?:ai|assistant|language model),
     (?:don't|do not|doesn't|lack) (?:\\w+ )?(?:\\w+ )?(?:ability|abilities|capability|capabilities|capacity|means),
     (?:not|\\w+n't) (?:\\w+ )?(?:able|capable|designed|equipped|programmed),
-    (?:can't|cannot|can not|won't|will not) (?:\\w+ )?(?:help|assist|comply|perform|execute|carry|fulfil|interact|provide)
+    (?:can't|cannot|can not|won't|will not) (?:\\w+ )?(?:help|assist|comply|perform|execute|fulfil|interact|provide)
     """
 )
 #: Signs that say nothing.

@@ -57,7 +57,8 @@ class Phrase:
 def numbers_of(parts: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield where the number of a thing stands in the words of a skill, with the words for the thing.
 
-    The number after a word is one, if nothing but a small word follows: ``2`` in ``room 2B`` or ``5`` in ``5 s`` is not.
+    It is the number after a word, if nothing but a small word follows: neither ``2`` in ``room 2B`` nor ``5`` in
+    ``wait 5 s``.
     """
     begin = 1
     for at, word in enumerate(parts):

@@ -83,7 +83,7 @@ class Reader:
         raise Unreadable(f"{self.expected}, not with '{shortened(text, 40)}'.")
 
     def _check_thoughts(self, parts: Sequence[Part]) -> None:
-        """Look whether thoughts are the model's, and not what it says of itself when it declines, as the prompt has it."""
+        """Look whether thoughts are the model's own: neither what it lists when it declines, nor the prompt's words."""
         first = next(number for number, part in enumerate(parts) if part.is_thought)
         before = [parts[first].lead, *(part.text for part in parts[:first] if part.kind is None)]
         quoted = (part.in_a_line for part in parts if part.decision is not None and _is_rule(part.decision, part.text))

@@ -28,7 +28,7 @@ def not_available(skill: str) -> str:
 
 
 def shortened(text: str, longest: int = 80) -> str:
-    """Return the beginning of a text as a refusal quotes it: of its first line, as lines that are joined say other things."""
+    """Return the beginning of a text as a refusal quotes it: of its first line, as joined lines say something else."""
     first, _, more = text.strip().partition("\n")
     line = " ".join(first[: 4 * longest].split())
     whole = len(line) <= longest and len(first) <= 4 * longest and not more

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.nearest import named
 from reactree_ros.agent.reading.phrases import numbers_left_out, numbers_of, verb_of, without_numbers
 from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
@@ -158,19 +158,21 @@ class Skills:
         return found.pop() if len(found) == 1 else None
 
     def _numbered_calls(self, said: str) -> Iterator[SkillCall]:
-        """Yield the declared skills that a text can be read as if the names that may stand now may lack their numbers."""
+        """Yield the declared skills as which a text can be read where names may lack their numbers."""
         for offer in self._offers:
             short = {place: self._short(names) for place, names in offer.now.items()}
             now = {place: [*names, *short[place]] for place, names in offer.now.items()}
             with suppress(ParameterError):
                 values = offer.skill.words.read(said, now)
-                yield offer.skill.call({place: short.get(place, {}).get(one, one) for place, one in values.items()})
+                each = {place: short.get(place, {}).get(str(value), value) for place, value in values.items()}
+                yield offer.skill.call(each)
 
-    def _short(self, names: Sequence[str]) -> dict[Value, str]:
+    def _short(self, names: Sequence[str]) -> dict[str, str]:
         """Return names by what they are without a number, where that can be none but them."""
         parts = {name: ("", *words(name)) for name in names}
-        numbered = [(thing, name) for name in names for _, thing in numbers_of(parts[name]) if self._are_single([thing])]
-        return {" ".join(thing): name for thing, name in numbered if ("", *thing) not in parts.values()}
+        numbered = [(thing, name) for name in names for _, thing in numbers_of(parts[name])]
+        single = [(thing, name) for thing, name in numbered if self._are_single([thing])]
+        return {" ".join(thing): name for thing, name in single if ("", *thing) not in parts.values()}
 
     def _are_single(self, things: Sequence[tuple[str, ...]]) -> bool:
         """Whether there are things, each of a kind of which skills name one alone."""
