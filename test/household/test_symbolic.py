@@ -359,7 +359,8 @@ def test_a_run_in_the_words_of_the_world_puts_things_down_only_where_the_robot_s
     said += ["Act: put down apple in fridge", "Act: done"]
     run = scripted_episode({"root": said}, world=world)
     result = run.run()
-    assert isinstance(root := run.tree.root, AgentNode)
+    root = run.tree.root
+    assert isinstance(root, AgentNode)
     text = root.text
     assert text.count("Act: put down apple 1\nYou put down apple on kitchen table\n") == 1
     refused = f"{elsewhere}\n'put down apple on kitchen table' is not among the skills that are available now."
