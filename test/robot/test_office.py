@@ -186,6 +186,8 @@ def test_the_number_of_a_thing_may_be_missing_only_where_there_is_one_such_thing
     filled = act(read(f"Act: {said}", grammar))
     assert filled == call
     assert filled.values == filled.skill.read(call).values
+    name, said_values = filled.skill.name, filled.skill.read(said).values
+    assert act(read_call([(name, json.dumps(said_values))], grammar)) == call
     things = [str(value).rpartition(" ") for value in filled.values.values()]
     for thing in [name for name, _, number in things if name and number.isdecimal()]:
         elsewhere = Offer(grammar.offers[0].skill, {"place": (f"{thing} 9",)})

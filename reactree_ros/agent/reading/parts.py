@@ -185,12 +185,12 @@ class _Parts:
         if last.kind is Mark.ARGUMENT and not last.text:
             act = self.found[-2]
             if called := named_by(act.first, self._grammar.offers):
-                act.lines, act.whole = [str(call_of(called, value))], True
+                act.lines, act.whole = [str(call_of(called, value, self._grammar))], True
                 self.found.pop()
             else:
                 last.lines = [argument_in(value)]
             return
-        said = said_in(worded(value, self._grammar.offers))
+        said = said_in(worded(value, self._grammar))
         lead, quoted = "", self._is_quoted
         if last.kind is not None and not last.text:  # only its label: Act: {…}
             if not all(_may_stand_behind(last, Part(kind)) for kind, _ in said):

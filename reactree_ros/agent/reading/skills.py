@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -150,22 +150,24 @@ class Skills:
 
     def _numbered(self, said: str) -> str | None:
         """Return the one skill that is said but for numbers, each of a thing of which there is only one."""
-        found = set[str](self._numbered_calls(said))
+        found = set[str](filter(None, (self.numbered_call(offer, said) for offer in self._offers)))
         for parts in {words(said), words(without_articles(said))}:
             for whole in self._by_bare.get(without_numbers(parts), ()):
                 if self._are_single(numbers_left_out(parts, whole)):
                     found.update(skill for skill in self._by_words[whole] if skill in self._available)
         return found.pop() if len(found) == 1 else None
 
-    def _numbered_calls(self, said: str) -> Iterator[SkillCall]:
-        """Yield the declared skills as which a text can be read where names may lack their numbers."""
-        for offer in self._offers:
-            short = {place: self._short(names) for place, names in offer.now.items()}
-            now = {place: [*names, *short[place]] for place, names in offer.now.items()}
-            with suppress(ParameterError):
-                values = offer.skill.words.read(said, now)
-                each = {place: short.get(place, {}).get(str(value), value) for place, value in values.items()}
-                yield offer.skill.call(each)
+    def numbered_call(self, offer: Offer, said: str | Mapping[str, object]) -> SkillCall | None:
+        """Return the declared skill as which words or fields can be read if names may lack their numbers."""
+        if not self.complete:
+            return None
+        short = {place: self._short(names) for place, names in offer.now.items()}
+        now = {place: [*names, *short[place]] for place, names in offer.now.items()}
+        try:
+            values = offer.skill.words.read(said, now)
+        except ParameterError:
+            return None
+        return offer.skill.call({place: short.get(place, {}).get(str(one), one) for place, one in values.items()})
 
     def _short(self, names: Sequence[str]) -> dict[str, str]:
         """Return names by what they are without a number, where that can be none but them."""
