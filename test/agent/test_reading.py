@@ -796,29 +796,41 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
     assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
 
 
+DECLINED = [
+    "I'm sorry, but as a robot, I don't have the ability to move. I can only perform one of the following tasks:",
+    "I'm sorry, but I cannot perform physical actions. I can help you with:",
+    "I apologize, but as an AI language model, I only write. Here are steps:",
+    "I am unable to assist. These are my skills:",
+    "I am not able to physically perform tasks.",
+    "I can perform one of the following tasks:",
+]
+LISTED = ["1. Think: about what to do", "1. Thought: find it\n2. Thought: go", "- **Reasoning**: I can explain.",
+          "* Plan: ask somebody", "1. Act: go to kitchen 1", "1. **Action**: go to kitchen"]  # fmt: skip
+
+
+@pytest.mark.parametrize("prose", DECLINED)
+@pytest.mark.parametrize("listed", LISTED)
+def test_what_a_model_lists_when_it_declines_is_no_decision(prose: str, listed: str) -> None:
+    assert refusal(f"{prose}\n{listed}")
+    assert refusal(f"{prose}\n\n{listed}\n")
+
+
+def test_the_words_with_which_the_prompt_explains_a_thought_are_none() -> None:
+    rule = "1. Think: Use reasoning to satisfy the current goal condition."
+    assert "nothing is decided" in refusal(f"This can be said:\n{rule}\n")
+    assert refusal(f"This can be said:\n{rule}\n2. Act: Execute a specific action.")
+
+
 @pytest.mark.parametrize(
-    "text",
+    "prose",
     [
-        "I'm sorry, but as a robot, I don't have the ability to move. I can only perform one of the following tasks:\n"
-        "1. Think: Use reasoning to satisfy the current goal condition.",
-        "I can do this:\n1. Think: Use reasoning to satisfy the current goal condition.\n",
-        "I'm sorry, but I cannot perform physical actions. I can help you with:\n1. Think: about what to do",
-        "I apologize, but as an AI language model, I only write. Here are steps:\n1. Thought: find it\n2. Thought: go",
-        "I am unable to do that. These are my skills:\n- **Reasoning**: I can explain.",
-        "I am not able to see the room.\n* Plan: ask somebody",
-        "I can perform one of the following tasks:\n1. Think: about the goal\n",
+        *("Sure, I can help you with that!", "I apologize for the confusion.", "I cannot see it here.", "OK."),
+        *("I'm not able to find it here. Let me look elsewhere.", "I can only carry one thing.\n"),
     ],
 )
-def test_what_a_model_lists_when_it_declines_is_no_thought(text: str) -> None:
-    assert "nothing is decided" in refusal(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["Sure, I can help you with that!\n", "I apologize for the confusion.\n", "I cannot see it here.\n", "OK.\n"],
-)
-def test_a_thought_after_other_prose_is_one(text: str) -> None:
-    assert decisions(f"{text}Think: I need the apple.") == [Think("I need the apple.")]
+def test_a_decision_after_other_prose_is_one(prose: str) -> None:
+    assert decisions(f"{prose}\nThink: I need the apple.") == [Think("I need the apple.")]
+    assert decisions(f"{prose}\nAct: go to kitchen 1") == [GO]
 
 
 def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:

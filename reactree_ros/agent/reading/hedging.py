@@ -35,13 +35,14 @@ _DENIED = _phrases(
     someone, people
     """
 )
-#: Before a thought: the model says that it can do nothing, and perhaps lists what else it can do.
+_WORKS = "help|assist|comply|perform|execute|fulfil|interact|provide|respond"
+#: Before a decision, in whatever sentence: the model declines, and perhaps lists what else it could do.
 _DECLINED = _phrases(
-    """
-    unable, (?:can|to) only, (?:one|any|some|either) of the following, as an? (?:\\w+ )?(?:ai|assistant|language model),
-    (?:don't|do not|doesn't|lack) (?:\\w+ )?(?:\\w+ )?(?:ability|abilities|capability|capabilities|capacity|means),
-    (?:not|\\w+n't) (?:\\w+ )?(?:able|capable|designed|equipped|programmed),
-    (?:can't|cannot|can not|won't|will not) (?:\\w+ )?(?:help|assist|comply|perform|execute|fulfil|interact|provide)
+    rf"""
+    (?:can't|cannot|can not|won't|will not|can only|unable to|(?:not|\w+n't) able to) (?:\w+ )?(?:{_WORKS}),
+    (?:one|any|some|either) of the following, as an? (?:\w+ )?(?:ai|assistant|language model),
+    (?:don't|do not|doesn't|lack) (?:\w+ )?(?:\w+ )?(?:ability|abilities|capability|capabilities|capacity|means),
+    (?:not|\w+n't) (?:\w+ )?(?:capable|designed|equipped|programmed)
     """
 )
 #: Signs that say nothing.
@@ -109,6 +110,8 @@ def doubt_before(lead: str, *, same_line: bool = False) -> str:
         return ""
     if (imagined := _IMAGINED.search(lead)) is not None:
         return imagined[0]
+    if said := declined(lead):
+        return said
     *sentences, last = [sentence.strip() for sentence in _SENTENCE.split(lead) if sentence.strip()]
     if denied := next(filter(None, map(_denial_of_what_comes, sentences)), ""):
         return denied
