@@ -44,11 +44,14 @@ class Grammar(abc.ABC):
         by_subgoals: Whether a subgoal comes with its first action, as HiAgent has it.
         longest_thought: The longest thought, in characters; 0: a thought is no decision that may be said.
         offers: Declared skills that may be said, too, with what may stand in their places.
+        here: Names of where the robot stands, e.g. ``kitchen table 1`` and ``kitchen 1``, which may be said after a
+            skill; None: nobody says.
     """
 
     skills: Sequence[str]
     free: bool
     offers: Sequence[Offer] = ()
+    here: Sequence[str] | None = None
     control_flows: Sequence[type[ControlFlow]] = ()
     questions: int | None = None
     more: Sequence[str] = ()
@@ -163,6 +166,7 @@ class DecisionGrammar(Grammar):
     more: Sequence[str] = ()
     offers: Sequence[Offer] = ()
     longest_thought: int = LONGEST_LINE
+    here: Sequence[str] | None = None
 
     @cached_property
     def allowed(self) -> tuple[type[Decision], ...]:

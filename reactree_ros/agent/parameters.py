@@ -127,7 +127,8 @@ class Enumerable(Parameter):
             meant = [option for option in options if words(option) == form]
             if len(meant) == 1:
                 return meant[0]
-        listed = ", ".join(options[:_LISTED]) + (", …" if len(options) > _LISTED else "")
+        near = sorted(options, key=lambda option: set(words(text)).isdisjoint(words(option)))
+        listed = ", ".join(near[:_LISTED]) + (", …" if len(options) > _LISTED else "")
         raise ParameterError(f"'{shortened_line(text, 80)}' may not stand here; what may: {listed or 'nothing now'}")
 
 

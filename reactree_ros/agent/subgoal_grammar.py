@@ -37,6 +37,7 @@ class SubgoalGrammar(Grammar):
     max_characters: int = LONGEST_LINE
     free: bool = False
     offers: Sequence[Offer] = ()
+    here: Sequence[str] | None = None
     by_subgoals: ClassVar[bool] = True
 
     def regex(self) -> str:

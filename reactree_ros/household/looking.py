@@ -46,12 +46,12 @@ def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
 
 def look_text(room_items: Iterable[Thing]) -> str:
     """Word the quick look around a room."""
-    return f"Looking quickly around the room, you see {merged(room_items)}."
+    return f"Looking quickly around the room, you see {merged(room_items) or 'nothing'}."
 
 
 def see_text(things: Iterable[Thing]) -> str:
-    """Word the things next to the agent; without a period, as recorded."""
-    return f"You see {merged(things)}"
+    """Word the things next to the agent, without a period, as recorded; empty if there are none."""
+    return f"You see {listed}" if (listed := merged(things)) else ""
 
 
 def holding_text(scene: Scene) -> str:

@@ -185,7 +185,7 @@ def after_skill(
         text = f"{text} {look_text(seen)}"
     elif skill.verb in ("go to", "open"):
         seen = next_to_agent
-        text = f"{text} {see_text([*seen, *held(scene)])}"
+        text = " ".join(filter(None, (text, see_text([*seen, *held(scene)]))))
         if "OPEN" in thing.states and "CONTAINERS" in thing.properties:
             looked_into = thing.name
     elif skill.verb == "put down" and outcome is Outcome.DONE:

@@ -228,10 +228,8 @@ class AgentNode(GoalNode):
         abilities, questions = self._abilities, self._questions_left()
         flows, more = abilities.control_flows, abilities.more
         skills, offers = self._offered(), self._offers
-        longest = self._longest_thought()
-        return DecisionGrammar(
-            skills, flows, free=free, questions=questions, more=more, offers=offers, longest_thought=longest
-        )
+        grammar = DecisionGrammar(skills, flows, free=free, questions=questions, more=more, offers=offers)
+        return replace(grammar, longest_thought=self._longest_thought(), here=self.post.robot.here)
 
     def _longest_thought(self) -> int:
         """Return how long a thought may be now; 0 after as many in a row as there may be, or one that came again."""

@@ -47,6 +47,7 @@ class Senses:
     def _after_hold(self, words: str) -> Generator[Step, Any, Observation]:
         before, node = self._looked_as, self._node
         yield Hold()
+        node.post.robot.at = ""  # somebody may have moved it
         seen = yield from node.look_around()
         now = "" if before in (None, node.post.robot) else f"You are {node.post.robot.name} now."
         told = " ".join(filter(None, (words, now, "You may go on.", seen.text)))
@@ -130,6 +131,7 @@ class Senses:
             if observation.outcome is Outcome.HALTED:
                 observation = yield from self._after_hold(observation.text)
             context.remember(observation, node.post.robot)
+            node.post.robot.did(skill, observation.outcome)
         context.listener.observed(node, observation)
         return self._with_news(observation)
 

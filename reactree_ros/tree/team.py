@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.observation import Observation, Seen
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
@@ -25,6 +26,7 @@ class Robot(Claimant):
     Attributes:
         world: The world as it sees it and acts in it.
         room: Where it saw something last; empty before.
+        at: What it went to last, by the effect of a declared skill; empty where nobody knows.
         gone: Why it can do nothing more; empty as long as it can.
         post: What it works on; None: nothing.
         moving: How it makes way for another robot; None: it does not.
@@ -33,6 +35,7 @@ class Robot(Claimant):
     world: World = field(kw_only=True)
     claims: Claims = field(kw_only=True)
     room: str = ""
+    at: str = ""
     holds: tuple[Seen, ...] = ()
     gone: str = ""
     post: Post | None = None
@@ -57,7 +60,7 @@ class Robot(Claimant):
             self.moving.add_done_callback(self._made_way)
 
     def _made_way(self, done: Future[Observation]) -> None:
-        self.moving = None
+        self.moving, self.at = None, ""
         if done.cancelled():
             return
         if (error := done.exception()) is not None:
@@ -69,6 +72,21 @@ class Robot(Claimant):
         """Note that it can do nothing more."""
         self.gone = reason
         self.claims.release(self)
+
+    @property
+    def here(self) -> tuple[str, ...]:
+        """Names of where it stands, as far as it is known."""
+        return tuple(filter(None, (self.at, self.room if self.at else "")))
+
+    def did(self, skill: str, outcome: Outcome) -> None:
+        """Take in where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known."""
+        try:
+            call = self.world.household.call(skill)
+        except ParameterError:
+            self.at = ""
+        else:
+            if call.skill.moves:
+                self.at = call.value("at") if outcome is Outcome.DONE else ""
 
     def saw(self, observation: Observation) -> None:
         """Take in where it is, and what it holds."""

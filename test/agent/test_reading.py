@@ -631,7 +631,214 @@ def test_a_near_miss_is_refused_with_the_nearest_skills_the_nearest_first(said: 
 def test_at_most_five_skills_are_named_and_none_where_none_is_near() -> None:
     many = DecisionGrammar([f"open drawer {number}" for number in range(50)])
     assert refusal("Act: open drawer 77", many).count("open drawer") == 1 + NEAREST == 6
-    assert refusal("Act: dance", many) == "'dance' is not among the skills that are available now."
+
+
+def test_where_none_is_near_some_are_named_of_each_verb_one_and_the_ends_last() -> None:
+    said = "'dance' is not among the skills that are available now."
+    assert refusal("Act: dance") == (
+        f"{said} Some that are: go to kitchen 1, pick up apple 1, put down apple 1, open fridge 1, close fridge 1."
+    )
+    assert refusal('{"decision": {"Act": "1"}}').endswith(
+        "Some that are: " + refusal("Act: dance").partition("are: ")[2]
+    )
+    assert refusal("Act: dance", DecisionGrammar(["wave", "done"])) == f"{said} Some that are: wave."
+    assert refusal("Act: dance", DecisionGrammar(["done", "failure"])) == f"{said} Some that are: done, failure."
+
+
+KITCHEN = DecisionGrammar(
+    (
+        *("done", "failure", "recall location of pie", "recall location of coffee pot", "go to kitchen 1"),
+        *("go to kitchen table 1", "go to kitchen cabinet 1", "go to kitchen cabinet 2", "go to drawer 2"),
+        *("open kitchen cabinet 1", "open kitchen cabinet 2", "open drawer 1", "turn on light switch 1"),
+        *("pick up pie 1", "put down pie 1", "pick up plum 1", "put down plum 1", "pick up mug 1", "pick up mug 2"),
+        *(
+            "put mug 1 in microwave 1",
+            "put mug 2 in microwave 1",
+            "go to room 2B",
+            "go to dock 1-2",
+            "wait 5 s",
+            "set 3",
+        ),
+    ),
+    here=("kitchen table 1", "kitchen 1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "near"),
+    [
+        ("put down pie on shelf", ["put down pie 1", "put down plum 1"]),
+        ("put down coffee on kitchen table", ["put down pie 1", "put down plum 1"]),
+        ("put down a plum and a coffee on the kitchen cabinet", ["put down plum 1", "put down pie 1"]),
+        ("open the fridge in kitchen", ["open drawer 1", "open kitchen cabinet 1", "open kitchen cabinet 2"]),
+        ("pick up mug", ["pick up mug 1", "pick up mug 2"]),
+        ("grab the mugs from kitchen table 1", ["pick up mug 1"]),
+        ("open kitchen cabinet", ["open kitchen cabinet 1", "open kitchen cabinet 2"]),
+        ("slice pie 1", ["pick up pie 1", "put down pie 1"]),
+        ("find coffee pot 1", ["recall location of coffee pot"]),
+    ],
+)
+def test_the_verb_counts_first_then_the_thing_and_what_stands_behind_on_in_and_from_last(
+    said: str, near: list[str]
+) -> None:
+    named = refusal(f"Act: {said}", KITCHEN).partition("The nearest that are: ")[2].rstrip(".").split(", ")
+    assert sorted(named[: len(near)]) == sorted(near)
+
+
+# ---------------------------------------------------------------------- a number that is missing, a place that is added
+
+PLAIN = {
+    "go to kitchen": "go to kitchen 1",
+    "Go to the kitchen.": "go to kitchen 1",
+    "go to kitchen table": "go to kitchen table 1",
+    "turn on the light switch": "turn on light switch 1",
+    "put mug 1 in microwave": "put mug 1 in microwave 1",
+    "put down the pie on the kitchen table": "put down pie 1",
+    "put down pie 1 on kitchen table 1": "put down pie 1",
+    "put down pie in kitchen": "put down pie 1",
+    "Put down plum (1) on kitchen table (1).": "put down plum 1",
+    "pick up pie from kitchen table": "pick up pie 1",
+    "pick up mug 2 from the kitchen table": "pick up mug 2",
+    "open kitchen cabinet 2 in the kitchen": "open kitchen cabinet 2",
+}
+DRESSES = [
+    "Act: {}",
+    "**Action:** {}",
+    "{}",
+    "Think: so\nAct: {}",
+    '{"action": "{}"}',
+    "```\nAct: {}\n```\n```\nAct: {}\n```",
+]
+
+
+@pytest.mark.parametrize(("said", "skill"), PLAIN.items())
+@pytest.mark.parametrize("dress", DRESSES)
+def test_a_number_of_which_there_is_one_may_be_missing_and_the_place_where_one_stands_be_said(
+    said: str, skill: str, dress: str
+) -> None:
+    assert decisions(dress.replace("{}", said), KITCHEN)[-1] == Act(skill)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("pick up mug", "put mug in microwave", "open kitchen cabinet", "pick up mug from kitchen table"),
+        *("open drawer", "go to drawer"),  # there are two, though each can be done to one alone
+        *("go to room", "go to room B", "go to dock", "go to dock 2", "wait", "wait s", "set", "kitchen", "go to"),
+        *("go to kitchen 2", "go to kitchen cabinet table", "put down pie on kitchen cabinet", "put down pie on pie"),
+        *(
+            "put down pie on kitchen table 2",
+            "put down pie on the moon",
+            "put down pie on",
+            "put down on kitchen table",
+        ),
+        *("put down pie on kitchen table if it is free", "put down pie and plum on kitchen table", "put down 1 pie"),
+        *("done in kitchen", "recall location of pie on kitchen table", "failure at kitchen table 1", "place pie"),
+        *("do not put down pie", "put down no pie on kitchen table", "put down pie not on kitchen table"),
+    ],
+)
+def test_what_may_be_one_of_several_or_elsewhere_is_not_guessed(said: str) -> None:
+    assert refusal(f"Act: {said}", KITCHEN)
+
+
+def test_where_one_stands_is_looked_at_where_it_is_known() -> None:
+    for here in ((), ("fridge 1", "kitchen 1"), ("kitchen table 2",)):
+        away = DecisionGrammar(KITCHEN.skills, here=here)
+        assert "The nearest that are: put down pie 1" in refusal("Act: put down pie on kitchen table 1", away)
+        assert refusal("Act: pick up pie 1 from kitchen table 1", away)
+    unknown = DecisionGrammar(KITCHEN.skills)
+    assert decisions("Act: put down pie on kitchen table", unknown) == [Act("put down pie 1")]
+    assert refusal("Act: put down pie on shelf", unknown)
+    assert refusal("Act: pick up pie 1 from kitchen table", unknown)
+
+
+def test_skills_that_are_free_are_not_completed() -> None:
+    free = DecisionGrammar(KITCHEN.skills, here=KITCHEN.here, free=True)
+    assert decisions("Act: go to kitchen", free) == [Act("go to kitchen")]
+
+
+def test_a_number_that_may_have_been_cut_off_is_not_filled() -> None:
+    assert "was cut" in refusal("Act: go to kitchen", KITCHEN, cut=True)
+    assert "was cut" in refusal("Act: put down pie 1 on kitchen table", KITCHEN, cut=True)
+    assert "cut before it came" in refusal("go to kitchen", KITCHEN, cut=True)
+
+
+# ---------------------------------------------------------------------- what a model says again, and of itself
+
+GO_ON = "Expand:\n- control flow: sequence\n- subgoals: find it, put it"
+BLOCKS = (
+    "Act: go to kitchen 1",
+    "go to kitchen 1",
+    '{"action": "go to kitchen 1"}',
+    "Think: a\nAct: go to kitchen 1",
+    GO_ON,
+    json.dumps({"expand": {"control_flow": "sequence", "subgoals": ["find it", "put it"]}}),
+)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("fence", ["```\n{}\n```\n", "```json\n{}\n```\n\n", "~~~\n{}\n~~~\n"])
+def test_the_same_code_block_again_is_said_once(block: str, fence: str) -> None:
+    once = fence.replace("{}", block)
+    assert read(once * 2, GRAMMAR) == read(once * 5, GRAMMAR) == read(once, GRAMMAR)
+    assert refusal(f"{once}No, wait:\n{once}")
+    assert refusal(once + fence.replace("{}", "Act: open fridge 1"))
+    thought = fence.replace("{}", "Think: a b")
+    assert decisions(thought * 3) == [Think("a b")]
+
+
+def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
+    for again in ("Act: go to ki", "Act: go to", "Act:", "```\nAct: go to kitch"):
+        assert decisions(f"Act: go to kitchen 12\nAct: go to kitchen 12\n{again}", cut=True) == [
+            Act("go to kitchen 12")
+        ]
+        assert refusal(f"Act: open fridge 1\n{again}x", cut=True)
+    assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
+
+
+DECLINED = [
+    "I'm sorry, but as a robot, I don't have the ability to move. I can only perform one of the following tasks:",
+    "I'm sorry, but I cannot perform physical actions. I can help you with:",
+    "I apologize, but as an AI language model, I only write. Here are steps:",
+    "I am unable to assist. These are my skills:",
+    "I am not able to physically perform tasks.",
+    "I can perform one of the following tasks:",
+]
+LISTED = ["1. Think: about what to do", "1. Thought: find it\n2. Thought: go", "- **Reasoning**: I can explain.",
+          "* Plan: ask somebody", "1. Act: go to kitchen 1", "1. **Action**: go to kitchen"]  # fmt: skip
+
+
+@pytest.mark.parametrize("prose", DECLINED)
+@pytest.mark.parametrize("listed", LISTED)
+def test_what_a_model_lists_when_it_declines_is_no_decision(prose: str, listed: str) -> None:
+    assert refusal(f"{prose}\n{listed}")
+    assert refusal(f"{prose}\n\n{listed}\n")
+
+
+def test_the_words_with_which_the_prompt_explains_a_thought_are_none() -> None:
+    rule = "1. Think: Use reasoning to satisfy the current goal condition."
+    assert "nothing is decided" in refusal(f"This can be said:\n{rule}\n")
+    assert refusal(f"This can be said:\n{rule}\n2. Act: Execute a specific action.")
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        *("Sure, I can help you with that!", "I apologize for the confusion.", "I cannot see it here.", "OK."),
+        *("I'm not able to find it here. Let me look elsewhere.", "I can only carry one thing.\n"),
+    ],
+)
+def test_a_decision_after_other_prose_is_one(prose: str) -> None:
+    assert decisions(f"{prose}\nThink: I need the apple.") == [Think("I need the apple.")]
+    assert decisions(f"{prose}\nAct: go to kitchen 1") == [GO]
+
+
+def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
+    titled = (
+        "1. Think\n   - You need to find the pie.\n\n2. Act\n   - Pick up the pie.\n\n3. Act\n   - Put down the pie."
+    )
+    assert refusal(titled).endswith("not with 'Think…'.")
+    assert "'Look around…'" in refusal("Look around\nThen go on\nThe end")
 
 
 def test_what_is_refused_is_told_as_the_decision_that_it_would_be() -> None:
@@ -950,8 +1157,20 @@ def test_a_skill_is_taken_only_where_its_words_and_no_others_are_said(
 ) -> None:
     decided = taken(lambda: read(dress.format(said), DecisionGrammar(available)))
     if decided is not None and isinstance(act := decided[-1].decision, Act):
-        assert without_articles(act.skill) == without_articles(said)
         assert act.skill == said or said not in available
+        if without_articles(act.skill) != without_articles(said):  # a number of which there is one is missing
+            assert without_numbers(act.skill) == without_numbers(said)
+            numbers = [word for word in act.skill.split() if word.isdecimal()]
+            others = [one for one in available if one != act.skill and form(one) == form(act.skill)]
+            assert not others or len(numbers) > 1
+
+
+def without_numbers(skill: str) -> list[str]:
+    return [word for word in without_articles(skill) if not word.isdecimal()]
+
+
+def form(skill: str) -> list[str]:
+    return ["1" if word.isdecimal() else word for word in skill.split()]
 
 
 LONG = {

@@ -21,7 +21,9 @@ from recorded_runs import recorded_episode
 from view.writing import Wide, demo
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.reading import Unreadable, read, says_exactly
+from reactree_ros.agent.skill import Offer, skill_of
 from reactree_ros.episode.going_on import decision_of, resumed, stop_of
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
@@ -344,7 +346,21 @@ def _read_defaults(path: Path) -> object:
 
 
 _GRAMMAR = DecisionGrammar(["open fridge 1", "pick up apple 1", "go to kitchen 1", "done", "failure"])
+_PUT = {"name": "put", "wording": "put {thing} in {place}", "parameters": {"thing": "thing", "place": "place"}}
+_DRIVE = {"name": "drive", "wording": "drive {far} m", "parameters": {"far": {"number": {"from": 0, "to": 2}}}}
+_OFFERS = (
+    Offer(skill_of(_DRIVE)),
+    Offer(skill_of(_PUT), {"thing": ("cup 1", "jug 1", "jug 2"), "place": ("box 1", "box 2B")}),
+)
+_GRAMMARS = (
+    _GRAMMAR,
+    DecisionGrammar(_GRAMMAR.skills, offers=_OFFERS, here=("kitchen table 1", "kitchen 1")),
+    DecisionGrammar(["put down pie 1", "put down mug 1", "put down mug 2", "go to kitchen table 1"]),
+)
 _REPLIES = (
+    b"Act: put down the pie on kitchen table\nYou put down pie on kitchen table",
+    b"```\nput cup in box\n```\n```\nput cup in box\n```",
+    b"I'm sorry, I can only perform one of the following tasks:\n1. Think: about it\n2. Act: put jug in box 1",
     b"Think: I need the apple.\nAct: open fridge 1",
     b"Expand:\n- control flow: sequence\n- subgoals: find the apple, put it down",
     b'```json\n{"action": "open fridge 1", "thought": "it may be there"}\n```',
@@ -355,8 +371,10 @@ _REPLIES = (
 
 def _read_reply(path: Path) -> None:
     for cut in (False, True):
-        with contextlib.suppress(Unreadable):
-            read(path.read_bytes().decode(errors="replace"), _GRAMMAR, cut=cut)
+        for grammar in _GRAMMARS:
+            with contextlib.suppress(Unreadable):
+                *_, last = read(path.read_bytes().decode(errors="replace"), grammar, cut=cut)
+                assert not isinstance(last.decision, Act) or says_exactly(f"Act: {last.decision.skill}", grammar)
 
 
 def _read_dataset(path: Path) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import expand, scripted_episode
 
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.world.port import Observation, Outcome, Score
 
 KITCHEN, BEDROOM, TABLE, FRIDGE, CABINET, LAMP, BED = 11, 12, 21, 22, 23, 24, 25
@@ -164,7 +166,7 @@ def test_what_is_inside_shows_only_when_it_is_open(do: Do, world: SymbolicWorld)
             "The kitchen table is not close to you. You hold apple (1).",
         ),
         (["go to fridge 1", "open kitchen table 1"], "The kitchen table cannot be opened You see"),
-        (["open fridge 1"], "The fridge is not close to you. You see"),
+        (["open fridge 1"], "The fridge is not close to you."),
         (["go to fridge 1", "open fridge 1", "open fridge 1"], "The fridge is already open. You see"),
         (["go to fridge 1", "close fridge 1"], "The fridge is already closed."),
         (["go to fridge 1", "close kitchen table 1"], "The kitchen table cannot be opened"),
@@ -177,6 +179,12 @@ def test_a_refusal_says_why_and_changes_nothing(do: Do, skills: list[str], text:
     refused = do(*skills)
     assert refused.outcome is Outcome.PRECONDITION
     assert refused.text.startswith(text)
+
+
+def test_what_is_seen_is_told_only_where_something_is(do: Do) -> None:
+    assert do("open fridge 1").text == "The fridge is not close to you."
+    do("go to bedroom 1")
+    assert not do("open fridge 1").text.endswith("see")
 
 
 def test_without_a_receptacle_nothing_is_put_down(do: Do) -> None:
@@ -338,3 +346,37 @@ def test_a_file_of_one_task_is_a_list_of_one(tmp_path: Path) -> None:
     (task,) = load_tasks(path)
     assert isinstance(task, Task)
     assert task.instruction == "Put the apple in the fridge"
+
+
+# ---------------------------------------------------------------------- said as the world says it
+
+
+def test_a_run_in_the_words_of_the_world_puts_things_down_only_where_the_robot_stands() -> None:
+    world = SymbolicWorld(parse_tasks(house())[0])
+    elsewhere = "Act: put down apple on kitchen table"
+    said = ["Act: go to kitchen", "Act: go to kitchen table", "Act: pick up apple", elsewhere]
+    said += ["Act: pick up the apple from the kitchen table", "Act: go to fridge", elsewhere, "Act: open fridge"]
+    said += ["Act: put down apple in fridge", "Act: done"]
+    run = scripted_episode({"root": said}, world=world)
+    result = run.run()
+    root = run.tree.root
+    assert isinstance(root, AgentNode)
+    text = root.text
+    assert text.count("Act: put down apple 1\nYou put down apple on kitchen table\n") == 1
+    refused = f"{elsewhere}\n'put down apple on kitchen table' is not among the skills that are available now."
+    assert text.count(f"{refused} The nearest that are: put down apple 1") == 1
+    assert "Act: put down apple 1\nYou put down apple in fridge\n" in text
+    assert (result.end, result.steps) == ("done", 8)
+
+
+def test_where_the_robot_stands_is_known_to_the_next_node_until_it_leaves() -> None:
+    script = {
+        "root": [expand("sequence", "a", "b")],
+        "a": ["Act: go to kitchen 1", "Act: go to kitchen table 1", "Act: pick up mug 1", "Act: done"],
+        "b": ["Act: put down mug on kitchen table", "Act: pick up mug 1", "Act: go to bedroom 1"],
+    }
+    script["b"] += ["Act: put down mug on kitchen table", "Act: done"]
+    world = SymbolicWorld(parse_tasks(house())[0])
+    run = scripted_episode(script, world=world)
+    assert (run.run().end, run.context.team.robots[0].here) == ("done", ("bedroom 1", "bedroom 1"))
+    assert run.context.budget.steps == 6

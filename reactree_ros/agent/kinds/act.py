@@ -105,7 +105,7 @@ class Act(Line):
             skill = skills.meant(said[: sentence.start()])
             tail = f"{said[sentence.end() :]}\n{tail}"
         ends = not part.whole and not tail and not any(one.text for one in after)
-        if reader.cut and ends and (skill is None or skills.may_go_on(skill)):
+        if reader.cut and ends and (skill is None or skills.may_go_on(skill, said)):
             if reader.thinks and any(one.is_thought and one.text for one in before):
                 return None
             raise Unreadable(f"'{shortened(said)}' was cut. Say the decision again, and nothing before it.")

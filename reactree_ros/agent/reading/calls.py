@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
-from reactree_ros.agent.reading.skills import act_of
+from reactree_ros.agent.reading.skills import Skills, act_of
 from reactree_ros.agent.reading.values import ARGUMENTS, NAMES, act_keys, key_in_json, object_of
 from reactree_ros.agent.skill import Offer, SkillCall
 
+if TYPE_CHECKING:
+    from reactree_ros.agent.grammar import Grammar
 
-def worded(value: Any, offers: Sequence[Offer]) -> Any:
+
+def worded(value: Any, grammar: Grammar) -> Any:
     """Return a value of JSON with each call of a declared skill in it in words, as the field ``act``."""
-    if not offers:
+    if not grammar.offers:
         return value
     if isinstance(value, list):
-        return [worded(one, offers) for one in value]
+        return [worded(one, grammar) for one in value]
     if not isinstance(value, Mapping):
         return value
-    for called, arguments, rest in _calls_in(value, offers):
-        return {**rest, "act": str(call_of(called, arguments))}
-    return {key: worded(one, offers) for key, one in value.items()}
+    for called, arguments, rest in _calls_in(value, grammar.offers):
+        return {**rest, "act": str(call_of(called, arguments, grammar))}
+    return {key: worded(one, grammar) for key, one in value.items()}
 
 
 def named_by(name: str, offers: Sequence[Offer]) -> list[Offer]:
@@ -30,12 +33,14 @@ def named_by(name: str, offers: Sequence[Offer]) -> list[Offer]:
     return [offer for offer in offers if offer.is_called(name)]
 
 
-def call_of(called: Sequence[Offer], arguments: Any) -> SkillCall:
+def call_of(called: Sequence[Offer], arguments: Any, grammar: Grammar) -> SkillCall:
     """Return the call of the one skill, of some with one name, that the arguments fit; refused if they fit none."""
+    skills = Skills.of(grammar)
     reasons = []
     for offer in called:
         try:
-            return offer.read(_fields(offer, arguments))
+            fields = _fields(offer, arguments)
+            return skills.numbered_call(offer, fields) or offer.read(fields)
         except ParameterError as error:
             reasons.append(str(error))
     name = called[0].skill.verb

@@ -35,6 +35,16 @@ _DENIED = _phrases(
     someone, people
     """
 )
+_WORKS = "help|assist|comply|perform|execute|fulfil|interact|provide|respond"
+#: Before a decision, in whatever sentence: the model declines, and perhaps lists what else it could do.
+_DECLINED = _phrases(
+    rf"""
+    (?:can't|cannot|can not|won't|will not|can only|unable to|(?:not|\w+n't) able to) (?:\w+ )?(?:{_WORKS}),
+    (?:one|any|some|either) of the following, as an? (?:\w+ )?(?:ai|assistant|language model),
+    (?:don't|do not|doesn't|lack) (?:\w+ )?(?:\w+ )?(?:ability|abilities|capability|capabilities|capacity|means),
+    (?:not|\w+n't) (?:\w+ )?(?:capable|designed|equipped|programmed)
+    """
+)
 #: Signs that say nothing.
 _SIGNS = r"[\s\-–*_#>().,:;!\"'`\[\]{}|=+•…]*"
 #: What may stand before a decision on its line.
@@ -100,6 +110,8 @@ def doubt_before(lead: str, *, same_line: bool = False) -> str:
         return ""
     if (imagined := _IMAGINED.search(lead)) is not None:
         return imagined[0]
+    if said := declined(lead):
+        return said
     *sentences, last = [sentence.strip() for sentence in _SENTENCE.split(lead) if sentence.strip()]
     if denied := next(filter(None, map(_denial_of_what_comes, sentences)), ""):
         return denied
@@ -112,6 +124,12 @@ def doubt_before(lead: str, *, same_line: bool = False) -> str:
     announces = _ANNOUNCES.search(last) is not None and (last.endswith(":") or not same_line)
     leads = same_line or last.endswith(":") or count < 5  # a sentence of some length on its own line leads to nothing
     return _denied(last) or (last if leads and not announces else "")
+
+
+def declined(prose: str) -> str:
+    """Return the words with which the model declines; nothing if there are none."""
+    found = _DECLINED.search(prose)
+    return "" if found is None else found[0]
 
 
 def doubt_in_thought(thought: str) -> str:

@@ -13,6 +13,7 @@ _TOOLS = re.compile(r"<\|python_tag\|>|\[TOOL_CALLS\]")
 _TAG = re.compile(
     r"</?(?:answer|final_answer|output|response|reply|decision|result|final|tool_call|function_call)>", re.IGNORECASE
 )
+_FENCES = re.compile("```|~~~")
 _FENCE = re.compile(r"(?:```|~~~)(?:[a-z]{1,12}(?=[\s{]))?")
 _LIST_MARK = re.compile(
     r"(?:\s|#{1,6}\s|[-*+•‣▪]\s|\(?\d{1,2}[.)]\s?(?=\D)|\d{1,2}\s(?=sub-?goal\b)|[→►▶])+", re.IGNORECASE
@@ -39,6 +40,25 @@ def plain(text: str) -> str:
     if all(line.lstrip().startswith(">") for line in lines if line.strip()):
         return "\n".join(line.lstrip().removeprefix(">") for line in lines)
     return text
+
+
+def blocks_once(text: str) -> str:
+    """Return a text without the code blocks that come again word for word, as models repeat them."""
+    kept: list[str] = []
+    block: list[str] = []
+    known = set[str]()
+    for line in text.split("\n"):
+        edges = len(_FENCES.findall(line))
+        block.append(line)
+        if edges == 0 and len(block) == 1:  # outside
+            kept += block
+        elif edges == 0 or (edges == 1 and len(block) == 1):
+            continue
+        elif (said := "\n".join(map(str.strip, block))) not in known:
+            known.add(said)
+            kept += block
+        block = []
+    return "\n".join([*kept, *block])
 
 
 def unquoted(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.labels import Announced, Label, Mark, inline_label, label_of
-from reactree_ros.agent.reading.markup import bare, plain, unquoted
+from reactree_ros.agent.reading.markup import bare, blocks_once, plain, unquoted
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.values import argument_in, pieces_of, said_in
 
@@ -99,7 +99,7 @@ class Part:
 def parts_of(text: str, grammar: Grammar, values: Iterable[Any] = ()) -> list[Part]:
     """Take a reply apart, with the values in JSON that were said after it; of unknown kinds labels are plain words."""
     try:
-        return _parts_of(text, grammar, values)
+        return _parts_of(blocks_once(text), grammar, values)
     except RecursionError:
         raise Unreadable("The JSON is nested too deeply; say one decision.") from None
 
@@ -185,12 +185,12 @@ class _Parts:
         if last.kind is Mark.ARGUMENT and not last.text:
             act = self.found[-2]
             if called := named_by(act.first, self._grammar.offers):
-                act.lines, act.whole = [str(call_of(called, value))], True
+                act.lines, act.whole = [str(call_of(called, value, self._grammar))], True
                 self.found.pop()
             else:
                 last.lines = [argument_in(value)]
             return
-        said = said_in(worded(value, self._grammar.offers))
+        said = said_in(worded(value, self._grammar))
         lead, quoted = "", self._is_quoted
         if last.kind is not None and not last.text:  # only its label: Act: {…}
             if not all(_may_stand_behind(last, Part(kind)) for kind, _ in said):

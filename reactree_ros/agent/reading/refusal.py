@@ -28,6 +28,8 @@ def not_available(skill: str) -> str:
 
 
 def shortened(text: str, longest: int = 80) -> str:
-    """Return the beginning of a text, on one line, as a refusal quotes it."""
-    line = " ".join(text[: 4 * longest].split())
-    return line if len(line) <= longest and len(text) <= 4 * longest else f"{line[:longest]}…"
+    """Return the beginning of a text as a refusal quotes it: of its first line, as joined lines say something else."""
+    first, _, more = text.strip().partition("\n")
+    line = " ".join(first[: 4 * longest].split())
+    whole = len(line) <= longest and len(first) <= 4 * longest and not more
+    return line if whole else f"{line[:longest]}…"

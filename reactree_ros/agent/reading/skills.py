@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.reading.nearest import named
+from reactree_ros.agent.reading.phrases import numbers_left_out, numbers_of, verb_of, without_numbers
 from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.words import without_articles, words
@@ -21,40 +23,56 @@ if TYPE_CHECKING:
 NEAREST = 5
 #: The longest text that can be a skill in some dress, in characters.
 _LONGEST = 500
-#: Verbs that are near to each other; only the order of what a refusal names is up to them.
-_ALIKE = (
-    ("pick", "grab", "take", "get", "fetch", "grasp", "collect", "lift", "hold"),
-    ("put", "place", "drop", "set", "leave", "release", "store"),
-    ("go", "walk", "move", "navigate", "head", "approach", "enter", "travel", "goto"),
-    ("turn", "switch", "activate", "toggle", "start"),
-    ("close", "shut"),
-    ("open", "unlock"),
-    ("recall", "remember", "find", "locate", "search"),
-)
-_FIRST_OF = {verb: verbs[0] for verbs in _ALIKE for verb in verbs}
-_SMALL = frozenset({"up", "down", "on", "off", "in", "into", "to", "at", "of", "from", "with", "location", "the"})
+#: What stands before the place at which something is done.
+_WHERE = re.compile(r"\s(?:in|on|into|onto|inside|at|from)\s", re.IGNORECASE)
 
 
 class Skills:
     """The skills that may be said.
 
     One is meant where its words, numbers and signs, and no others, are said in its order: capitals, articles, quotes,
-    brackets, ``#``, commas, colons and a final full stop are dress. A word more, less or other is another skill, which
-    is never guessed.
+    brackets, ``#``, commas, colons and a final full stop are dress.
+
+    Two things are no other skill, either. The number of a thing may be missing if only one such thing is among all that
+    may be done now. The place where the robot stands may be said after a skill, as the world does it that says ``You
+    put down pie on kitchen table``. A word more, less or other is another skill, which is never guessed.
 
     A declared skill is meant if it can be read as one, and as one alone.
+
+    Attributes:
+        here: Names of where the robot stands. None: nobody was told; then only a text is taken for a skill that puts
+            something down, at a place that the skills name.
+        complete: Whether a number may be missing and the place be added; not if skills may be said that are not listed.
     """
 
-    def __init__(self, available: Sequence[str], offers: Sequence[Offer] = ()) -> None:
+    def __init__(
+        self,
+        available: Sequence[str],
+        offers: Sequence[Offer] = (),
+        *,
+        here: Sequence[str] | None = None,
+        complete: bool = True,
+    ) -> None:
         self._available, self._offers = available, offers
+        self.here, self.complete = here, complete
 
     @classmethod
     def of(cls, grammar: Grammar) -> Skills:
         """Return those of a grammar."""
-        return cls(grammar.skills, grammar.offers)
+        return cls(grammar.skills, grammar.offers, here=grammar.here, complete=not grammar.free)
 
     def meant(self, said: str) -> str | None:
-        """Return the skill that is said; None if there is none, or where two differ by dress alone."""
+        """Return the skill that is said; None if there is none, or where it may be more than one."""
+        skill = self.dressed(said)
+        if skill is not None or not self.complete or len(said) > _LONGEST:
+            return skill
+        places = (where for where in _WHERE.finditer(said) if self._is_here(said[where.end() :], said))
+        heads = [said[: where.start()] for where in places]
+        found = (self._numbered(said), *map(self._done_here, heads))
+        return next((skill for skill in found if skill is not None), None)
+
+    def dressed(self, said: str) -> str | None:
+        """Return the skill of which all words are said; None if there is none, or where two differ by dress alone."""
         said = said.strip()
         if said in self._available:
             return said
@@ -78,10 +96,9 @@ class Skills:
         skill = self.meant(said)
         if skill is None:
             self._refuse(said)
-            near = ", ".join(" ".join(skill.split()) for skill in self.nearest(said))
-            names = f" The nearest that are: {near}." if near else ""
+            near = named(said, [*self._available, *map(str, self._offers)], NEAREST)
             said = shortened(said)
-            raise Unreadable(f"{not_available(said)}{names}", act_of(said))
+            raise Unreadable(f"{not_available(said)}{near}", act_of(said))
         return skill
 
     def _called(self, said: str) -> list[SkillCall]:
@@ -103,27 +120,11 @@ class Skills:
                         f"'{shortened(said)}' cannot be done now: {error}.", act_of(shortened(said))
                     ) from None
 
-    def nearest(self, said: str) -> list[str]:
-        """Return the available skills that are nearest to what was said, at most five, the nearest first.
-
-        A word for a thing weighs most, then the verb or one of its kind, then numbers.
-        """
-        asked = [_FIRST_OF.get(word, word) for word in words(said[:_LONGEST])]
-        scores = []
-        for parts, skills in self._by_words.items():
-            named = [_FIRST_OF.get(word, word) for word in parts]
-            shared = set(asked).intersection(named)
-            if any(word[0].isalpha() and word not in _SMALL for word in shared):
-                alike = difflib.SequenceMatcher(None, " ".join(asked), " ".join(named)).ratio()
-                scores += [((sum(map(_weight, shared)), alike), skill) for skill in skills]
-        best = sorted(scores, key=lambda scored: scored[0], reverse=True)
-        return [skill for _, skill in best[:NEAREST]]
-
     def begins_like_one(self, said: str) -> bool:
         """Whether something begins with the verb of an available skill, or one of its kind."""
-        verbs = {_FIRST_OF.get(parts[0], parts[0]) for parts in self._by_words if parts}
+        verbs = {verb_of(parts[0]) for parts in self._by_words if parts}
         first = words(said[:_LONGEST])[:1]
-        return bool(first) and _FIRST_OF.get(first[0], first[0]) in verbs
+        return bool(first) and verb_of(first[0]) in verbs
 
     def named_in(self, text: str) -> str | None:
         """Return a skill of several words that a text names, if there is one."""
@@ -131,8 +132,10 @@ class Skills:
         named = (skills[0] for parts, skills in self._by_words.items() if len(parts) > 1 and _joined(parts) in said)
         return next(named, None)
 
-    def may_go_on(self, skill: str) -> bool:
-        """Whether another skill begins with this one, so that a reply that was cut may have meant that."""
+    def may_go_on(self, skill: str, said: str) -> bool:
+        """Whether a reply that was cut may have meant another skill: one that begins like it, or with its number."""
+        if self.dressed(said) != skill:
+            return True
         longer = any(other != skill and other.startswith(skill) for other in self._available)
         return longer or isinstance(skill, SkillCall)
 
@@ -143,12 +146,79 @@ class Skills:
             by_words.setdefault(words(skill), []).append(skill)
         return by_words
 
+    # ------------------------------------------------------------------ a number that is missing
+
+    def _numbered(self, said: str) -> str | None:
+        """Return the one skill that is said but for numbers, each of a thing of which there is only one."""
+        found = set[str](filter(None, (self.numbered_call(offer, said) for offer in self._offers)))
+        for parts in {words(said), words(without_articles(said))}:
+            for whole in self._by_bare.get(without_numbers(parts), ()):
+                if self._are_single(numbers_left_out(parts, whole)):
+                    found.update(skill for skill in self._by_words[whole] if skill in self._available)
+        return found.pop() if len(found) == 1 else None
+
+    def numbered_call(self, offer: Offer, said: str | Mapping[str, object]) -> SkillCall | None:
+        """Return the declared skill as which words or fields can be read if names may lack their numbers."""
+        if not self.complete:
+            return None
+        short = {place: self._short(names) for place, names in offer.now.items()}
+        now = {place: [*names, *short[place]] for place, names in offer.now.items()}
+        try:
+            values = offer.skill.words.read(said, now)
+        except ParameterError:
+            return None
+        return offer.skill.call({place: short.get(place, {}).get(str(one), one) for place, one in values.items()})
+
+    def _short(self, names: Sequence[str]) -> dict[str, str]:
+        """Return names by what they are without a number, where that can be none but them."""
+        parts = {name: ("", *words(name)) for name in names}
+        numbered = [(thing, name) for name in names for _, thing in numbers_of(parts[name])]
+        single = [(thing, name) for thing, name in numbered if self._are_single([thing])]
+        return {" ".join(thing): name for thing, name in single if ("", *thing) not in parts.values()}
+
+    def _are_single(self, things: Sequence[tuple[str, ...]]) -> bool:
+        """Whether there are things, each of a kind of which skills name one alone."""
+        return bool(things) and all(len(self._numbers[thing]) == 1 for thing in things)
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, ...], set[str]]:
+        """The numbers that may be said now, by the words for their things."""
+        names = (name for offer in self._offers for each in offer.now.values() for name in each)
+        numbers: dict[tuple[str, ...], set[str]] = {}
+        for parts in (*self._by_words, *(("", *words(name)) for name in names)):
+            for at, thing in numbers_of(parts):
+                numbers.setdefault(thing, set()).add(parts[at])
+        return numbers
+
+    @cached_property
+    def _by_bare(self) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+        """The words of all skills, by those without the numbers of things."""
+        by_bare: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+        for parts in self._by_words:
+            by_bare.setdefault(without_numbers(parts), []).append(parts)
+        return by_bare
+
+    # ------------------------------------------------------------------ the place where the robot stands
+
+    def _done_here(self, said: str) -> str | None:
+        """Return a skill that is done where the robot stands; an end and a question to memory are done nowhere."""
+        skill = self.dressed(said) or self._numbered(said)
+        return skill if isinstance(skill, SkillCall) or any(numbers_of(words(skill or ""))) else None
+
+    def _is_here(self, place: str, said: str) -> bool:
+        """Whether the robot stands at a place, which may lack its number."""
+        parts = words(without_articles(place))
+        if self.here is not None:
+            return any(parts in (name, without_numbers(("", *name))[1:]) for name in map(words, self.here))
+        puts = not self._offers and verb_of(words(said)[0]) == verb_of("put")
+        return puts and (parts in self._numbers or not set(parts[-1:]).isdisjoint(self._numbers.get(parts[:-1], ())))
+
 
 def said_exactly(skill: str, grammar: Grammar, cut: bool) -> str | None:
     """Return the skill that is said in just the words of a grammar; None if there is none, or it may have been cut."""
     skills = Skills.of(grammar)
     meant = skills.exactly(skill)
-    return None if meant is None or (cut and skills.may_go_on(meant)) else meant
+    return None if meant is None or (cut and skills.may_go_on(meant, skill)) else meant
 
 
 def act_of(skill: str) -> Decision:
@@ -160,9 +230,3 @@ def act_of(skill: str) -> Decision:
 
 def _joined(parts: tuple[str, ...]) -> str:
     return " ".join(["", *parts, ""])
-
-
-def _weight(word: str) -> int:
-    if not word[0].isalpha() or word in _SMALL:
-        return 1
-    return 2 if word in _FIRST_OF else 4

@@ -350,6 +350,7 @@ def test_what_may_not_be_said_is_refused_and_the_model_is_told() -> None:
     model = Sayings([START_S, "Action: fly", "Action: done"])
     result = run_of(model, listener=listener).run()
     reason = "'fly' is not among the skills that are available now."
+    reason += " Some that are: go to kitchen 1, pick up apple 1, open fridge 1."
     assert listener.heard == ["Think: Subgoal 1: s", "Act: go to kitchen 1", f"Action: fly ✗ {reason}", "Act: done"]
     assert decisions(model)[-1] == f"1 Subgoal: s\n{GO}Action: fly\nObservation: {reason}\n"
     assert (result.decisions, result.steps) == (3, 1)

@@ -1,0 +1,55 @@
+"""What of that which may be done is nearest to something that may not, for refusals."""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+from collections.abc import Sequence
+
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL, RETRIEVE
+from reactree_ros.agent.reading.phrases import Phrase
+
+#: How many of them are compared letter by letter, and how much of what was said.
+_COMPARED, _LONGEST = 200, 500
+
+
+def named(said: str, skills: Sequence[str], most: int) -> str:
+    """Name so many skills at most that are nearest to what was said; where none is near, a few of what may be done."""
+    if near := nearest(said[:_LONGEST], skills, most):
+        return f" The nearest that are: {_listed(near)}."
+    some = a_few(skills, most)
+    return f" Some that are: {_listed(some)}." if some else ""
+
+
+def nearest(said: str, skills: Sequence[str], most: int) -> list[str]:
+    """Return the skills that are nearest to what was said, the nearest first.
+
+    The verb or one of its kind weighs most, unless a thing is named with its number; then the words for the thing,
+    then numbers, then what stands behind on, in or from.
+    """
+    asked = Phrase.of(said)
+    scored = [(score, skill) for skill in skills if any(score := _score(asked, Phrase.of(skill)))]
+    best = heapq.nlargest(_COMPARED, scored, key=lambda one: one[0])
+    best.sort(key=lambda one: (*one[0], difflib.SequenceMatcher(None, said.casefold(), one[1]).ratio()), reverse=True)
+    return [skill for _, skill in best[:most]]
+
+
+def a_few(skills: Sequence[str], most: int) -> list[str]:
+    """Return some skills, of as many verbs as there are; the agent's own only if the world has none."""
+    others = [skill for skill in skills if skill not in (DONE, FAILURE) and not skill.startswith((RECALL, RETRIEVE))]
+    of_verbs: dict[str, str] = {}
+    for skill in others or skills:
+        of_verbs.setdefault(Phrase.of(skill).verb, skill)
+    return [*dict.fromkeys([*of_verbs.values(), *others])][:most]
+
+
+def _score(asked: Phrase, skill: Phrase) -> tuple[float, int, int]:
+    noun = len(asked.noun & skill.noun) / max(1, len(asked.noun | skill.noun))
+    same = len(asked.numbers & skill.numbers) if noun else 0
+    thing = 2 if noun == 1 and same else 0
+    behind = len(asked.behind & (skill.noun | skill.behind))
+    return 6 * (asked.verb == skill.verb != "") + 5 * noun + thing, same, behind
+
+
+def _listed(skills: Sequence[str]) -> str:
+    return ", ".join(" ".join(skill.split()) for skill in skills)
