@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.markers import Markers, encoded
@@ -21,12 +22,21 @@ class LocalEngine(Engine):
         model: A Hugging Face model or a folder.
         chat: Lay prompts out as a chat; None does so if the tokenizer has a chat template.
         reasoning: How the model thinks before it answers; None leaves it to its chat template.
+        examples: How in-context examples stand in a chat; None leaves it to the engine.
     """
 
-    def __init__(self, model: str, *, chat: bool | None = None, reasoning: Reasoning | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        chat: bool | None = None,
+        reasoning: Reasoning | None = None,
+        examples: Examples | None = None,
+    ) -> None:
         self.model = model
         self.chat = chat
         self._reasoning = reasoning or Reasoning()
+        self._examples = examples
         self._tokenizer: Any = None
         self._template: ChatTemplate | None = None
         self._markers = Markers()
@@ -36,7 +46,7 @@ class LocalEngine(Engine):
         if self.chat is None:
             self.chat = bool(getattr(tokenizer, "chat_template", None))
         if self.chat:
-            self._template = await ChatTemplate.find(tokenizer, self.model, self._reasoning)
+            self._template = await ChatTemplate.find(tokenizer, self.model, self._reasoning, self._examples)
         self._tokenizer, self._markers = tokenizer, Markers.of(tokenizer)
 
     async def generate(self, generation: Generation) -> Generated:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
 
 #: Splits a text that is encoded in two parts; a noncharacter, which :mod:`reactree_ros.agent.foreign` removes from
 #: texts.
@@ -108,6 +108,8 @@ def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _for_server(turn: Turn) -> Turn:
+    if isinstance(turn, ToldStart):
+        return turn.with_texts(lambda text: broken(text, _ROLES))
     thinks = isinstance(turn, Said) or (isinstance(turn, Told) and turn.about is About.SYSTEM)
     text = broken(turn.text, _ROLES if thinks else KNOWN)
     return turn if text == turn.text else replace(turn, text=text)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
+from reactree_ros.llm.chat import ChatLayout, Examples, Message, Rendering, chat_messages, find_layout
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
 from reactree_ros.llm.markers import broken, spoken_to_server
 from reactree_ros.llm.openai import dialects, trials
@@ -42,6 +42,7 @@ class OpenAIEngine(Engine):
         model: str = "",
         api_key_file: str = "",
         chat: bool | None = None,
+        examples: Examples | None = None,
         constraints: Iterable[ConstraintKind] | None = None,
         retries: int = 3,
         request_timeout: float = 120.0,
@@ -60,7 +61,7 @@ class OpenAIEngine(Engine):
         self._extra = dict(extra_body or {})
         self._kind = ""
         self._dialect: Dialect = {}
-        self._layout = ChatLayout()
+        self._layout = ChatLayout(examples=examples != "text")
         self._thoughts: Thoughts | None = None
         self._parameters = Parameters()
 
@@ -78,7 +79,7 @@ class OpenAIEngine(Engine):
             self._parameters = Parameters(NEWER_LIMIT if newer else LIMIT)
             self.chat = await self._chats()
         if self.chat:
-            self._layout = await find_layout(self._render)
+            self._layout = replace(await find_layout(self._render), examples=self._layout.examples)
         if self._configured is None:
             self._dialect, self.constraints = await trials.find_dialect(self._try, self._kind)
             return
