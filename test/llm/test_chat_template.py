@@ -124,9 +124,8 @@ def test_examples_are_turns_unless_they_are_to_be_text(
     start = ToldStart(system="You are a robot.", examples=(told,), rule="A reply is a decision.")
     tokenizer.chat_template = template
     prompt = asyncio.run(ChatTemplate.find(tokenizer, "the model", Reasoning(), examples)).prompt((start, *TURNS[1:]))
-    parts = (
-        [start.text] if examples == "text" else ["You are a robot.\nA reply is a decision.", "Your task is to: look", "Act: c"]
-    )
+    turns = ["You are a robot.\nA reply is a decision.", "Your task is to: look", "Act: c"]
+    parts = [start.text] if examples == "text" else turns
     places = [prompt.index(part) for part in (*parts, *(turn.text for turn in TURNS[1:]))]
     assert places == sorted(places)
 

@@ -61,7 +61,7 @@ class OpenAIEngine(Engine):
         self._extra = dict(extra_body or {})
         self._kind = ""
         self._dialect: Dialect = {}
-        self._layout = ChatLayout(examples=examples != "text")
+        self._layout, self._examples = ChatLayout(), examples
         self._thoughts: Thoughts | None = None
         self._parameters = Parameters()
 
@@ -79,7 +79,7 @@ class OpenAIEngine(Engine):
             self._parameters = Parameters(NEWER_LIMIT if newer else LIMIT)
             self.chat = await self._chats()
         if self.chat:
-            self._layout = replace(await find_layout(self._render), examples=self._layout.examples)
+            self._layout = replace(await find_layout(self._render), examples=self._examples != "text")
         if self._configured is None:
             self._dialect, self.constraints = await trials.find_dialect(self._try, self._kind)
             return
