@@ -83,9 +83,10 @@ def test_texts_of_a_command_line_are_read_as_what_they_stand_for() -> None:
 @pytest.mark.parametrize("name", [one.name for one in MODELS if issubclass(one.settings, EngineSettings)])
 def test_every_engine_gets_how_examples_stand_in_a_chat(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engines: list[Any] = []
+    monkeypatch.setenv("OPENAI_BASE_URL", URL)
     monkeypatch.setattr(EngineSettings, "queue", lambda self, engine: engines.append(engine))
     for said, examples in (("text", "text"), ("turns", "turns"), ("auto", None), ("", None)):
-        made(name, model="a/b", examples=said)
+        MODELS.get(name).make(model_settings(name, {"model": "a/b", "examples": said}, where="the test")[1])
         assert engines.pop()._examples == examples
     with pytest.raises(UserError, match="examples"):
         made(name, model="a/b", examples="both")
