@@ -16,6 +16,8 @@ from reactree_ros.agent.turns import About, Said, Told, ToldStart
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
 _FLAT_ABILITIES = "think and act"
+#: How a chat is told what a reply is.
+ONE_DECISION = "Each reply is one decision and nothing else."
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def system_text(
 def reply_rule(control_flows: Sequence[type[ControlFlow]], *, asks: bool = False, more: Sequence[str] = ()) -> str:
     """Return what a reply is; the arguments are those of :func:`system_text`."""
     openings = [kind.opening for kind in _told(control_flows, asks, more)]
-    return f"Each reply is one decision and nothing else. It starts with {listed(openings)}."
+    return f"{ONE_DECISION} It starts with {listed(openings)}."
 
 
 def _told(control_flows: Sequence[type[ControlFlow]], asks: bool, more: Sequence[str]) -> Sequence[type[Decision]]:
