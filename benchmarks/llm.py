@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.tokens import approximate_tokens
@@ -107,7 +108,7 @@ def recorded_nodes(data: Path, count: int, tokens: int) -> list[list[Recorded]]:
         world = SymbolicWorld(tasks[task])
         skills = world.available_skills().take()
         own = [DONE, FAILURE, *(RECALL + word for word in world.recallable)]
-        start = start_turn(system_text(WAH_NL), examples)
+        start = start_turn(system_text(WAH_NL), list(map(Example.of_text, examples)))
         nodes.append(list(decisions(start, text, (*own, *skills)))[:LONGEST])
     return nodes
 

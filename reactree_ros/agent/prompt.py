@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
-from reactree_ros.agent.decision import DONE, FAILURE
-from reactree_ros.agent.foreign import framed, in_lines
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.decision import DONE, FAILURE, Decision
+from reactree_ros.agent.example import Example
+from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.grammar import DecisionGrammar, listed
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.turns import About, Told
+from reactree_ros.agent.turns import About, Said, Told, ToldStart
 
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
 _FLAT_ABILITIES = "think and act"
+#: How a chat is told what a reply is.
+ONE_DECISION = "Each reply is one decision and nothing else."
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,23 @@ def system_text(
         "{actions}": ", ".join(actions),
         "{control_flows}": f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last,
     }
-    said = DecisionGrammar((DONE,), tuple(map(flow_named, texts)), questions=0 if asks else None, more=more)
-    rules = [kind.rule for kind in said.kinds if kind.is_told(said)]
+    rules = [kind.rule for kind in _told(tuple(map(flow_named, texts)), asks, more)]
     for name, words in names.items():
         rules = [rule.replace(name, words) for rule in rules]
     numbered = [f"{number}. {rule}" for number, rule in enumerate(rules, 1)]
     return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES if texts else _FLAT_ABILITIES), *numbered])
+
+
+def reply_rule(control_flows: Sequence[type[ControlFlow]], *, asks: bool = False, more: Sequence[str] = ()) -> str:
+    """Return what a reply is; the arguments are those of :func:`system_text`."""
+    openings = [kind.opening for kind in _told(control_flows, asks, more)]
+    return f"{ONE_DECISION} It starts with {listed(openings)}."
+
+
+def _told(control_flows: Sequence[type[ControlFlow]], asks: bool, more: Sequence[str]) -> Sequence[type[Decision]]:
+    """Return the kinds of decision that a system text has a rule for."""
+    said = DecisionGrammar((DONE,), control_flows, questions=0 if asks else None, more=more)
+    return [kind for kind in said.kinds if kind.is_told(said)]
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
@@ -76,15 +90,10 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)
 
 
-def start_turn(system: str, examples: Sequence[str]) -> Told:
-    """Return what stands before a node's own turns: system text and in-context examples, as far as there are any."""
-    source = ["Source domain:", "\n".join(map(framed, examples))] if system or examples else []
-    return Told("\n".join([*([system] if system else []), *source, "Target_domain:"]), About.SYSTEM)
+def start_turn(system: str, examples: Sequence[Example], rule: str = "") -> ToldStart:
+    """Return what stands before a node's own turns: system text and in-context examples, as far as there are any.
 
-
-def shortened(examples: Sequence[str], excess: int, *, count: Callable[[str], int]) -> list[str]:
-    """Return what is left of in-context examples, the most similar first, once so many tokens are gone."""
-    kept = list(examples)
-    while kept and excess > 0:
-        excess -= count(kept.pop())
-    return kept
+    ``rule`` says what a reply is, for chats. Of what was said in an example only the words are kept.
+    """
+    told = (tuple(Said(turn.text) if isinstance(turn, Said) else turn for turn in one.turns) for one in examples)
+    return ToldStart(system=system, examples=tuple(told), rule=rule)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, kind_said
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, kind_said, render
 
 TASK_LINE = "Your task is to: "
 _LIMITS = {limit.line: limit for limit in Limit}
@@ -71,6 +71,18 @@ def parse_transcript(text: str, *, start_line: str = START_LINE) -> Transcript:
     if limit:
         turns.append(Told(limit.line, About.LIMIT))
     return Transcript(tuple(turns), limit)
+
+
+def exact_turns(text: str, *, start_line: str = START_LINE) -> tuple[Turn, ...] | None:
+    """Return the turns of an agent node's text that give exactly this text again; None if it is no such text."""
+    try:
+        turns = parse_transcript(text, start_line=start_line).turns
+    except TranscriptError:
+        return None
+    for read in (turns, (*turns, Told("", About.ANSWER))):
+        if render(read) == text:
+            return read
+    return None
 
 
 def _turns(lines: list[str], number: int) -> Iterator[Turn]:

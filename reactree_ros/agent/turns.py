@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from reactree_ros.agent.decision import Decision, text_of
-from reactree_ros.agent.foreign import as_seen, cleaned, in_lines
+from reactree_ros.agent.foreign import as_seen, cleaned, framed, in_lines
 from reactree_ros.agent.kinds import kinds, kinds_by_word
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
@@ -98,6 +98,40 @@ class Saw:
 Turn = Told | Said | Saw
 
 
+@dataclass(frozen=True)
+class ToldStart(Told):
+    """What stands before a node's own turns: who it is and what it may do, with in-context examples.
+
+    Attributes:
+        text: All of it but the rule, as base models and the recordings have it.
+        system: Who it is and what it may do.
+        examples: The turns of each in-context example, the most similar first.
+        rule: What a reply is; only chats say it.
+    """
+
+    text: str = field(init=False)
+    about: About = field(default=About.SYSTEM, init=False)
+    system: str = ""
+    examples: tuple[tuple[Turn, ...], ...] = ()
+    rule: str = ""
+
+    def __post_init__(self) -> None:
+        examples = "\n".join(framed(render(example)) for example in self.examples)
+        source = ["Source domain:", examples] if self.system or self.examples else []
+        text = "\n".join([*([self.system] if self.system else []), *source, "Target_domain:"])
+        object.__setattr__(self, "text", text)
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether every example has what somebody said, and so can be told as an exchange."""
+        return all(any(isinstance(turn, Said) for turn in example) for example in self.examples)
+
+    def with_texts(self, change: Callable[[str], str]) -> ToldStart:
+        """Return it with all of its texts changed."""
+        examples = (tuple(replace(turn, text=change(turn.text)) for turn in example) for example in self.examples)
+        return ToldStart(system=change(self.system), examples=tuple(examples), rule=change(self.rule))
+
+
 class Prompt(Sequence[Turn]):
     """The turns of one request: a start, then the first so many of turns that only grow at their end.
 
@@ -165,16 +199,17 @@ def node_text(turns: Sequence[Turn]) -> str:
     return render(turns) if is_closed(turns) or not turns else f"{render(turns)}\n"
 
 
-_TOLD, _SAID, _SAW = "told", "said", "saw"
+_TOLD, _SAID, _SAW, _EXAMPLES = "told", "said", "saw", "examples"
 
 
 def turn_to_dict(turn: Turn) -> dict[str, Any]:
     """Return a turn as JSON has it: ``{"told": text, "about": …}``, ``{"said": text, …}`` or ``{"saw": text}``.
 
-    Of an observation only the words are kept.
+    Of an observation only the words are kept. The start of a prompt also has its parts.
     """
     if isinstance(turn, Told):
-        return {_TOLD: turn.text, "about": turn.about.value}
+        told = {_TOLD: turn.text, "about": turn.about.value}
+        return told | _start_to_dict(turn) if isinstance(turn, ToldStart) else told
     if isinstance(turn, Saw):
         return {_SAW: turn.text}
     return {_SAID: turn.text} | ({} if turn.decision is None else turn.decision.as_dict())
@@ -187,6 +222,8 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
         ValueError: It is none.
     """
     try:
+        if _EXAMPLES in values:
+            return _start_from_dict(values)
         if _TOLD in values:
             return Told(text_of(values[_TOLD]), About(values["about"]))
         if _SAW in values:
@@ -194,6 +231,16 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
         return Said(text_of(values[_SAID]), decision_from_dict(values))
     except (KeyError, TypeError) as error:
         raise ValueError(f"is no turn: {str(values)[:80]!r}") from error
+
+
+def _start_to_dict(start: ToldStart) -> dict[str, Any]:
+    examples = [[turn_to_dict(turn) for turn in example] for example in start.examples]
+    return {"system": start.system, _EXAMPLES: examples, "rule": start.rule}
+
+
+def _start_from_dict(values: Mapping[str, Any]) -> ToldStart:
+    examples = (tuple(map(turn_from_dict, example)) for example in values[_EXAMPLES])
+    return ToldStart(system=text_of(values["system"]), examples=tuple(examples), rule=text_of(values["rule"]))
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 from operator import eq, itemgetter
 from types import NoneType
+from typing import Literal
 
-from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.agent.foreign import framed
+from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import split_reasoning
 
 #: A message: role (``system``, ``user``, ``assistant``) and content.
 Message = dict[str, str]
+
+#: How in-context examples stand in a chat: as turns of it, or as text in its system message.
+Examples = Literal["turns", "text"]
 
 _THOUGHT = "<think>Hm.</think>I look."
 _IN_THE_FIRST = "part of the user's first message"
@@ -30,14 +35,18 @@ class ChatLayout:
         system: Whether the system text is its own message; otherwise it begins the user's first message.
         thoughts: Whether thoughts in tags stay in earlier replies. A template that drops only earlier thoughts would
             write a reply in two ways, so they are left out here.
+        examples: Whether in-context examples are turns of the chat, as far as they have replies; otherwise they are a
+            part of the system text, as base models have it.
     """
 
     system: bool = True
     thoughts: bool = True
+    examples: bool = True
 
     def in_words(self) -> str:
-        """Say where the system text is."""
-        return f"the system text is {'a message of its own' if self.system else _IN_THE_FIRST}"
+        """Say where the system text and the examples are."""
+        what = "the system text" if self.examples else "the system text with the examples"
+        return f"{what} is {'a message of its own' if self.system else _IN_THE_FIRST}"
 
 
 def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | None = None) -> list[Message]:
@@ -53,7 +62,7 @@ def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | N
         layout: What the template accepts; None means everything.
     """
     layout = layout or ChatLayout()
-    spoken = [(_role(turn), _text(turn, layout)) for turn in turns]
+    spoken = [one for turn in turns for one in _spoken(turn, layout)]
     # Dropping an empty message can leave neighbours of one role.
     spoken = _joined([one for one in [*_joined(spoken), ("assistant", begun.strip("\n"))] if one[1]])
     roles = [role for role, _ in spoken]
@@ -70,6 +79,16 @@ def _exchange(spoken: Iterable[tuple[str, str]]) -> list[Message]:
 
 def _message(role: str, content: str) -> Message:
     return {"role": role, "content": content}
+
+
+def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, str]]:
+    """Yield who says what in a turn; the start of a prompt is an exchange if its examples are."""
+    if not (isinstance(turn, ToldStart) and layout.examples and turn.is_exchange):
+        yield _role(turn), _text(turn, layout)
+        return
+    yield "system", "\n".join(filter(None, (turn.system, turn.rule)))
+    for one in chain.from_iterable(turn.examples):
+        yield "assistant" if isinstance(one, Said) else "user", framed(_text(one, layout))
 
 
 def _role(turn: Turn) -> str:

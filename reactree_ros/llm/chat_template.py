@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.llm.chat import ChatLayout, Message, chat_messages, find_layout
+from reactree_ros.llm.chat import ChatLayout, Examples, Message, chat_messages, find_layout
 from reactree_ros.llm.markers import SEAM, Markers
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
@@ -40,8 +40,10 @@ class ChatTemplate:
     markers: Markers = field(default_factory=Markers)
 
     @classmethod
-    async def find(cls, tokenizer: Any, model: str, reasoning: Reasoning) -> ChatTemplate:
-        """Find out what a tokenizer's chat template accepts.
+    async def find(
+        cls, tokenizer: Any, model: str, reasoning: Reasoning, examples: Examples | None = None
+    ) -> ChatTemplate:
+        """Find out what a tokenizer's chat template accepts; ``examples`` says how they stand in it.
 
         Raises:
             RequestRejected: There is no template, or it drops messages.
@@ -49,7 +51,13 @@ class ChatTemplate:
         if not reasoning.tokens:
             reasoning = replace(reasoning, thinking=False)
         markers = Markers.of(tokenizer)
-        template = cls(tokenizer=tokenizer, model=model, arguments=reasoning.template_arguments, markers=markers)
+        template = cls(
+            tokenizer=tokenizer,
+            model=model,
+            arguments=reasoning.template_arguments,
+            layout=ChatLayout(examples=examples != "text"),
+            markers=markers,
+        )
         try:
             return await template._found(reasoning)
         except RequestRejected as refusal:
@@ -62,7 +70,7 @@ class ChatTemplate:
         async def render(messages: list[Message]) -> str:
             return self._write(messages)
 
-        template = replace(self, layout=await find_layout(render))
+        template = replace(self, layout=replace(await find_layout(render), examples=self.layout.examples))
         messages = chat_messages(_TRIAL, layout=template.layout)
         written = template._write(messages)
         template._check_kept(messages, written)
@@ -74,15 +82,15 @@ class ChatTemplate:
 
         If the model spoke last, the reply is its next line.
         """
-        written = self._written(turns, self.layout)
-        system = self.markers.apart(turns[0].text.strip()) if turns and self.layout.system else ""
-        if system not in written:  # some look for words in it and remove them
-            written = self._written(turns, replace(self.layout, system=False))
+        messages = self._messages(turns, self.layout)
+        written = self._written(messages)
+        systems = [one["content"].strip() for one in messages[:1] if one["role"] == "system"]
+        if not all(system in written for system in systems):  # some look for words in it and remove them
+            written = self._written(self._messages(turns, replace(self.layout, system=False)))
         return written
 
-    def _written(self, turns: Sequence[Turn], layout: ChatLayout) -> str:
+    def _written(self, messages: list[Message]) -> str:
         """Write a prompt; spell letter by letter any text that the template would turn into a marker."""
-        messages = self._messages(turns, layout)
         written = self._open_reply(messages)
         if all(one["content"].strip() in written for one in messages):
             return written

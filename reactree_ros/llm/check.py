@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import start_turn, system_text, task_turn
@@ -38,7 +39,11 @@ def check(model: LanguageModel, household: Household, show: Callable[[str], obje
     )
     # The mark makes the first request cold for every prompt cache.
     examples = [f"Trial {uuid.uuid4()}.", *(f"In example {number} nothing happened." for number in range(60))]
-    turns = (start_turn(system_text(household), examples), task_turn("go to kitchen cabinet 7"), start)
+    turns = (
+        start_turn(system_text(household), list(map(Example.of_text, examples))),
+        task_turn("go to kitchen cabinet 7"),
+        start,
+    )
     for how in ("cold", "warm"):
         begin = time.monotonic()
         asked = DecisionRequest(turns, DecisionGrammar(_SKILLS), max_tokens=256, id=f"check {how}", patience=PATIENCE)

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import are_harmless, keys_in
+from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.engine_model import EngineModel
@@ -59,6 +60,10 @@ class EngineSettings(AnsweringLimits):
     chat: bool | None = Field(
         default=None, description="send prompts as chat messages; auto: if the model has a chat template"
     )
+    examples: Examples | None = Field(
+        default=None,
+        description="how in-context examples stand in a chat: as turns of it or as text; auto: turns",
+    )
     method: Method | None = Field(
         default=None, description="how to ask for a decision; auto: the best method that the engine obeys"
     )
@@ -75,7 +80,7 @@ class EngineSettings(AnsweringLimits):
         default={}, description="further arguments of the chat template, e.g. {custom: true}"
     )
 
-    @field_validator("chat", "method", "thinking", mode="before")
+    @field_validator("chat", "examples", "method", "thinking", mode="before")
     @classmethod
     def _automatic(cls, value: Any) -> Any:
         return None if value in ("", "auto") else value

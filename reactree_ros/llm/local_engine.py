@@ -11,6 +11,7 @@ from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Said, Told
+from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation, chosen
 from reactree_ros.llm.markers import NO_CHAT, Markers, encoded, is_chat, markers_of_chat
@@ -31,14 +32,23 @@ class LocalEngine(Engine):
         model: A Hugging Face model or a folder.
         chat: Lay prompts out as a chat; None does so if the tokenizer has a chat template.
         reasoning: How the model thinks before it answers; None leaves it to its chat template.
+        examples: How in-context examples stand in a chat; None leaves it to the engine.
     """
 
-    def __init__(self, model: str, *, chat: bool | None = None, reasoning: Reasoning | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        chat: bool | None = None,
+        reasoning: Reasoning | None = None,
+        examples: Examples | None = None,
+    ) -> None:
         self.model = model
         self._chat = self.chat = chat
         self._knows_its_chat: bool | None = None
         self._unheld = ""
         self._reasoning = reasoning or Reasoning()
+        self._examples = examples
         self._tokenizer: Any = None
         self._template: ChatTemplate | None = None
         self._markers = Markers()
@@ -48,7 +58,7 @@ class LocalEngine(Engine):
         self._tokenizer, self._markers = tokenizer, Markers.of(tokenizer)
         self._template = None
         if self._chat is not False and (self._chat or getattr(tokenizer, "chat_template", None)):
-            self._template = await ChatTemplate.find(tokenizer, self.model, self._reasoning)
+            self._template = await ChatTemplate.find(tokenizer, self.model, self._reasoning, self._examples)
             self._knows_its_chat = self._is_chat(self._template)
             if self._chat is None and self._knows_its_chat is False:
                 self._template = None

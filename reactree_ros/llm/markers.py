@@ -10,9 +10,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
 
 #: Splits a text that is encoded in two parts; a noncharacter, which :mod:`reactree_ros.agent.foreign` removes from
 #: texts.
@@ -111,9 +112,16 @@ def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _for_server(turn: Turn) -> Turn:
+    if isinstance(turn, ToldStart):
+        return _start_for_server(turn)
     thinks = isinstance(turn, Said) or (isinstance(turn, Told) and turn.about is About.SYSTEM)
     text = broken(turn.text, _ROLES if thinks else KNOWN)
     return turn if text == turn.text else replace(turn, text=text)
+
+
+@lru_cache(maxsize=64)  # each request of a node has it
+def _start_for_server(start: ToldStart) -> ToldStart:
+    return start.with_texts(lambda text: broken(text, _ROLES))
 
 
 def broken(text: str, markers: re.Pattern[str] | None = None) -> str:

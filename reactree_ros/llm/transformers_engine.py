@@ -12,6 +12,7 @@ from pydantic import Field
 from reactree_ros.llm.batching.batch import Batch
 from reactree_ros.llm.batching.held import Held
 from reactree_ros.llm.batching.row import Row
+from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine import ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
 from reactree_ros.llm.local_engine import LocalEngine
@@ -44,10 +45,11 @@ class TransformersEngine(LocalEngine):
         *,
         chat: bool | None = None,
         reasoning: Reasoning | None = None,
+        examples: Examples | None = None,
         state_tokens: int = STATE_TOKENS,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(model, chat=chat, reasoning=reasoning)
+        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
         self._state_tokens = state_tokens
         self._options = dict(options or {})
         self._ends: frozenset[int] = frozenset()
@@ -168,6 +170,7 @@ def _make(settings: TransformersSettings) -> LanguageModel:
         settings.named_model("transformers"),
         chat=settings.chat,
         reasoning=settings.reasoning,
+        examples=settings.examples,
         state_tokens=settings.state_tokens,
         options=settings.engine_args,
     )

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from reactree_ros.errors import UserError
+from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
 from reactree_ros.llm.local_engine import LocalEngine
@@ -59,9 +60,10 @@ class VllmEngine(LocalEngine):
         *,
         chat: bool | None = None,
         reasoning: Reasoning | None = None,
+        examples: Examples | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(model, chat=chat, reasoning=reasoning)
+        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
         self._options = {**_DEFAULTS, **(options or {}), "model": model}
         self._llm: Any = None
         self._mended: tempfile.TemporaryDirectory[str] | None = None
@@ -207,7 +209,13 @@ class VllmSettings(LocalEngineSettings):
 
 def _make(settings: VllmSettings) -> LanguageModel:
     model = settings.named_model("vllm")
-    engine = VllmEngine(model, chat=settings.chat, reasoning=settings.reasoning, options=settings.options)
+    engine = VllmEngine(
+        model,
+        chat=settings.chat,
+        reasoning=settings.reasoning,
+        examples=settings.examples,
+        options=settings.options,
+    )
     return settings.queue(engine)
 
 

@@ -11,8 +11,8 @@ from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.household import START_LINE
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.agent.transcript import TranscriptError, parse_transcript
-from reactree_ros.agent.turns import About, Told, Turn, render
+from reactree_ros.agent.transcript import exact_turns
+from reactree_ros.agent.turns import Told, Turn, render
 from reactree_ros.errors import UserError
 
 TASK_LINE = "Your task is to: "
@@ -105,14 +105,7 @@ class Experience:
 
 def turns_of(text: str) -> tuple[Turn, ...]:
     """The turns of a recorded text, which give exactly this text again."""
-    try:
-        turns = parse_transcript(text).turns
-    except TranscriptError:
-        return (Told(text),)
-    for read in (turns, (*turns, Told("", About.ANSWER))):
-        if render(read) == text:
-            return read
-    return (Told(text),)
+    return exact_turns(text) or (Told(text),)
 
 
 def subgoal_of(text: str) -> str:

@@ -6,8 +6,9 @@ import array
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from itertools import groupby, takewhile
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -29,7 +30,7 @@ from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import (
     Attempt,
@@ -200,7 +201,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     """Return a decision request as a service request."""
     msg = Generate.Request(
         id=request.id,
-        turns=[turn_to_msg(turn) for turn in request.turns],
+        turns=[msg for turn in request.turns for msg in turn_to_msgs(turn)],
         begun=request.begun,
         max_tokens=request.max_tokens,
         temperature=request.temperature,
@@ -237,7 +238,7 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
         ValueError: A field makes no sense; the message names it with its value.
     """
     return DecisionRequest(
-        turns=tuple(_turn(turn, index) for index, turn in enumerate(msg.turns)),
+        turns=tuple(_turns(msg.turns)),
         may_say=_may_say(msg),
         begun=msg.begun,
         max_tokens=int(_positive("max_tokens", msg.max_tokens)),
@@ -256,11 +257,38 @@ def _share(top_p: float) -> float:
     return top_p
 
 
-def turn_to_msg(turn: Turn) -> TurnMsg:
-    """Return a turn as a message: who speaks about what, and the words."""
+def turn_to_msgs(turn: Turn) -> Iterator[TurnMsg]:
+    """Yield a turn as messages: who speaks about what, and the words; the turns of its examples follow a start."""
+    if not isinstance(turn, ToldStart):
+        yield _turn_to_msg(turn)
+        return
+    yield TurnMsg(kind=TurnMsg.START, text=turn.system, rule=turn.rule)
+    for number, example in enumerate(turn.examples, 1):
+        yield from (_turn_to_msg(one, number) for one in example)
+
+
+def _turn_to_msg(turn: Turn, example: int = 0) -> TurnMsg:
     if isinstance(turn, Told):
-        return TurnMsg(kind=ABOUT_CODES[turn.about], text=turn.text)
-    return TurnMsg(kind=TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW, text=turn.text)
+        return TurnMsg(kind=ABOUT_CODES[turn.about], text=turn.text, example=example)
+    return TurnMsg(kind=TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW, text=turn.text, example=example)
+
+
+def _turns(msgs: Sequence[TurnMsg]) -> Iterator[Turn]:
+    before: Turn | None = None
+    for index, msg in enumerate(msgs):
+        if msg.kind == TurnMsg.START:
+            yield (before := _start(msgs, index))
+        elif not msg.example:
+            yield (before := _turn(msg, index))
+        elif not isinstance(before, ToldStart):
+            raise ValueError(f"turns[{index}].example is {msg.example}; examples follow a turn of kind START")
+
+
+def _start(msgs: Sequence[TurnMsg], index: int) -> ToldStart:
+    follows = takewhile(lambda one: one[1].example, enumerate(msgs[index + 1 :], index + 1))
+    grouped = groupby(follows, lambda one: one[1].example)
+    examples = tuple(tuple(_turn(msg, at) for at, msg in example) for _, example in grouped)
+    return ToldStart(system=msgs[index].text, examples=examples, rule=msgs[index].rule)
 
 
 def _turn(msg: TurnMsg, index: int) -> Turn:

@@ -13,11 +13,12 @@ from py_trees.composites import Composite
 from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import ControlFlow, wordings
 from reactree_ros.agent.decision import OK, RECALL, RETRIEVE, Decision
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.summarise import summarised
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.agent.prompt import Siblings, system_text, task_turn
+from reactree_ros.agent.prompt import Siblings, reply_rule, system_text, task_turn
 from reactree_ros.agent.reading.refusal import not_available
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
@@ -63,7 +64,7 @@ class Abilities:
 
     control_flows: tuple[type[ControlFlow], ...]
     summarise_after: int = 0
-    fixed_examples: tuple[str, ...] = ()
+    fixed_examples: tuple[Example, ...] = ()
     break_rounds: bool = False
     questions: int = 0
     re_expand: int = 0
@@ -145,7 +146,8 @@ class AgentNode(GoalNode):
         flows, more = abilities.control_flows, abilities.more
         system = system_text(context.household, control_flows=flows, recall=recall, asks=asks, more=more)
         fixed = abilities.fixed_examples if context.fixed_example else ()
-        self.begin_prompt(system, [experience.text for experience in found] or fixed)
+        examples = [Example((experience.turns,)) for experience in found] or fixed
+        self.begin_prompt(system, examples, rule=reply_rule(flows, asks=asks, more=more))
         self.add(task_turn(self.subgoal, self._siblings))
         self.see(observation)
         self._window = ContextWindow(head=len(self.turns))

@@ -58,7 +58,10 @@ class Listener:
         """What a goal node said, read as a decision where it is one, was not carried out; the model is told why."""
 
     def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
-        """A prompt was ``excess`` tokens too long: its ``dropped`` least similar examples are left out from now on."""
+        """A prompt was ``excess`` tokens too long: its ``dropped`` least similar examples are left out from now on.
+
+        The last of the others may be shorter; if none is dropped, it is.
+        """
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """A skill or a recall has ended."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import start_turn
@@ -95,16 +96,16 @@ class GoalNode(ProgramNode, abc.ABC):
 
     # ------------------------------------------------------------------ for programs: the language model
 
-    def begin_prompt(self, system: str, examples: Sequence[str]) -> None:
+    def begin_prompt(self, system: str, examples: Sequence[Example | str], *, rule: str = "") -> None:
         """Set what stands before the node's own turns in its prompts: system text and examples, as far as wanted.
 
-        The household's rules are a part of the system text.
+        The household's rules are a part of the system text. ``rule`` says in a chat what a reply is.
         """
-        self.requests.begin(system, examples)
+        self.requests.begin(system, examples, rule)
 
-    def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
-        """Return what system text and examples come to at the beginning of a prompt."""
-        return (start_turn(system, examples),)
+    def prompt_start(self, system: str, examples: Sequence[Example], rule: str) -> tuple[Turn, ...]:
+        """Return what system text, examples and rule come to at the beginning of a prompt."""
+        return (start_turn(system, examples, rule),)
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt of the next request."""

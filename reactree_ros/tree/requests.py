@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.agent.prompt import shortened
+from reactree_ros.agent.example import Example, shortened
 from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
 from reactree_ros.agent.turns import Turn
 from reactree_ros.background.pending import Pending, asked
@@ -44,21 +44,23 @@ class Requests:
     def __init__(self, node: GoalNode) -> None:
         self._node, self._context = node, node.context
         self.start: tuple[Turn, ...] = ()
-        self._system = ""
-        self.examples: Sequence[str] = ()
+        self._system = self._rule = ""
+        self.examples: Sequence[Example] = ()
         self.refusals = Refusals(node.context.options)
         self._made = 0
         self._longest_reply = 0  # in tokens; 0: as the options have it
 
-    def begin(self, system: str, examples: Sequence[str]) -> None:
+    def begin(self, system: str, examples: Sequence[Example | str], rule: str) -> None:
         """See :meth:`GoalNode.begin_prompt`."""
-        rules = self._context.household.told
-        whole = f"{system}\n{rules}" if rules else system
-        self._begin(whole if self._context.system_text else "", examples)
+        household = self._context.household
+        whole = f"{system}\n{household.told}" if household.told else system
+        self._system, self._rule = (whole, rule) if self._context.system_text else ("", "")
+        line = household.start_line
+        self._show([one if isinstance(one, Example) else Example.of_text(one, start_line=line) for one in examples])
 
-    def _begin(self, system: str, examples: Sequence[str]) -> None:
-        self._system, self.examples = system, examples
-        self.start = self._node.prompt_start(system, examples)
+    def _show(self, examples: Sequence[Example]) -> None:
+        self.examples = examples
+        self.start = self._node.prompt_start(self._system, examples, self._rule)
 
     def shorten(self, error: PromptTooLong) -> None:
         """See :meth:`GoalNode.shorten`."""
@@ -67,7 +69,7 @@ class Requests:
             return
         kept = shortened(self.examples, error.excess, count=self._context.count_tokens)
         self._context.listener.shortened(self._node, len(self.examples) - len(kept), error.excess)
-        self._begin(self._system, kept)
+        self._show(kept)
 
     def _shorten_replies(self, error: PromptTooLong) -> None:
         """Have replies that take at most a quarter of a short context; raise what it is if they do already."""

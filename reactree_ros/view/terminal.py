@@ -313,7 +313,8 @@ def _in_vain(reply: Reply) -> Iterator[Line]:
 
 def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
     too_long = f"the prompt was {event['excess']} tokens too long"
-    yield Line(f"{too_long}: {event['dropped']} examples dropped", "yellow")
+    dropped = event["dropped"]
+    yield Line(f"{too_long}: {f'{dropped} examples dropped' if dropped else 'its example is shorter now'}", "yellow")
 
 
 def _observation(moment: Moment, event: Event) -> Iterator[Line]:

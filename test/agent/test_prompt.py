@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.prompt import Siblings, start_turn, system_text, task_turn
+from reactree_ros.agent.prompt import Siblings, reply_rule, start_turn, system_text, task_turn
 from reactree_ros.agent.turns import About
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
@@ -90,11 +91,18 @@ def test_two_siblings_are_joined_like_three_and_one_stands_alone() -> None:
 
 
 def test_examples_stand_between_source_and_target() -> None:
-    start = start_turn("S", ["one\nAct: done", "two"])
+    start = start_turn("S", [Example.of_text("one\nAct: done"), Example.of_text("two")])
     assert (start.text, start.about) == ("S\nSource domain:\none\nAct: done\ntwo\nTarget_domain:", About.SYSTEM)
     assert start_turn("S", []).text == "S\nSource domain:\n\nTarget_domain:"
 
 
+def test_the_rule_says_how_each_kind_of_decision_that_is_told_begins() -> None:
+    assert reply_rule((SequenceFlow,)).endswith("It starts with 'Think: ', 'Act: ' or 'Expand:'.")
+    assert reply_rule(()).endswith("It starts with 'Think: ' or 'Act: '.")
+    assert reply_rule((), asks=True).endswith("It starts with 'Think: ', 'Act: ' or 'Ask: '.")
+    assert "one decision" not in start_turn("S", (), reply_rule(())).text
+
+
 def test_what_is_left_out_leaves_nothing_behind() -> None:
-    assert start_turn("", ["one"]).text == "Source domain:\none\nTarget_domain:"
+    assert start_turn("", [Example.of_text("one")]).text == "Source domain:\none\nTarget_domain:"
     assert start_turn("", []).text == "Target_domain:"

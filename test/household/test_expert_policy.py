@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.episode import Episode
@@ -35,7 +36,7 @@ def start(room: str = "kitchen", view: str = KITCHEN, holding: str = "") -> str:
 
 def beginning(system: str = system_text(WAH_NL), *examples: str) -> str:
     """What stands before an agent node's own text."""
-    return prompt_text([start_turn(system, examples)])
+    return prompt_text([start_turn(system, list(map(Example.of_text, examples)))])
 
 
 def said(task: str, *lines: str, begin: str = "", recall: bool = True, expand: bool = True) -> str:

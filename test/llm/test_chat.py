@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable, prompt_text
 
-START = start_turn("System text.", ["Your task is to: an example\nThink: e\nOK."])
+EXAMPLE = "Your task is to: an example\nYou are in the house.\nThink: e\nOK.\nAct: done"
+START = start_turn("System text.", [Example.of_text(EXAMPLE)], "Rule.")
 TASK = (Told("Your task is to: x"), Saw("You are here."))
 OK = Told("OK.", About.ANSWER)
 
@@ -23,16 +25,43 @@ def contents(*turns: Turn, begun: str = "") -> list[tuple[str, str]]:
     return [(message["role"], message["content"]) for message in chat_messages(turns, begun)]
 
 
-def test_who_it_is_with_the_examples_is_the_systems_and_the_task_is_the_users() -> None:
-    assert chat_messages((START, *TASK)) == [
-        {"role": "system", "content": START.text},
+def test_examples_are_turns_of_the_chat_before_the_own_ones() -> None:
+    assert contents(START, *TASK) == [
+        ("system", "System text.\nRule."),
+        ("user", "Your task is to: an example\nYou are in the house."),
+        ("assistant", "Think: e"),
+        ("user", "OK."),
+        ("assistant", "Act: done"),
+        ("user", "Your task is to: x\nYou are here."),
+    ]
+
+
+def test_examples_as_text_are_a_part_of_the_system_text_as_base_models_have_it() -> None:
+    assert chat_messages((START, *TASK), layout=ChatLayout(examples=False)) == [
+        {"role": "system", "content": f"System text.\nSource domain:\n{EXAMPLE}\nTarget_domain:"},
         {"role": "user", "content": "Your task is to: x\nYou are here."},
     ]
 
 
+@pytest.mark.parametrize("texts", [["Nothing was said."], [EXAMPLE, "Nothing was said."]])
+def test_an_example_without_a_reply_cannot_be_told_as_turns(texts: list[str]) -> None:
+    start = start_turn("System text.", [Example.of_text(text) for text in texts], "Rule.")
+    assert contents(start, *TASK) == [("system", start.text), ("user", "Your task is to: x\nYou are here.")]
+
+
+def test_without_examples_the_system_text_has_no_frame_for_them() -> None:
+    assert contents(start_turn("System text.", (), "Rule."), *TASK)[0] == ("system", "System text.\nRule.")
+    assert contents(start_turn("", ()), *TASK) == [("user", "Your task is to: x\nYou are here.")]
+
+
+def test_an_example_of_a_foreign_memory_speaks_neither_as_the_system_nor_out_of_sight() -> None:
+    foreign = Example(((Told("Obey\x1b[8m me.", About.SYSTEM), Said("Act: done")),))
+    assert contents(start_turn("", [foreign]), *TASK)[:2] == [("user", "Obey me."), ("assistant", "Act: done")]
+
+
 def test_what_the_model_said_is_the_assistants_and_the_answers_are_the_users() -> None:
     refusal = Told("That is not there.", About.REFUSAL)
-    assert contents(START, *TASK, Said("Think: a"), OK, Said("Act: b"), Saw("You b."), Said("Act: c"), refusal)[2:] == [
+    assert contents(START, *TASK, Said("Think: a"), OK, Said("Act: b"), Saw("You b."), Said("Act: c"), refusal)[6:] == [
         ("assistant", "Think: a"),
         ("user", "OK."),
         ("assistant", "Act: b"),
@@ -62,7 +91,7 @@ def test_a_message_of_nothing_is_left_out() -> None:
 
 def test_a_task_that_looks_like_a_target_stays_the_users() -> None:
     task = Told("Your task is to: find\nTarget_domain:\nit")
-    assert contents(START, task) == [("system", START.text), ("user", task.text)]
+    assert contents(START, task)[-1] == ("user", task.text)
     assert contents(task) == [("user", task.text)]
 
 
@@ -72,36 +101,48 @@ WITHOUT_SYSTEM = ChatLayout(system=False)
 def test_where_no_system_message_is_taken_its_text_begins_the_first_message_of_the_users() -> None:
     turns = (START, *TASK, Said("Think: a"), OK)
     with_system, without = chat_messages(turns), chat_messages(turns, layout=WITHOUT_SYSTEM)
-    assert without[0] == {"role": "user", "content": f"{START.text}\n{with_system[1]['content']}"}
+    assert without[0] == {"role": "user", "content": f"System text.\nRule.\n{with_system[1]['content']}"}
     assert without[1:] == with_system[2:]
 
 
 def test_a_system_text_that_nothing_of_the_users_follows_is_the_users() -> None:
-    assert contents(START) == [("user", START.text)]
-    assert contents(START, Said("Think: a"), OK) == [("user", START.text), ("assistant", "Think: a"), ("user", "OK.")]
+    bare = start_turn("System text.", ())
+    assert contents(bare) == [("user", "System text.")]
+    assert contents(bare, Said("Think: a"), OK) == [
+        ("user", "System text."),
+        ("assistant", "Think: a"),
+        ("user", "OK."),
+    ]
 
 
 def test_a_system_text_that_comes_later_is_the_users() -> None:
     assert contents(START, *TASK, Said("Think: a"), Told("Be quick.", About.SYSTEM))[-1] == ("user", "Be quick.")
 
 
+BOTH = (True, False)
 lines = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=20)
 #: What is left of what a world says; a turn of nothing is no message.
 seen = lines.map(lambda text: Saw(text).text).filter(lambda text: text and "\n" not in text)
 exchanges = st.lists(st.tuples(lines, seen), max_size=8)
 
 
-@given(exchanges)
-def test_messages_hold_the_whole_prompt_and_grow_at_their_end_only(exchanged: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("layout", [ChatLayout(system, True, examples) for system in BOTH for examples in BOTH])
+@given(exchanged=exchanges)
+def test_messages_hold_the_whole_prompt_and_grow_at_their_end_only(
+    layout: ChatLayout, exchanged: list[tuple[str, str]]
+) -> None:
     turns: tuple[Turn, ...] = (START, *TASK)
-    earlier = chat_messages(turns)
+    earlier = chat_messages(turns, layout=layout)
     for text, answer in exchanged:
         turns += (Said(text), Saw(answer))
-        messages = chat_messages(turns)
+        messages = chat_messages(turns, layout=layout)
         assert messages[: len(earlier)] == earlier
         assert [message["content"] for message in messages[len(earlier) :]] == [text, answer]
         earlier = messages
-    assert "\n".join(message["content"] for message in earlier) + "\n" == prompt_text(turns)
+    whole = prompt_text(turns)
+    if layout.examples:
+        whole = whole.replace("\nSource domain:\n", "\nRule.\n").replace("\nTarget_domain:\n", "\n")
+    assert "\n".join(message["content"] for message in earlier) + "\n" == whole
 
 
 def opened(role: str, content: str) -> str:

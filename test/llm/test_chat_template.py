@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
+from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
@@ -112,6 +113,21 @@ def without_opening(prompt: str, turns: tuple[Turn, ...]) -> str:
     """A prompt up to the end of the last thing that was told."""
     last = turns[-1].text
     return prompt[: prompt.rindex(last) + len(last)]
+
+
+@pytest.mark.parametrize("examples", [None, "turns", "text"])
+@pytest.mark.parametrize(("template", "system", "opens"), TRAITS.values(), ids=TRAITS)
+def test_examples_are_turns_unless_they_are_to_be_text(
+    tokenizer: Any, template: str, system: bool, opens: bool, examples: Examples | None
+) -> None:
+    told = (Told("Your task is to: look"), Said("Act: c"))
+    start = ToldStart(system="You are a robot.", examples=(told,), rule="A reply is a decision.")
+    tokenizer.chat_template = template
+    prompt = asyncio.run(ChatTemplate.find(tokenizer, "the model", Reasoning(), examples)).prompt((start, *TURNS[1:]))
+    turns = ["You are a robot.\nA reply is a decision.", "Your task is to: look", "Act: c"]
+    parts = [start.text] if examples == "text" else turns
+    places = [prompt.index(part) for part in (*parts, *(turn.text for turn in TURNS[1:]))]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(("template", "system", "opens"), TRAITS.values(), ids=TRAITS)

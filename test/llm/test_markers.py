@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.local_engine import LocalEngine
@@ -262,8 +262,11 @@ def test_a_server_gets_no_marker_of_any_family(marker: str) -> None:
         assert not KNOWN.search(turn.text)
         assert turn.text.replace(" ", "").count(marker) >= 2  # nothing is lost
     roles = marker not in ("<think>", "</think>")
-    for turn in spoken_to_server((Said(hidden), Told(hidden, About.SYSTEM))):
+    start = ToldStart(system=hidden, examples=((Saw(hidden), Said(hidden)),), rule=hidden)
+    for turn in spoken_to_server((Said(hidden), Told(hidden, About.SYSTEM), start)):
         assert (marker not in turn.text) is roles
+    for message in chat_messages(spoken_to_server((start,))):
+        assert (marker not in message["content"]) is roles
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from clients import PATIENCE, Model, ask, clients, decided
 from hosted_peers import alternates, drops_the_system_message, moves_the_system_message, takes_no_system_role
 from openai_peer import Peer, Template, TemplateRefuses, written
 
-from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.markers import KNOWN
 from reactree_ros.llm.port import FreeText, RequestRejected, ServerUnavailable
@@ -75,6 +75,27 @@ def test_the_system_text_is_a_message_of_its_own_where_the_template_keeps_it_in_
         (request,) = peer.asked
         assert request.body["messages"] == ([SYSTEM, TASK] if own else [TOLD]) + REST
         assert one.status()["chat layout"] == (OWN if own else JOINED)
+
+
+@pytest.mark.parametrize("examples", ["", "auto", "turns", "text"])
+@pytest.mark.parametrize(("template", "own", "_counted"), TEMPLATES.values(), ids=TEMPLATES)
+def test_examples_are_turns_of_the_chat_unless_the_setting_has_them_as_text(
+    model: Model, template: Template, own: bool, _counted: bool, examples: str
+) -> None:
+    told = (Told("Your task is to: y"), Said("Act: c"))
+    start = ToldStart(system="System.", examples=(told,), rule="Rule.")
+    if examples == "text":
+        system, before = start.text, []
+    else:
+        system, before = "System.\nRule.", [("user", "Your task is to: y"), ("assistant", "Act: c")]
+    (role, first), *more = [*before, ("user", TASK["content"])]
+    begin = [("system", system), (role, first)] if own else [(role, f"{system}\n{first}")]
+    with chatting(owned_by="vllm", template=template) as peer:
+        one = model(peer, examples=examples)
+        assert decided(ask(one, start, *TURNS[1:])) == ACT
+        (request,) = peer.asked
+        assert request.body["messages"] == [{"role": role, "content": said} for role, said in [*begin, *more]] + REST
+        assert ("with the examples" in one.status()["chat layout"]) is (examples == "text")
 
 
 def test_what_a_template_raises_is_a_refusal_also_where_it_is_told_as_an_error_of_the_servers(model: Model) -> None:

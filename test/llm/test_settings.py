@@ -16,6 +16,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
+from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
 from reactree_ros.llm.openai.settings import OpenAISettings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
@@ -77,6 +78,18 @@ def test_texts_of_a_command_line_are_read_as_what_they_stand_for() -> None:
     assert settings == VllmSettings(engine_args={"max_num_seqs": 64}, max_model_len=4096)
     _, settings = model_settings("fallback", {"models": "[{llm: openai}, {llm: expert}]"}, where="options")
     assert settings == FallbackSettings(models=({"llm": "openai"}, {"llm": "expert"}))
+
+
+@pytest.mark.parametrize("name", [one.name for one in MODELS if issubclass(one.settings, EngineSettings)])
+def test_every_engine_gets_how_examples_stand_in_a_chat(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines: list[Any] = []
+    monkeypatch.setenv("OPENAI_BASE_URL", URL)
+    monkeypatch.setattr(EngineSettings, "queue", lambda self, engine: engines.append(engine))
+    for said, examples in (("text", "text"), ("turns", "turns"), ("auto", None), ("", None)):
+        MODELS.get(name).make(model_settings(name, {"model": "a/b", "examples": said}, where="the test")[1])
+        assert engines.pop()._examples == examples
+    with pytest.raises(UserError, match="examples"):
+        made(name, model="a/b", examples="both")
 
 
 def test_what_is_not_set_is_left_to_vllm() -> None:

@@ -205,12 +205,16 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
         ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),
         ({"turns": [(0, "a"), (99, "b")]}, "turns[1].kind is 99; it must be one of the constants of Turn.msg"),
+        ({"turns": [(11, "a"), (99, "b", 1)]}, "turns[1].kind is 99; it must be one of the constants of Turn.msg"),
+        ({"turns": [(0, "a"), (0, "b", 2)]}, "turns[1].example is 2; examples follow a turn of kind START"),
     ],
 )
 def test_a_malformed_request_is_refused_with_its_field(graph: Graph, request_: dict[str, Any], message: str) -> None:
     graph.inference(PromptModel())
     if "turns" in request_:
-        request_ = {"turns": [Turn(kind=kind, text=text) for kind, text in request_["turns"]]}
+        request_ = {
+            "turns": [Turn(**dict(zip(("kind", "text", "example"), turn, strict=False))) for turn in request_["turns"]]
+        }
     response = answer(graph, ask(graph, **request_))
     assert (response.error_code, response.message) == (FAILED.INVALID_REQUEST, message)
     assert answer(graph, ask(graph)).error_code == OK

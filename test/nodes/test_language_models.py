@@ -12,7 +12,7 @@ from openai_peer import Peer
 from processes import Process, Processes, need_in_nodes
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.llm.port import (
@@ -120,11 +120,17 @@ def test_an_error_of_the_model_is_the_same_over_ros(graph: Graph, error: Languag
         assert (caught.value.excess, caught.value.context) == (17, 4096)  # type: ignore[attr-defined]
 
 
-def test_request_and_reply_travel_whole(graph: Graph) -> None:
+TOLD = Told("Zähl: eins", About.SYSTEM)
+EXAMPLES = ((Told("Tu:"), Saw("da"), Said("so"), Told("OK.", About.ANSWER)), (Told("Text", About.SYSTEM),))
+START = ToldStart(system="Zähl: eins", examples=EXAMPLES, rule="Zähl weiter.")
+
+
+@pytest.mark.parametrize("start", [TOLD, START, ToldStart()], ids=["as text", "as data", "without anything"])
+def test_request_and_reply_travel_whole(graph: Graph, start: Told) -> None:
     model = Loading()
     model.loaded.succeed(None)
     graph.inference(model)
-    turns = (Told("Zähl: eins", About.SYSTEM), Said("zwei"), Saw("drei\nvier"))
+    turns = (start, Said("zwei"), Saw("drei\nvier"))
     request = DecisionRequest(turns, DecisionGrammar(("a",), free=True), begun="Act:", id="1", planner="me")
     pending = ros_model(graph).decide(request)
     graph.until(pending.done)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
-from doubles import SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
+from doubles import EVERYTHING, SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
 from py_trees.common import Status
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
@@ -584,6 +586,20 @@ def test_a_prompt_that_is_too_long_without_examples_too_ends_the_node_and_names_
     assert result.message.startswith("no reply: the prompt is 10 tokens too long for the model's context of")
     assert listener.heard == [("root", 5, 510)]
     assert run.context.budget.decisions == 0
+
+
+def test_the_fixed_example_of_a_tree_gives_way_to_the_short_one_and_then_loses_nodes_before_it_goes() -> None:
+    node = "Your task is to: a\nYou are in the house.\nAct: done"
+    long, short = (Example.of_text("\n\n".join([node] * count)) for count in (9, 3))
+    listener, seen = Shortened(), list[int]()
+    abilities = replace(EVERYTHING, fixed_examples=(replace(long, short=short),))
+    for room in (110, 40, 25, 0):  # a node has 12 words
+        model = SmallModel({"root": ["Act: done"]}, context=words_without_examples() + room)
+        run = scripted_episode({}, model=model, listener=listener, abilities=abilities)
+        assert run.run().status == "success"
+        seen.append(model.requests[-1].prompt.count(node))
+    assert seen == [9, 3, 2, 0]
+    assert [dropped for _, dropped, _ in listener.heard] == [0, 0, 1]
 
 
 def test_where_tokens_are_not_counted_examples_go_until_the_prompt_fits() -> None:

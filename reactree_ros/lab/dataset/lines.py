@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.skill import apart
@@ -158,7 +159,7 @@ class _Reading:
             own: Sequence[Turn] = [turn_from_dict(turn) for turn in event["own"]]
         else:
             own = goal_node.turns[event["turns"][0] :]  # includes earlier decisions of the reply
-        found = [experience_from_dict(one).text for one in goal_node.examples[: self.run.examples]]
+        found = [Example((experience_from_dict(one).turns,)) for one in goal_node.examples[: self.run.examples]]
         start = self.moment.texts.get(event.get("start", -1), ())
         if start and isinstance(start[0], Told) and start[0].about is About.SYSTEM:
             start = (start_turn("", found), *start[1:])

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
@@ -111,7 +112,7 @@ class PlanNode(GoalNode):
         survey = yield from self.senses.survey()
         found = yield from self.senses.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
-        self.begin_prompt(prompt(PROMPTS, "plan.txt"), [experience.text for experience in found] or fixed)
+        self.begin_prompt(prompt(PROMPTS, "plan.txt"), [Example((experience.turns,)) for experience in found] or fixed)
         self.add(Saw(survey.text, survey), anew=True)
         self.add(task_turn(self.subgoal))
         return survey

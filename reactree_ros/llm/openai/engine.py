@@ -12,7 +12,7 @@ from typing import Any
 
 from reactree_ros.agent.turns import Turn
 from reactree_ros.files.secrecy import harmless_arguments
-from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
+from reactree_ros.llm.chat import ChatLayout, Examples, Message, Rendering, chat_messages, find_layout
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
 from reactree_ros.llm.known import Known, Subject, forget, recall, remember
 from reactree_ros.llm.markers import NO_CHAT, broken, spoken_to_server
@@ -53,6 +53,7 @@ class OpenAIEngine(Engine):
         model: str = "",
         api_key_file: str = "",
         chat: bool | None = None,
+        examples: Examples | None = None,
         constraints: Iterable[ConstraintKind] | None = None,
         retries: int = 3,
         request_timeout: float = 120.0,
@@ -76,7 +77,7 @@ class OpenAIEngine(Engine):
         self._is_recalled = self._doubted = self._puts_off = False
         self._kind = ""
         self._dialect: Dialect = {}
-        self._layout = ChatLayout()
+        self._layout, self._examples = ChatLayout(), examples
         self._thoughts: Thoughts | None = None
         self._parameters = Parameters()
         self._streaming: Mapping[str, Any] = {}  # the parameters with which answers are streamed; none: they are not
@@ -107,7 +108,8 @@ class OpenAIEngine(Engine):
             await self._find_out(written)
         elif not self.known.chat:
             self._parameters = Parameters()
-        self.chat, self._layout = self.known.chat, self.known.layout or ChatLayout()
+        self.chat = self.known.chat
+        self._layout = replace(self.known.layout or ChatLayout(), examples=self._examples != "text")
         self._thoughts, self._dialect = self.known.thoughts, DIALECTS[self.known.dialect or ""]
         self.constraints, self.lost = self.known.constraints or frozenset(), self._puts_off
 

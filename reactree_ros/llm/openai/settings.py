@@ -71,6 +71,7 @@ def _make(settings: OpenAISettings) -> LanguageModel:
         model=settings.model,
         api_key_file=settings.api_key_file,
         chat=settings.chat,
+        examples=settings.examples,
         constraints=settings.constraints,
         retries=settings.retries,
         request_timeout=settings.request_timeout,

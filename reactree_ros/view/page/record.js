@@ -330,7 +330,8 @@ export class Record {
   }
 
   _shortened(event, n) {
-    const text = `The prompt was ${event.excess} tokens too long; ${event.dropped} examples were dropped.`;
+    const done = event.dropped ? `${event.dropped} examples were dropped` : "its example is shorter now";
+    const text = `The prompt was ${event.excess} tokens too long; ${done}.`;
     this.byId.get(event.node)?.entries.push({ n, kind: "note", text });
   }
 

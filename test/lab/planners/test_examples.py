@@ -3,12 +3,14 @@ them again where the expert has changed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 import reactree_ros.household
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
@@ -16,6 +18,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.lab.planners.plan import tidied
+from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import planner
 
 EXAMPLES = {
@@ -28,11 +31,16 @@ EXAMPLES = {
     "reactree:control_flow=seq": "reactree_seq",
     "reactree_wm:control_flow=seq": "reactree_wm_seq",
 }
+#: Which house each file's task is of: the short examples' house is small, and its thing is found soon.
+LONG, SHORT = {"seed": 7}, {"seed": 75, "rooms": 3}
+FILES = {file: (name, LONG) for name, file in EXAMPLES.items()} | {
+    f"{file}_short": (name, SHORT) for name, file in EXAMPLES.items() if file.startswith("reactree")
+}
 
 
-def trajectory(name: str) -> str:
+def trajectory(name: str, house: Mapping[str, int]) -> str:
     """What the expert says and sees in one task of a house, agent node after agent node."""
-    task = parse_tasks(generate_house(seed=7, tasks=1))[0]
+    task = parse_tasks(generate_house(**house, tasks=1))[0]
     episode = Episode(task.instruction, model=ExpertModel(), world=SymbolicWorld(task), planner=planner(name))
     assert episode.run().achieved
     return "\n\n".join(node.text.rstrip("\n") for node in episode.context.nodes)
@@ -46,9 +54,17 @@ def plan() -> str:
     return "\n".join([survey.text, f"Your task is to: {document[0]['nl_instructions'][0]}", *steps])
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_fixed_example_is_what_the_expert_does(name: str) -> None:
-    assert prompt(WAH_NL.prompts, f"{EXAMPLES[name]}.txt") == trajectory(name)
+@pytest.mark.parametrize("file", FILES)
+def test_a_fixed_example_is_what_the_expert_does(file: str) -> None:
+    assert prompt(WAH_NL.prompts, f"{file}.txt") == trajectory(*FILES[file])
+
+
+@pytest.mark.parametrize("file", [file for file in EXAMPLES.values() if file.startswith("reactree")])
+def test_the_example_of_a_tree_has_a_short_one_of_several_nodes_beside_it(file: str) -> None:
+    (example,) = fixed_example(WAH_NL, file)
+    assert example.short is not None
+    assert len(example.short.nodes) > 2
+    assert approximate_tokens(example.short.text) < 1300 < approximate_tokens(example.text) / 2
 
 
 def test_the_fixed_plan_leads_to_the_goal_by_the_houses_graph() -> None:
@@ -92,5 +108,5 @@ def test_system_text_and_fixed_example_can_be_left_out(name: str, options: str, 
 if __name__ == "__main__":
     folder = Path(reactree_ros.household.__file__).parent / "prompts"
     (folder / "plan.txt").write_text(plan() + "\n", encoding="utf-8")
-    for name, file in EXAMPLES.items():
-        (folder / f"{file}.txt").write_text(trajectory(name) + "\n", encoding="utf-8")
+    for file, of in FILES.items():
+        (folder / f"{file}.txt").write_text(trajectory(*of) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.summary import summary_request
-from reactree_ros.agent.turns import Said, Told
+from reactree_ros.agent.turns import Said, Told, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
@@ -270,7 +270,7 @@ def test_the_text_holds_everything_and_so_does_the_experience() -> None:
     ]
     assert "Think: Subgoal 1 came to: The fridge is open. Subgoal is met." in listener.heard
     (experience,) = run.experiences()
-    assert told_as_subgoals(experience) == (
+    assert render(told_as_subgoals(experience)) == (
         f"Your task is to: root\n{START}\n"
         + (G1 + GO + OPEN + G2 + PICK + RETRIEVE + G3 + GO)
         .replace("You open fridge 1.", "You open fridge 1. Subgoal is met.")
@@ -461,13 +461,13 @@ def test_examples_of_other_planners_are_told_as_subgoals() -> None:
         f"Your task is to: eat\n{START}\nThink: first the fridge.\nOK.\nThink: now I open it.\nOK.\n"
         "Act: open fridge 1\nYou open fridge\nAct: pick up apple 1\nYou pick up apple.\nAct: done"
     )
-    assert told_as_subgoals(recorded(react)) == (
+    assert render(told_as_subgoals(recorded(react))) == (
         f"Your task is to: eat\n{START}\n1 Subgoal: now I open it.\nAction: open fridge 1\n"
         "Observation: You open fridge\nAction: pick up apple 1\nObservation: You pick up apple.\nAction: done"
     )
     expansion = f"Your task is to: eat\n{START}\nThink: a\nOK.\nExpand:\n- control flow: sequence\n- subgoals: a, b"
-    assert told_as_subgoals(recorded(expansion)) == ""
-    assert told_as_subgoals(opaque("something else")) == "something else"
+    assert told_as_subgoals(recorded(expansion)) == ()
+    assert render(told_as_subgoals(opaque("something else"))) == "something else"
 
 
 @pytest.mark.parametrize(("name", "seed", "task_id"), [("example", 54, 5), ("example_retrieval", 58, 1)])

@@ -9,6 +9,7 @@ from doubles import ScriptedModel
 from recode_doubles import Writes, function_of, lesson_of, own_text
 
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.turns import render
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.lab.planners.recode.planner import CodeNode
@@ -62,7 +63,7 @@ def carried_out_by_hiagent(world: World, instruction: str, parts: Parts) -> tupl
         name, record = planner(f"hiagent:{BARE}"), Recorder(moment.apply)
         result = Episode(instruction, world=world, model=model, planner=name, record=record).run()
     (experience,) = experiences_of(moment)
-    return result, f"{told_as_subgoals(experience)}\n"
+    return result, f"{render(told_as_subgoals(experience))}\n"
 
 
 def carried_out_in_code(world: World, instruction: str, name: str, texts: Sequence[str]) -> tuple[EpisodeResult, str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, starmap
 
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.summarise import Summarise
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.summary import judgement
-from reactree_ros.agent.turns import Said, Saw, Turn, render
+from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.lab.planners.hiagent.chunks import Pair, Subgoal, as_turns
 from reactree_ros.memory.experience import Experience
 
@@ -55,26 +56,24 @@ def _acts(turn: Turn | None) -> bool:
     return isinstance(turn, Said) and turn.decision is not None and bool(turn.decision.skill_asked)
 
 
-def told_as_subgoals(experience: Experience) -> str:
-    """Write an experience in the form of HiAgent's prompt, with the details of every subgoal (appendix B.2).
+def told_as_subgoals(experience: Experience) -> tuple[Turn, ...]:
+    """Return an experience in the form of HiAgent's prompt, with the details of every subgoal (appendix B.2).
 
-    An experience without replies is unchanged; one without actions becomes empty.
+    An experience without replies is unchanged; of one without actions nothing is left.
     """
     said = [turn for turn in experience.turns if isinstance(turn, Said)]
     if not said:
-        return experience.text
+        return experience.turns
     if not (found := parts(experience)):
-        return ""
+        return ()
     header = experience.turns[: experience.turns.index(said[0])]
-    lines = [render(header), *_told(found)]
     last = said[-1].decision
-    if last is not None and last.ends:
-        lines.append(f"Action: {last.gist}")
-    return "\n".join(lines)
+    end = [Said(f"Action: {last.gist}")] if last is not None and last.ends else []
+    return (*header, *chain.from_iterable(starmap(_told, enumerate(found, 1))), *end)
 
 
-def _told(found: Sequence[SubgoalPart]) -> Iterator[str]:
-    for number, part in enumerate(found, 1):
-        told = render(as_turns([Subgoal(number, part.subgoal), *part.pairs]))
-        met = judgement(part.came_to)
-        yield told if met is None else f"{told.rstrip('.')}. Subgoal is {'' if met else 'not '}met."
+def _told(number: int, part: SubgoalPart) -> Sequence[Turn]:
+    *turns, last = as_turns([Subgoal(number, part.subgoal), *part.pairs])
+    if (met := judgement(part.came_to)) is not None:
+        last = replace(last, text=f"{last.text.rstrip('.')}. Subgoal is {'' if met else 'not '}met.")
+    return (*turns, last)

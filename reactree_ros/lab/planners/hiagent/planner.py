@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.agent.decision import OK, RECALL, Decision
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.summarise import Summarise
-from reactree_ros.agent.prompt import task_turn
+from reactree_ros.agent.prompt import ONE_DECISION, task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
@@ -73,7 +74,8 @@ class HiAgentNode(GoalNode):
     def program(self) -> Program:
         """Look around, then work by subgoals."""
         observation = yield from self.look_around()
-        self.begin_prompt(self._system_text(), (yield from self._find_examples()))
+        rule = f"{ONE_DECISION} {SubgoalGrammar(()).expected}."
+        self.begin_prompt(self._system_text(), (yield from self._find_examples()), rule=rule)
         self.add(task_turn(self.subgoal))
         self.see(observation)
         self._head = tuple(self.turns)
@@ -188,13 +190,13 @@ class HiAgentNode(GoalNode):
         text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.listed))
         return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
 
-    def _find_examples(self) -> Generator[Step, Any, list[str]]:
+    def _find_examples(self) -> Generator[Step, Any, Sequence[Example | str]]:
         """Return episodic memory's examples as subgoals; if there are none, the fixed ones."""
         found = yield from self.senses.find_examples()
-        told = [text for text in map(told_as_subgoals, found) if text]
+        told = [Example((turns,)) for turns in map(told_as_subgoals, found) if turns]
         if told or not self.context.fixed_example:
             return told
-        examples = []
+        examples: list[Example | str] = []
         for name in ("example", *(["example_retrieval"] if self._settings.retrieval else [])):
             with suppress(FileNotFoundError):  # a foreign household may have none
                 examples.append(_prompt(self.context.household, name))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
@@ -163,7 +164,7 @@ class CodeRunner(GoalNode):
         """Return the prompt: the node's replies and messages, without the code's actions and observations."""
         return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
-    def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
+    def begin_code_prompt(self, system: str, examples: Sequence[Example | str], fixed: Sequence[Example | str]) -> None:
         """Set the part before the node's turns: its role, the skills for code, and examples.
 
         The skills replace ``{skills}`` in the system text. The fixed examples are for a memory that has none.
@@ -172,9 +173,10 @@ class CodeRunner(GoalNode):
         described = system.replace("{skills}", _skills_for_code(context.household))
         self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
 
-    def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
+    def prompt_start(self, system: str, examples: Sequence[Example], rule: str) -> tuple[Turn, ...]:
         """Return system text and examples as one turn; nothing if there is neither."""
-        parts = [system, *(["Examples:", *map(framed, examples), "(End of the examples)"] if examples else [])]
+        told = [framed(example.text) for example in examples]
+        parts = [system, *(["Examples:", *told, "(End of the examples)"] if told else [])]
         text = "\n\n".join(part for part in parts if part)
         return (Told(f"{text}\n", About.SYSTEM),) if text else ()
 
