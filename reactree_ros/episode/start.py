@@ -41,8 +41,8 @@ def run(
         world: Name of the world.
         llm_settings: Settings of the language model, e.g. ``{"base_url": "http://localhost:8000/v1"}``.
         world_settings: Settings of the world.
-        memory: The episodic memory that examples come from, as ``reactree run`` takes it; it is not added to. Empty: the
-            one that comes with the household, if there is one; ``none``: a fixed example.
+        memory: The episodic memory that examples come from, as ``reactree run`` takes it; it is not added to. Empty:
+            the one that comes with the household, if there is one; ``none``: a fixed example.
         save: A new file for the run's record; None: there is none.
         options: Options of the run, see :class:`reactree_ros.tree.options.TreeOptions`.
 
