@@ -228,7 +228,7 @@ class BenchReport:
             f"Seeds: {one.seeds}",
             *self._language_models(),
             *([UNCHECKED.format(self.claimed)] if self.claimed else []),
-            f"Episodic memory: {'; '.join(self._memories())}",
+            f"Episodic memory: {'; '.join(self.memories)}",
             f"Options: {_shown(one.options)}",
         ]
         if self.broken:
@@ -244,8 +244,9 @@ class BenchReport:
             for name in one.planners
         ]
 
-    def _memories(self) -> list[str]:
-        """Say where the examples came from: of all runs, or of each planner's if they differ."""
+    @property
+    def memories(self) -> list[str]:
+        """Where the examples of all runs came from, or of each planner's runs if that differs."""
         by_planner = {name: ", ".join(sorted({run.memory for run in runs})) for name, runs in self.runs.items()}
         held = {self.settings.memory: f" ({self.settings.experiences} experiences)"} if self.settings.memory else {}
         shown = {name: f"{one or 'none'}{held.get(one, '')}" for name, one in by_planner.items()}
