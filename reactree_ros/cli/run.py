@@ -24,6 +24,7 @@ WHO_PLANS = (
     "Who plans, see `reactree list planners`; with _wm where it remembers where things were seen; with options as "
     "NAME:OPTION=VALUE."
 )
+UNNAMED = "Without, examples are those that come with the household, if there are any; none: a fixed one."
 Planner = Annotated[
     str,
     typer.Option(
@@ -41,7 +42,9 @@ def run(
     planner: Planner = "",
     memory: Annotated[
         NamedMemory | None,
-        memory_option("An episodic memory: examples come from it, and a run that reaches its goal is added."),
+        memory_option(
+            f"An episodic memory: examples come from it, and a run that reaches its goal is added. {UNNAMED}"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,
@@ -87,7 +90,7 @@ def run(
         Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
     result = carry_out(spec, assemble, place=place, save=save, as_json=as_json, view=view, paused=paused, remember=True)
     if memory is None and not as_json:
-        hint = f"No episodic memory: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
+        hint = f"Nothing is remembered of this run: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
         Console().print(hint, style="dim", markup=False, highlight=False)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)

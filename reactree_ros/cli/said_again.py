@@ -16,7 +16,7 @@ from reactree_ros.cli.defaults import policy_of_user, said_by_user
 from reactree_ros.cli.options import Chosen
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
-from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.memory.spec import NamedMemory, is_brought
 from reactree_ros.world.skill_policy import load_policy
 
 #: Most characters of a value that are shown.
@@ -39,7 +39,7 @@ def said_again(
         world: What the user says of its world; it wins.
         llm: Another language model, or what the user says of the recorded one.
         policy: The user's skill policy, which outranks the recorded one; None: the user's file may name one.
-        memory: The episodic memory; the recorded one is not opened unless the user names it.
+        memory: The episodic memory; unless the user names it, the recorded one is opened only if a package brings it.
         planner: Another planner; empty: the recorded one.
 
     Raises:
@@ -54,7 +54,8 @@ def said_again(
     _check(spec, {"world": world} if isinstance(llm, Chosen) else {"world": world, "llm": llm})
     if not planner:
         spec.chosen_planner()
-    if spec.memory and memory is None:
+    kept = spec.memory if is_brought(spec.memory) and not planner else ""
+    if spec.memory and memory is None and not is_brought(spec.memory):
         told = f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}"
         Console(stderr=True).print(in_one_line(told), style="yellow", markup=False, highlight=False, soft_wrap=True)
     policy = policy or policy_of_user()
@@ -63,7 +64,7 @@ def said_again(
         recorded="",
         world=spec.world.with_settings(world, name),
         llm=chosen,
-        memory="" if memory is None else memory.absolute(),
+        memory=kept if memory is None else memory.absolute(),
         **({} if policy is None else {"policy": load_policy(policy)}),
         **({"planner": planner, "working_memory": None} if planner else {}),
     )

@@ -436,12 +436,14 @@ class Episode:
         return [experience for experience in found if experience is not None]
 
     def remember(self, result: EpisodeResult) -> int:
-        """Add new experiences to the memory, if there is one and the goal was reached.
+        """Add new experiences to the memory, if there is one that takes them and the goal was reached.
 
         Returns:
             How many were added.
         """
-        return self._memory.keep(self.experiences()) if self._memory is not None and result.achieved else 0
+        if self._memory is None or self._memory.fixed or not result.achieved:
+            return 0
+        return self._memory.keep(self.experiences())
 
 
 def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> Examples | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, cast
 
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import is_brought, memory
 from reactree_ros.person.port import Person
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
@@ -37,11 +40,15 @@ def assemble(
         builder: The planner; None: that of the specification.
         write: Takes the events of the run's record; None: the run is not recorded.
         flush: Makes them safe; see :class:`~reactree_ros.record.writer.Recorder`.
-        live: Further arguments of the episode, such as its memory or the tree in which it grows.
+        live: Further arguments of the episode, such as its memory or the tree in which it grows. Without a memory, and
+            without a function that finds examples, it has those that a package brings for the run.
 
     Raises:
         UserError: The planner is not here or cannot be used in this world, or the instruction is empty.
     """
+    if builder is None and "examples" not in live and live.get("memory") is None:
+        spec = spec.with_examples(world.household.name)
+        live["memory"] = brought(spec.memory)
     return Episode(
         spec.instruction,
         world=world,
@@ -55,6 +62,16 @@ def assemble(
         task_name=spec.task_name,
         **live,
     )
+
+
+def brought(name: str) -> EpisodicMemory | None:
+    """Return the memory of that name if a package brings it, open for as long as this process lives."""
+    return _open(name) if is_brought(name) else None
+
+
+@cache
+def _open(name: str) -> EpisodicMemory:
+    return memory(name).open()
 
 
 def make_world(spec: RunSpec, place: Place | None = None) -> World:

@@ -10,7 +10,7 @@ from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, examples_from
-from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.assembly import assemble, brought
 from reactree_ros.episode.player import (
     Departure,
     Script,
@@ -145,7 +145,7 @@ class WayBack:
         spec: The run's specification from there on; None: the recorded one.
         world: The world at the start of the task; with ``later``, in its present state.
         model: Decides from there on.
-        memory: Provides examples from there on.
+        memory: Provides examples from there on; None: the one of the specification, if a package brings it.
         write: Takes the events of the new record; None: there is none.
         says: A text that replaces the model's next reply; empty: none.
         later: Whether no skill is carried out again.
@@ -167,6 +167,7 @@ class WayBack:
         **given: Any,
     ) -> None:
         spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
+        memory = brought(spec.memory) if memory is None else memory
         self._record, self._events = record, followed(record)[:until]
         self._script = Script(
             self._events,

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.memory.spec import NamedMemory, memory
-from reactree_ros.planners.spec import Planner, planner
+from reactree_ros.llm.spec import MODELS, ModelSpec
+from reactree_ros.memory.spec import NamedMemory, is_brought, memory, shipped
+from reactree_ros.planners.spec import WM, Planner, planner
 from reactree_ros.plugins import REGISTRIES, Spec
 from reactree_ros.plugins.settings import Settings, fault_of, reaching, read_settings
 from reactree_ros.record.reader import Record, RecordError
@@ -91,7 +91,7 @@ class RunSpec(Settings):
         world: The world, or the task suite that makes it; None: nobody knows how to make it again.
         policy: The skill policy that guards the world; None: every skill is carried out.
         llm: The language model; None: nobody knows how to make it again.
-        memory: The episodic memory that examples come from; empty: none.
+        memory: The episodic memory that examples come from; empty: nobody has named one.
         person: Whether goal nodes can ask a person.
         parent: The record that this run continues: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
         recorded: The record that this was read from, until the user has said it again. A record alone must not start,
@@ -211,7 +211,7 @@ class RunSpec(Settings):
         if not self.recorded:
             return {}
         if field == "memory":
-            return {"memory": self.memory} if self.memory else {}
+            return {"memory": self.memory} if self.memory and not is_brought(self.memory) else {}
         one = planner(self.planner) if field == "planner" else getattr(self, field)
         return {} if one is None else dict(one.reaching())
 
@@ -219,6 +219,25 @@ class RunSpec(Settings):
         """Return who plans; errors as of :meth:`chosen`."""
         self._check_said("planner")
         return planner(self.planner)
+
+    def with_examples(self, household: str) -> RunSpec:
+        """Return the specification with the memory that a package brings for the run, if nobody has named one.
+
+        Args:
+            household: The name of the world's household.
+        """
+        if self.memory or not self._takes_examples():
+            return self
+        remembers = f"{planner(self.planner).spec.name}{WM if self.working_memory else ''}"
+        found = shipped(household, remembers)
+        return self if found is None else self.but(memory=found.name)
+
+    def _takes_examples(self) -> bool:
+        """Whether examples help the run's language model and may stand in its planner's prompts."""
+        if self.llm is None:
+            return False
+        known = self.llm.name in MODELS.names
+        return (not known or MODELS.get(self.llm.name).examples) and planner(self.planner).settings.takes_examples
 
     def chosen_memory(self) -> NamedMemory | None:
         """Return the episodic memory, which is not opened yet, None if there is none; errors as of :meth:`chosen`."""

@@ -27,6 +27,7 @@ def run(
     world: str = "virtualhome",
     llm_settings: Mapping[str, Any] | None = None,
     world_settings: Mapping[str, Any] | None = None,
+    memory: str = "",
     save: str | Path | None = None,
     **options: Any,
 ) -> EpisodeResult:
@@ -40,6 +41,8 @@ def run(
         world: Name of the world.
         llm_settings: Settings of the language model, e.g. ``{"base_url": "http://localhost:8000/v1"}``.
         world_settings: Settings of the world.
+        memory: The episodic memory that examples come from, as ``reactree run`` takes it; it is not added to. Empty:
+            the one that comes with the household, if there is one; ``none``: a fixed example.
         save: A new file for the run's record; None: there is none.
         options: Options of the run, see :class:`reactree_ros.tree.options.TreeOptions`.
 
@@ -54,14 +57,19 @@ def run(
     )
     settings = read_settings(model_spec.settings, dict(llm_settings or {}), where="llm_settings")
     chosen = read_settings(TreeOptions, options, where="options")
-    spec = RunSpec.in_place(place, instruction, llm=(model_spec, settings), planner=planner, options=chosen)
+    spec = RunSpec.in_place(
+        place, instruction, llm=(model_spec, settings), planner=planner, options=chosen, memory=memory
+    )
+    named = spec.chosen_memory()
     with ExitStack() as stack:
         model = make_model(model_spec, settings)
         stack.callback(model.close)
         model.ready().result()
-        made = stack.enter_context(make_world(spec, place))
-        if save is None:
-            return assemble(spec, world=made, model=model).run()
-        file = RecordFile(save)
-        stack.callback(file.close)
-        return assemble(spec, world=made, model=model, write=file.write, flush=file.flush).run()
+        live: dict[str, Any] = {"world": stack.enter_context(make_world(spec, place)), "model": model}
+        if named is not None:
+            live["memory"] = stack.enter_context(named.open())
+        if save is not None:
+            file = RecordFile(save)
+            stack.callback(file.close)
+            live |= {"write": file.write, "flush": file.flush}
+        return assemble(spec, **live).run()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 from typing_extensions import Self
 
@@ -53,7 +54,12 @@ class EpisodicMemory(abc.ABC):
 
     Only experiences of runs that reached their goal belong here; the caller sees to that.
     :func:`reactree_ros.memory.check.check_memory` tries whether a store keeps to all of this.
+
+    Attributes:
+        fixed: Whether nothing can be added to it, so that no run is.
     """
+
+    fixed: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -147,12 +153,16 @@ class EpisodicMemory(abc.ABC):
             raise ValueError(f"token_limit must not be negative, not {token_limit}")
         examples: list[Experience] = []
         count, left = self._remembering(count_tokens), token_limit
-        for similarity, experience in islice(self.ranked(subgoal, seed=seed), most or None):
+        for similarity, experience in self.suited(subgoal, seed=seed, most=most):
             left -= count(experience.text)
             if left < 0:
                 break
             examples.append(replace(experience, similarity=float(similarity)))
         return tuple(examples)
+
+    def suited(self, subgoal: str, *, seed: int, most: int) -> Iterable[tuple[float, Experience]]:
+        """Return what :meth:`retrieve` takes its examples from, in order, each with its similarity; see there."""
+        return islice(self.ranked(subgoal, seed=seed), most or None)
 
     def search(self, text: str, k: int) -> list[tuple[float, Experience]]:
         """Return the `k` experiences whose subgoals are most similar to a text, with their similarity.

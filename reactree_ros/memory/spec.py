@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,21 @@ class MemorySpec(Spec):
         exists: Returns whether it is there.
         prepare: Loads what finding needs, such as an embedder, before anything is opened.
         diagnose: Yields what `reactree doctor` says of it, and changes nothing. It may raise an OSError or a UserError.
+        installed: Whether it holds only what a package brings, so that a record may name it, too.
+        ships: Returns the settings with which it has examples for a household and a planner, both by name, if a run
+            names no memory; None if it has none.
     """
 
     make: Callable[[Any], EpisodicMemory]
     exists: Callable[[Any], bool]
     prepare: Callable[[Any], object] = lambda settings: None
     diagnose: Callable[[Any], Iterator[Diagnosis]]
+    installed: bool = False
+    ships: Callable[[str, str], Settings | None] = lambda household, planner: None
 
 
+#: The store without experiences, by which a user says that there shall be no examples.
+NONE = "none"
 MEMORIES: Registry[MemorySpec] = Registry("memory", "reactree_ros.memories", MemorySpec, first=("sqlite",))
 
 
@@ -102,3 +109,17 @@ def memory(name: str | Path) -> NamedMemory:
         raise UserError(f"memory '{store}': write a setting as NAME=VALUE, not '{wrong[0]}'")
     values = {setting: value for setting, _, value in settings}
     return NamedMemory(name, spec, read_settings(spec.settings, values, where=f"memory '{spec.name}'"), is_path)
+
+
+def is_brought(name: str) -> bool:
+    """Return whether a memory's name, which may come from a record, is of one that a package brings."""
+    return any(spec.installed and spec.name == name.partition(":")[0] for spec in MEMORIES)
+
+
+def shipped(household: str, planner: str) -> NamedMemory | None:
+    """Return the memory that a package brings for a household and a planner, both by name; None if none does."""
+    for spec in MEMORIES:
+        if (settings := spec.ships(household, planner)) is not None:
+            named = NamedMemory(spec.name, spec, settings, is_path=False)
+            return replace(named, name=named.absolute())
+    return None

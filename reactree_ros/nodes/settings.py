@@ -88,7 +88,9 @@ class PlannerNodeSettings(Settings):
         default=10.0, ge=0.1, le=1000.0, description="ticks a second; the end of a skill or reply ticks the tree, too"
     )
     memory: str = Field(
-        default="", description="episodic memory: a file, or STORE:SETTING=VALUE for another store; empty: none"
+        default="",
+        description="episodic memory: a file, or STORE:SETTING=VALUE for another store; empty: the one that comes with "
+        "the household, if there is one; none: no examples but a fixed one",
     )
     on_busy: Literal["reject", "queue", "preempt"] = Field(
         default="reject", description="what happens to a goal while a task runs"

@@ -215,7 +215,7 @@ def spec_of_goal(
         task: The task that the bridge's world was reset to; None: it was not.
         model: What the inference node says of the language model; None: nothing yet.
         world: What the bridge says of its world; likewise.
-        memory: The episodic memory of the planner; empty: none.
+        memory: The episodic memory of the planner; empty: nobody has named one.
 
     Raises:
         UserError: The goal makes no sense.

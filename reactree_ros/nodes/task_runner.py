@@ -20,6 +20,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import strange
 from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import is_brought
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import Introduction, RosLanguageModel, RosWorld
 from reactree_ros.nodes.parameters import settings_of
@@ -128,7 +129,8 @@ class TaskRunner:
             if said := strange(spec.planner, model.trained_for):
                 self._node.get_logger().warning(f"planner {said}")
         else:
-            spec = spec.but(memory=memory, **surroundings(about, model.settings, where="the bridge"))
+            kept = spec.memory if is_brought(spec.memory) else ""
+            spec = spec.but(memory=memory or kept, **surroundings(about, model.settings, where="the bridge"))
         self._reporter.clear(task)
         task.steering = Steering(self._model, paused=bool(self._control.paused))
         given: dict[str, Any] = {

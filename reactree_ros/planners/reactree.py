@@ -41,6 +41,11 @@ class ReactreeSettings(AgentNodeSettings):
         description="after how many failed expansions a node decides again, knowing what failed and why",
     )
 
+    @property
+    def takes_examples(self) -> bool:
+        """Whether prompts may have such examples, which expand by all control flows of the paper."""
+        return super().takes_examples and self.control_flow == "all"
+
 
 def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
     """Build the tree for an instruction: one agent node; the rest grows."""

@@ -43,7 +43,14 @@ class PlannerSettings(Settings):
     """Settings of every planner."""
 
     system_text: bool = Field(default=True, description="begin prompts with the system text")
-    fixed_example: bool = Field(default=True, description="show a fixed example if memory has none (section 5.3)")
+    fixed_example: bool = Field(
+        default=True, description="show examples that nobody names: a package's, or a fixed one (section 5.3)"
+    )
+
+    @property
+    def takes_examples(self) -> bool:
+        """Whether prompts may have the examples that a package brings for the planner."""
+        return self.fixed_example
 
 
 class AgentNodeSettings(PlannerSettings):

@@ -149,7 +149,7 @@ class Recorder(Listener):
         world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …, "scored": …}``; names and
             passwords in addresses are left out.
         llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it; likewise.
-        memory: The episodic memory that examples come from, by name; empty: none.
+        memory: The episodic memory that examples come from, by name; empty: nobody has named one.
         parent: The record that this one goes on from: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
     """
 

@@ -23,6 +23,14 @@ def test_one_call_carries_out_what_the_first_task_asks_and_saves_it(tmp_path: Pa
     assert replay(record).identical
 
 
+def test_the_memory_is_named_as_on_the_command_line(tmp_path: Path) -> None:
+    named = "household:planner=react_wm:index=words"
+    run(planner="react_wm", memory=named, save=tmp_path / "run.jsonl")
+    record = read_record(tmp_path / "run.jsonl")
+    assert record.run["memory"] == named
+    assert [len(event["experiences"]) > 0 for event in record.events if event["e"] == "retrieved"] == [True]
+
+
 def test_a_house_a_planner_and_limits_are_named() -> None:
     result = run("Put the book on the bed", house="villa", planner="react_wm", max_decisions=3)
 

@@ -236,6 +236,20 @@ def test_examples_of_episodic_memory_are_as_many_as_asked_for(
     assert [thing for thing in ("apple", "pudding") if f"Your task is to: look for the {thing}" in prompt] == found
 
 
+@pytest.mark.parametrize(("given", "shown"), [("", True), ("none", False)])
+def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, given: str, shown: bool
+) -> None:
+    goal, model = "find and pick up the apple", ScriptedModel({"find and pick up the apple": ["Act: done"]})
+    monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
+    monkeypatch.setattr("reactree_ros.nodes.inference_node.make_model", lambda spec, settings: model)
+    graph.inference(llm="openai", base_url="http://localhost:1/v1", model="m")
+    graph.bridge(ScriptedWorld())
+    graph.planner(memory=given)
+    assert graph.task(goal).result.success
+    assert (model.requests[0].prompt.count(f"Your task is to: {goal}\n") > 1) is shown
+
+
 def test_a_memory_of_another_store_is_named_by_the_same_parameter(graph: Graph, tmp_path: Path) -> None:
     pytest.importorskip("reactree_garden.memory", reason="needs test/plugin; `make test` installs it")
     name, model = f"notebook:path={tmp_path / 'notebook'}", ScriptedModel({"find the apple": ["Act: done"] * 2})

@@ -75,4 +75,5 @@ SPEC = ModelSpec(
     summary="the expert with seeded lapses, to compare what helps against them",
     settings=LapsingSettings,
     make=LapsingModel,
+    examples=False,
 )

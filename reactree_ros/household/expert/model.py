@@ -100,4 +100,5 @@ SPEC = ModelSpec(
     summary="rules, no language model",
     settings=ExpertSettings,
     make=lambda settings: ExpertModel(settings=settings),
+    examples=False,
 )

@@ -59,13 +59,13 @@ class JobRunner:
     def __init__(self, settings: BenchSettings) -> None:
         self._settings = settings
         self._suite = settings.spec
-        self._memory: EpisodicMemory | None = None
+        self._memories: dict[str, EpisodicMemory] = {}  # by name
         self._models: dict[str, LanguageModel] = {}  # by settings: planners may share one
         try:
             for name in settings.planners:
                 self._model_of(name).ready().result()
-            if settings.memory:
-                self._memory = memory(settings.memory).open()
+                if (named := settings.memory_of(name)) and named not in self._memories:
+                    self._memories[named] = memory(named).open()
         except LanguageModelError as error:
             self.close()
             raise UserError(str(error)) from error
@@ -95,11 +95,11 @@ class JobRunner:
         return dataclasses.replace(finished, line=line)
 
     def close(self) -> None:
-        """Release the language models and the memory."""
+        """Release the language models and the memories."""
         for model in self._models.values():
             model.close()
-        if self._memory is not None:
-            self._memory.close()
+        for one in self._memories.values():
+            one.close()
 
     def _model_of(self, name: str) -> LanguageModel:
         llm = self._settings.llm_of(name)
@@ -117,7 +117,7 @@ class JobRunner:
                 world=world,
                 model=self._model_of(key.planner),
                 person=person,
-                memory=self._memory,
+                memory=self._memories.get(self._settings.memory_of(key.planner)),
                 write=events.append,
             )
             result = episode.run()
@@ -127,7 +127,8 @@ class JobRunner:
                 files[GOAL] = goal_as_json(self._suite.goal(task, world)).encode()
         told = told_by(events)
         needless = 0 if person is None else person.needless(instruction)
-        return Finished(line_of(job, result, told.events, told.sizes, needless=needless), files)
+        named = str(events[0].get("memory", ""))
+        return Finished(line_of(job, result, told.events, told.sizes, needless=needless, memory=named), files)
 
     def spec_of(self, job: Job) -> RunSpec:
         """Return what the run of a job is."""
@@ -139,7 +140,7 @@ class JobRunner:
             options=TreeOptions(seed=key.seed, **settings.options),
             world=Selection.of("suite", self._suite, suite),
             llm=Selection.of("llm", *llm),
-            memory=settings.memory,
+            memory=settings.memory_of(key.planner),
             person=self._person_for(job) is not None,
         )
         return spec.decided_by(llm[0].trained_for(llm[1])).of_task(job.task, key.task_id)

@@ -16,6 +16,7 @@ from reactree_ros.lab.bench.spec import SUITES, SuiteSpec
 from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.llm.trained import strange
+from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import nearest, read_settings
 from reactree_ros.tree.options import RunOptions
@@ -64,11 +65,11 @@ class BenchSettings:
         seeds: Number of seeds: 0, 1, …
         limit: Number of tasks, from the first; 0 for all.
         llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
-        memory: The episodic memory for examples; empty for no examples.
+        memory: The episodic memory for examples; empty for the one that comes with the household.
         experiences: Number of experiences in it.
         options: The options of each run except the seed; missing ones have their defaults.
-        contenders: For each name that is no planner's, its ``planner`` and its ``llm`` if that differs, as
-            :func:`read_contenders` reads them.
+        contenders: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they
+            differ, as :func:`read_contenders` reads them.
         person: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it;
             empty for nobody.
     """
@@ -124,6 +125,10 @@ class BenchSettings:
         own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
         return own
 
+    def memory_of(self, name: str) -> str:
+        """Return the name of the episodic memory for one of :attr:`planners`."""
+        return str(self.contenders.get(name, {}).get("memory", self.memory))
+
     def strange(self) -> list[str]:
         """Return warnings about language models that were trained for other planners."""
         said = []
@@ -173,7 +178,7 @@ class BenchSettings:
 
 
 def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
-    """Read a YAML file of contenders: by name, a ``planner``, and its ``llm`` with settings."""
+    """Read a YAML file of contenders: by name, a ``planner``, its ``memory``, and its ``llm`` with settings."""
     try:
         values = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -192,7 +197,11 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
         if str(name).startswith(".") or "/" in str(name):
             raise UserError(f"{where}: a name with a slash or a leading dot cannot name a folder; change it")
         found[str(name)] = dict[str, Any](planner=one["planner"])
-        if others := {key: value for key, value in one.items() if key != "planner"}:
+        if "memory" in one:
+            named = memory(one["memory"])
+            named.check_exists()
+            found[str(name)]["memory"] = named.absolute()
+        if others := {key: value for key, value in one.items() if key not in ("planner", "memory")}:
             found[str(name)]["llm"] = model_to_dict(*model_from_dict(others, where=where))
     return found
 

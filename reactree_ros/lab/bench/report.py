@@ -243,7 +243,6 @@ class BenchReport:
     def _what_was_run(self) -> list[Block]:
         one = self.settings
         tasks = len({run.task_id for runs in self.runs.values() for run in runs})
-        memory = f"{one.memory} ({one.experiences} experiences)" if one.memory else "none"
         unfinished = "" if self.done == self.planned else ". The bench is not finished; what follows may change"
         facts = [
             f"Runs: {self.done} of {self.planned} done{unfinished}",
@@ -251,7 +250,7 @@ class BenchReport:
             f"Seeds: {one.seeds}",
             *self._language_models(),
             *([UNCHECKED.format(self.claimed)] if self.claimed else []),
-            f"Episodic memory: {memory}",
+            f"Episodic memory: {'; '.join(self.memories)}",
             f"Options: {_shown(one.options)}",
         ]
         if self.broken:
@@ -266,6 +265,16 @@ class BenchReport:
             f"{name}: planner {one.planner_of(name)}, language model {_shown_llm(one.llm_of(name))}"
             for name in one.planners
         ]
+
+    @property
+    def memories(self) -> list[str]:
+        """Where the examples of all runs came from, or of each planner's runs if that differs."""
+        by_planner = {name: ", ".join(sorted({run.memory for run in runs})) for name, runs in self.runs.items()}
+        held = {self.settings.memory: f" ({self.settings.experiences} experiences)"} if self.settings.memory else {}
+        shown = {name: f"{one or 'none'}{held.get(one, '')}" for name, one in by_planner.items()}
+        if len(set(shown.values())) == 1:
+            return list(shown.values())[:1]
+        return [f"{name}: {one}" for name, one in shown.items()]
 
     def _asked_in_vain(self) -> list[str]:
         """Count a run's questions in tasks that the same contender also does without asking, if the bench has it."""

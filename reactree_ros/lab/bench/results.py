@@ -33,6 +33,7 @@ class RunLine(EpisodeResult):
         mean_input_tokens: Mean prompt tokens per reply.
         mean_output_tokens: Mean tokens of a reply.
         needless: Questions to a simulated person whose answers told nothing beyond the instruction.
+        memory: The episodic memory that its examples came from; empty: none.
         approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
         worker: Name of its worker.
         busy_seconds: The worker's time from the job to its result.
@@ -52,6 +53,7 @@ class RunLine(EpisodeResult):
     max_input_tokens: int | None = None
     mean_input_tokens: float | None = None
     mean_output_tokens: float | None = None
+    memory: str = ""
     approximate_tokens: bool = False
     worker: str = ""
     busy_seconds: float = 0.0
@@ -123,9 +125,15 @@ class RunLine(EpisodeResult):
 
 
 def line_of(
-    job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Sequence[Size], *, needless: int = 0
+    job: Job,
+    result: EpisodeResult,
+    events: Iterable[Event],
+    sizes: Sequence[Size],
+    *,
+    needless: int = 0,
+    memory: str = "",
 ) -> RunLine:
-    """Summarize a run; ``needless``: see :class:`RunLine`."""
+    """Summarize a run; ``needless`` and ``memory``: see :class:`RunLine`."""
     actions = [event for event in events if event.is_action]
     into, out = [size.input for size in sizes], [size.output for size in sizes]
     values: dict[str, Any] = {**dataclasses.asdict(result), "task_id": job.key.task_id}
@@ -137,6 +145,7 @@ def line_of(
         actions=len(actions),
         executable_actions=sum(action.executable for action in actions),
         needless=needless,
+        memory=memory,
         requests=len(sizes),
         max_input_tokens=max((size.longest for size in sizes), default=None),
         mean_input_tokens=round(sum(into) / len(into), 2) if into else None,

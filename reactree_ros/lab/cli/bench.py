@@ -10,6 +10,7 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
+from reactree_ros.cli.run import UNNAMED
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import model_to_dict
@@ -40,7 +41,9 @@ def bench(
         typer.Option(help="Instead of planners: a YAML file of names, each with a planner and its own language model."),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Number of tasks, from the first; 0: all.")] = 0,
-    memory: Annotated[NamedMemory | None, memory_option("An episodic memory for examples; it is not changed.")] = None,
+    memory: Annotated[
+        NamedMemory | None, memory_option(f"An episodic memory for examples; it is not changed. {UNNAMED}")
+    ] = None,
     person: Annotated[
         str,
         typer.Option(

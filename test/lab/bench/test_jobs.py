@@ -16,11 +16,13 @@ import pytest
 from bench_runs import bench_of
 
 from reactree_ros.errors import UserError
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.lab.bench import suites
 from reactree_ros.lab.bench.folder import BenchFolder, read_settings
 from reactree_ros.lab.bench.job_runner import GOAL, RECORD, Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Key, digest, read_contenders
+from reactree_ros.lab.bench.report import BenchReport
 from reactree_ros.lab.bench.suites import GENERATED
 
 
@@ -204,9 +206,46 @@ def test_contenders_are_planners_with_language_models_of_their_own(tmp_path: Pat
             assert head["llm"] == settings.llm_of(job.key.planner)
 
 
+def test_contenders_are_told_apart_by_the_memory_of_their_examples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
+    monkeypatch.setattr("reactree_ros.lab.bench.job_runner.make_model", lambda spec, settings: ExpertModel())
+    file = tmp_path / "contenders.yaml"
+    file.write_text(
+        "with: {planner: reactree_wm}\n"
+        "flat: {planner: react_wm, memory: 'household:planner=react_wm:index=words'}\n"
+        "without: {planner: reactree_wm, memory: none}\n",
+        encoding="utf-8",
+    )
+    settings = BenchSettings(
+        suite="generated",
+        suite_settings={"houses": 1},
+        limit=1,
+        planners=("with", "flat", "without"),
+        contenders=read_contenders(file),
+        llm={"llm": "openai", "base_url": "http://localhost:1/v1"},
+    )
+    with closing(JobRunner(settings)) as runner:
+        finished = [runner.carry_out(job) for job in settings.jobs()]
+    folder = tmp_path / "out"
+    with closing(BenchFolder(folder, settings)) as opened:
+        opened.begin(workers=1, where="processes", runs=3)
+        for one in finished:
+            assert isinstance(one, Finished)
+            assert one.line.achieved
+            opened.record(one, elapsed=1.0)
+    assert BenchReport(folder).memories == [
+        "with: household:planner=reactree_wm:index=words",
+        "flat: household:planner=react_wm:index=words",
+        "without: none",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("a: {planner: react, memory: nowhere.db}", "nowhere.db: no such memory"),
         ("", "names none; each looks like 'NAME: {planner: react, llm: small, …}'"),
         ("[react]", "names none"),
         ("a: [", "while parsing a flow node"),

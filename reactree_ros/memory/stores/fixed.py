@@ -1,0 +1,131 @@
+"""Memories that nothing is added to: experiences of a file that a package brings, and the store ``none``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from reactree_ros.memory.embedding import Embedder, checked_vectors
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, EpisodicMemoryError
+from reactree_ros.memory.recorded_lines import read_lines
+from reactree_ros.memory.spec import NONE, MemorySpec
+from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
+from reactree_ros.memory.words import WordEmbedder
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
+
+#: Most examples of an agent node, and most tokens of them, if nobody says how many: no cache has this part of a prompt.
+MOST, TOKENS = 4, 2000
+_LOOKED_AT = 64
+#: Of the most similar one's similarity; so a failed search stands beside one that finds.
+_SIMILAR_ENOUGH = 0.7
+
+
+class FixedMemory(EpisodicMemory):
+    """Experiences of a file of JSON lines, which is read when it is first needed and never written.
+
+    Args:
+        path: The file; None: there are no experiences.
+        embedder: Embeds subgoals.
+        name: Its name, for errors.
+    """
+
+    fixed = True
+
+    def __init__(self, path: Path | None, embedder: Embedder, *, name: str) -> None:
+        self._path, self._embedder, self._name, self._closed = path, embedder, name, False
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path or Path(self._name)
+
+    def add_run(self, experiences: Sequence[Experience]) -> None:
+        """Refuse them."""
+        raise EpisodicMemoryError(f"{self._name}: nothing can be added to this memory; name a file of your own")
+
+    def __iter__(self) -> Iterator[Experience]:
+        return iter(self._held())
+
+    def counts(self) -> Counts:
+        """See :meth:`EpisodicMemory.counts`."""
+        held = self._held()
+        ends, names = (Counter(one.end for one in held), Counter(one.task_name for one in held))
+        return Counts(
+            experiences=len(held),
+            runs=len({one.task_id for one in held}),
+            subgoals=len({one.subgoal for one in held}),
+            by_end={end: ends[end] for end in End},
+            by_task_name=dict(sorted(names.items())),
+        )
+
+    def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
+        """See :meth:`EpisodicMemory.ranked`."""
+        held = self._held()
+        (query,) = checked_vectors(self._embedder, [text])
+        for similarity, position in self._index.ranked(query, draw=f"{seed} {text}"):
+            yield similarity, held[position]
+
+    def retrieve(
+        self,
+        subgoal: str,
+        *,
+        token_limit: int = TOKEN_LIMIT,
+        count_tokens: Callable[[str], int],
+        seed: int = 0,
+        most: int = 0,
+    ) -> tuple[Experience, ...]:
+        """See :meth:`EpisodicMemory.retrieve`; :data:`MOST` within :data:`TOKENS` if nobody says how many."""
+        if not most:
+            most, token_limit = MOST, min(token_limit, TOKENS)
+        return super().retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
+
+    def suited(self, subgoal: str, *, seed: int, most: int) -> Sequence[tuple[float, Experience]]:
+        """Return the most similar ones, with one of each end among them where one is similar enough."""
+        ranked = list(islice(self.ranked(subgoal, seed=seed), _LOOKED_AT))
+        near = [one for similarity, one in ranked if similarity >= _SIMILAR_ENOUGH * ranked[0][0]]
+        first = [next(place for place, one in enumerate(near) if one.end is end) for end in {one.end for one in near}]
+        places = list(dict.fromkeys([*sorted(first), *range(len(ranked))]))[:most]
+        return [ranked[place] for place in sorted(places)]
+
+    def close(self) -> None:
+        """Close it."""
+        super().close()
+        self._closed = True
+
+    def _held(self) -> Sequence[Experience]:
+        if self._closed:
+            raise EpisodicMemoryError(f"{self._name}: is closed")
+        return self._experiences
+
+    @cached_property
+    def _experiences(self) -> Sequence[Experience]:
+        return () if self._path is None else tuple(read_lines(self._path))
+
+    @cached_property
+    def _index(self) -> ExperienceIndex:
+        experiences = self._experiences
+        places = {subgoal: place for place, subgoal in enumerate(dict.fromkeys(one.subgoal for one in experiences))}
+        index = ExperienceIndex(self._embedder.dimension, ends=len(End))
+        index.extend_subgoals(checked_vectors(self._embedder, list(places)))
+        index.extend_experiences(
+            [places[one.subgoal] for one in experiences],
+            ends=np.array([list(End).index(one.end) for one in experiences], dtype=np.uint8),
+            digests=np.arange(len(experiences), dtype=np.uint64),
+        )
+        return index
+
+
+SPEC = MemorySpec(
+    name=NONE,
+    summary="no experiences: prompts have the planner's fixed example",
+    make=lambda settings: FixedMemory(None, WordEmbedder(), name=NONE),
+    exists=lambda settings: True,
+    diagnose=lambda settings: iter([Diagnosis("memory", Level.RIGHT, "none: no experiences")]),
+    installed=True,
+)
