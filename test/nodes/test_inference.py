@@ -25,7 +25,7 @@ if importlib.util.find_spec("rclpy"):
     from reactree_interfaces.msg import Argument, SpokenDecision, Turn
     from reactree_interfaces.srv import AbortGeneration, Generate
 
-    from reactree_ros.nodes.messages import reply_from_msg
+    from reactree_ros.nodes.messages import reply_from_msg, request_from_msg, request_to_msg
 
     OK, FAILED = Generate.Response.NONE, Generate.Response
 
