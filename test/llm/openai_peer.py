@@ -502,7 +502,7 @@ class Peer:
                 enum = fields["choice"].get("enum")
                 return json.dumps({"choice": self.choose(enum) if enum else self.say(prompt)})
             return json.dumps({"decision": dict([fields_of(self.say(prompt))])})
-        if "Think: " in value:
+        if "Act: " in value:  # a decision
             return self.say(prompt)
         if kind is REGEX:
             options = value.removesuffix(r"\n?").removeprefix("(?:").removesuffix(")")
