@@ -125,14 +125,14 @@ def offered_to_msg(offered: Sequence[Offered]) -> dict[str, list[str]]:
     return {"skills": skills, "offers": [json.dumps(offer.as_data()) for offer in offers]}
 
 
-def offers_from(texts: Sequence[str]) -> list[Offer]:
+def offers_from(texts: Sequence[str]) -> tuple[Offer, ...]:
     """Return the declared skills that a message offers.
 
     Raises:
         ValueError: One is none.
     """
     offered = [offered_of(settings_from(text)) for text in texts]
-    return [one for one in offered if isinstance(one, Offer)]
+    return tuple(one for one in offered if isinstance(one, Offer))
 
 
 def as_json(settings: Mapping[str, Any]) -> str:

@@ -137,7 +137,7 @@ def test_a_skill_is_carried_out_after_a_yes_and_not_after_anything_else(
     assert world.executed == []
     goal = graph.skill("open fridge 1")
     terminal.shows("May 'open fridge 1' be carried out?", "y: yes; anything else: no")
-    soon = "say it again"
+    soon = "type it again"
     while not world.executed:  # a yes that comes too soon is not taken
         before = terminal.process.output.count(soon)
         terminal.types("y")

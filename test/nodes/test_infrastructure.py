@@ -110,7 +110,9 @@ def test_an_arm_that_is_restarted_in_the_midst_is_not_told_the_same_again(house:
     robot.behave["arm"] = ["hold"]
     goal = house.skill("pick up pudding 1")
     house.graph.until(lambda: "arm: hold" in robot.log, "the arm moves")
+    underway = house.bridge.host.bare._errand.underway
     house.graph.kill(robot)
+    house.graph.until(lambda: underway.away, "the bridge sees that it has gone")
     robot = house.add_robot(alone=True)
     assert goal.result.outcome == Result.WORLD_UNAVAILABLE
     lost = "arm was restarted; what it was asked for is lost"

@@ -206,7 +206,7 @@ def test_without_a_robot_config_the_launch_says_which_argument_is_missing(proces
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["robot:=nobody"], "there is no robot 'nobody'; there is pyrobosim"),
+        (["robot:=nobody"], "there is no robot 'nobody'; there is office, pyrobosim"),
         (["robot:=pyrobosim", "robot_config:=robot.yaml"], "robot is 'pyrobosim' and robot_config is 'robot.yaml'"),
     ],
 )

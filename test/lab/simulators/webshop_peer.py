@@ -219,7 +219,7 @@ class WebShopPeer:
             body = body[: len(body) // 2]
         if how == "drip":
             for byte in body:
-                if self.released.wait(0.2):
+                if self.released.wait(1.0):
                     return
                 handler.wfile.write(bytes([byte]))
                 handler.wfile.flush()
