@@ -222,7 +222,7 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
         ValueError: It is none.
     """
     try:
-        if _EXAMPLES in values:
+        if _TOLD in values and _EXAMPLES in values:
             return _start_from_dict(values)
         if _TOLD in values:
             return Told(text_of(values[_TOLD]), About(values["about"]))

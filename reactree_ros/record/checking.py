@@ -150,8 +150,11 @@ class Check:
     def _on_turn(self, event: Event) -> None:
         """Check that fields that belong together are there; no turn is made from them, because that is slower."""
         if "told" in event:
-            if "about" not in event:
-                raise ValueError("is no turn: about lacks")
+            parts = ("about", *(("system", "rule") if "examples" in event else ()))
+            if missing := [part for part in parts if part not in event]:
+                raise ValueError(f"is no turn: {missing[0]} lacks")
+            for example in event.get("examples", ()):
+                self._turns(example)
         elif "said" in event:
             self._decision(event)
         elif "saw" not in event:

@@ -70,6 +70,9 @@ class Turn(TypedDict, total=False):
 
     told: Text
     about: Annotated[str, _OneOf(About)]
+    system: Text
+    examples: list[list[Turn]]
+    rule: Text
     said: Text
     saw: Text
 

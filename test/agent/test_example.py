@@ -46,7 +46,7 @@ def test_the_start_of_a_prompt_is_read_back_whole_from_a_record() -> None:
     assert turn_to_dict(start)["told"] == f"S\nSource domain:\n{TREE.text}\ntext\nTarget_domain:"
     assert turn_from_dict(turn_to_dict(Told("S", About.SYSTEM))) == Told("S", About.SYSTEM)
     with pytest.raises(ValueError, match="is no turn"):
-        turn_from_dict({"examples": []})
+        turn_from_dict({"told": "", "about": "system", "examples": []})
 
 
 def test_an_example_that_is_too_long_gives_way_to_the_short_one_then_loses_its_last_nodes() -> None:

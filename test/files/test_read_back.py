@@ -65,6 +65,7 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "status", "of": [[7, "running"]]}, "there is no node 7"),
         ({"e": "status", "of": [[0, "asleep"]]}, "'asleep' is none of the statuses running, "),
         ({"e": "turn", "node": 0, "told": "a"}, "is no turn"),
+        ({"e": "text", "id": 9, "turns": [{"told": "a", "about": "system", "examples": []}]}, "system lacks"),
         ({"e": "turn", "node": 0, "said": "a", "expand": "loop", "subgoals": []}, "control flow 'loop' is unknown"),
         ({"e": "turn", "node": True, "said": "a"}, "node should be a valid integer, not True"),
         ({"e": "request", "node": 0, "id": "9", "may_say": {"kind": "text"}}, "turns lacks"),
