@@ -1,4 +1,4 @@
-"""Which of the available skills was said, in whatever dress."""
+"""Which of the available skills was said, in whatever markup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: How many of the nearest skills a refusal names at most.
 NEAREST = 5
-#: The longest text that can be a skill in some dress, in characters.
+#: The longest text that can be a skill with some markup, in characters.
 _LONGEST = 500
 #: Verbs that are near to each other; only the order of what a refusal names is up to them.
 _ALIKE = (
@@ -39,8 +39,8 @@ class Skills:
     """The skills that may be said.
 
     One is meant where its words, numbers and signs, and no others, are said in its order: capitals, articles, quotes,
-    brackets, ``#``, commas, colons and a final full stop are dress. A word more, less or other is another skill, which
-    is never guessed.
+    brackets, ``#``, commas, colons and a final full stop do not count. A word more, less or other is another skill,
+    which is never guessed.
 
     A declared skill is meant if it can be read as one, and as one alone.
     """
@@ -54,7 +54,7 @@ class Skills:
         return cls(grammar.skills, grammar.offers)
 
     def meant(self, said: str) -> str | None:
-        """Return the skill that is said; None if there is none, or where two differ by dress alone."""
+        """Return the skill that is said; None if there is none, or if two differ by markup alone."""
         said = said.strip()
         if said in self._available:
             return said
