@@ -34,7 +34,7 @@ _LOOKALIKES = str.maketrans(
     "ABE3KMHOPCTXISJaeopcyxisjdqhABEZHIKMNOPTYXoavtkmhbtkeipuxACTHWactkinhepdsu:::::::|/",
 )
 #: What may stand before a label and say nothing: signs, numbers and letters of lists, tags.
-_DRESS = re.compile(
+_MARKUP = re.compile(
     r"(?:[\W_]|\d{1,4}(?=\W)|(?:[ivxlc]{1,4}|[a-z])(?=[.)\]] )|(?<=<)/?(?:b|i|u|p|em|li|strong|code)>)+", re.IGNORECASE
 )
 _CLOSING = re.compile(r"[^\w\s:]{1,3}(?=\s{0,3}:)")
@@ -111,8 +111,8 @@ def _reads_as_ours(line: str) -> bool:
     if line.startswith(QUOTE):
         return False
     line = cleaned(line)
-    dress = _DRESS.match(line)
-    begins = [line.lstrip()[:_BEGIN], *([line[dress.end() :][:_BEGIN]] if dress else [])]
+    markup = _MARKUP.match(line)
+    begins = [line.lstrip()[:_BEGIN], *([line[markup.end() :][:_BEGIN]] if markup else [])]
     return any(map(_begins_as_ours, begins))
 
 
@@ -122,7 +122,7 @@ def _begins_as_ours(begin: str) -> bool:
     from reactree_ros.agent.reading.markup import bare  # they know turns, which are made of this
 
     line = _in_plain_letters(begin)
-    return any(_own_lines().match(form) or label_of(form) for form in {line, bare(line).strip(), _undressed(line)})
+    return any(_own_lines().match(form) or label_of(form) for form in {line, bare(line).strip(), _bare_line(line)})
 
 
 def _in_plain_letters(line: str) -> str:
@@ -133,6 +133,6 @@ def _in_plain_letters(line: str) -> str:
     return line.strip()
 
 
-def _undressed(line: str) -> str:
-    line = line[dress.end() :] if (dress := _DRESS.match(line)) else line
+def _bare_line(line: str) -> str:
+    line = line[markup.end() :] if (markup := _MARKUP.match(line)) else line
     return _CLOSING.sub("", line, count=1)

@@ -113,7 +113,7 @@ class Enumerable(Parameter):
         return _LINE.schema() if options is None else {"type": "string", "enum": list(options)}
 
     def read(self, said: object, now: Sequence[str] | None = None) -> str:
-        """Return the option whose words are said; capitals, quotes, brackets and articles are dress.
+        """Return the option whose words are said; capitals, quotes, brackets and articles do not count.
 
         Raises:
             ParameterError: None is meant, or more than one.

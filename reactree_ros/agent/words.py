@@ -1,4 +1,4 @@
-"""The words of a text without what only dresses them: capitals, quotes, brackets, typography."""
+"""The words of a text, without capitals, quotes, brackets and typography."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PLAIN: dict[int, str | None] = {
     **dict.fromkeys((0x2014, 0x2015), "–"),
     **dict.fromkeys((0x0B, 0x0C, 0x85, 0x2028, 0x2029), "\n"),
 }
-_DRESS = r"[\s\"'`()\[\]<>{}#_*,:]+|(?<=\w)-(?=\w)"
-_TOKEN = re.compile(rf"{_DRESS}|((?<!\w)-?\d+(?:\.\d+)*|[^\W\d_]+|\d+|.)", re.DOTALL)
+_MARKUP = r"[\s\"'`()\[\]<>{}#_*,:]+|(?<=\w)-(?=\w)"
+_TOKEN = re.compile(rf"{_MARKUP}|((?<!\w)-?\d+(?:\.\d+)*|[^\W\d_]+|\d+|.)", re.DOTALL)
 _LAST_STOP = re.compile(r"[.!,;](?=[\s\"'`)\]*_]*\Z)")
 _ARTICLE = re.compile(r"(?<!\w)(?:an?|An|AN|[Tt]he|THE)\s+(?=[^\W\d_])")
 
@@ -27,7 +27,7 @@ def typed(text: str) -> str:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return the words, numbers and signs of a text, in lower case, without what only dresses them."""
+    """Return the words, numbers and signs of a text, in lower case, without markup."""
     text = unicodedata.normalize("NFC", typed(text)).casefold()
     if not text.rstrip("\"'`)]*_ ").endswith(".."):
         text = _LAST_STOP.sub("", text)

@@ -30,7 +30,7 @@ class Part:
 
     Attributes:
         kind: What it is; None: what nothing announces.
-        lines: What it says, without what dresses it; of an expansion, as it was said.
+        lines: What it says, without markup; of an expansion, as it was said.
         lead: What stands before its label on the same line.
         quoted: Whether it stands inside a quotation.
         value: Its arguments, if it was said in JSON and has several; of an expansion, control flow and subgoals.

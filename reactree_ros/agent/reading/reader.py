@@ -100,7 +100,7 @@ class Reader:
         if decisive.quoted:
             raise Unreadable(f"A decision inside a quotation is not taken. {self.expected}.")
         line = next((part.text for part in reversed(before) if part.kind is None and part.text), "").rpartition("\n")[2]
-        other = self.skills.dressed(line)
+        other = self.skills.marked_up(line)
         if other is not None and len(words(other)) > 1 and not self._is(decisive.first, other):
             raise Unreadable(f"{_ONE}; '{shortened(line, 60)}' is said as well.")
         doubts = [doubt_before(part.lead, same_line=True) for part in (*before, decisive)]

@@ -1,4 +1,4 @@
-"""Which of the available skills was said, in whatever dress."""
+"""Which of the available skills was said, in whatever markup."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: How many of the nearest skills a refusal names at most.
 NEAREST = 5
-#: The longest text that can be a skill in some dress, in characters.
+#: The longest text that can be a skill with some markup, in characters.
 _LONGEST = 500
 #: What stands before the place at which something is done.
 _WHERE = re.compile(r"\s(?:in|on|into|onto|inside|at|from)\s", re.IGNORECASE)
@@ -31,7 +31,7 @@ class Skills:
     """The skills that may be said.
 
     One is meant where its words, numbers and signs, and no others, are said in its order: capitals, articles, quotes,
-    brackets, ``#``, commas, colons and a final full stop are dress.
+    brackets, ``#``, commas, colons and a final full stop do not count.
 
     Two things are no other skill, either. The number of a thing may be missing if only one such thing is among all that
     may be done now. The place where the robot stands may be said after a skill, as the world does it that says ``You
@@ -63,7 +63,7 @@ class Skills:
 
     def meant(self, said: str) -> str | None:
         """Return the skill that is said; None if there is none, or where it may be more than one."""
-        skill = self.dressed(said)
+        skill = self.marked_up(said)
         if skill is not None or not self.complete or len(said) > _LONGEST:
             return skill
         places = (where for where in _WHERE.finditer(said) if self._is_here(said[where.end() :], said))
@@ -71,8 +71,8 @@ class Skills:
         found = (self._numbered(said), *map(self._done_here, heads))
         return next((skill for skill in found if skill is not None), None)
 
-    def dressed(self, said: str) -> str | None:
-        """Return the skill of which all words are said; None if there is none, or where two differ by dress alone."""
+    def marked_up(self, said: str) -> str | None:
+        """Return the skill of which all words are said; None if there is none, or where two differ by markup alone."""
         said = said.strip()
         if said in self._available:
             return said
@@ -134,7 +134,7 @@ class Skills:
 
     def may_go_on(self, skill: str, said: str) -> bool:
         """Whether a reply that was cut may have meant another skill: one that begins like it, or with its number."""
-        if self.dressed(said) != skill:
+        if self.marked_up(said) != skill:
             return True
         longer = any(other != skill and other.startswith(skill) for other in self._available)
         return longer or isinstance(skill, SkillCall)
@@ -202,7 +202,7 @@ class Skills:
 
     def _done_here(self, said: str) -> str | None:
         """Return a skill that is done where the robot stands; an end and a question to memory are done nowhere."""
-        skill = self.dressed(said) or self._numbered(said)
+        skill = self.marked_up(said) or self._numbered(said)
         return skill if isinstance(skill, SkillCall) or any(numbers_of(words(skill or ""))) else None
 
     def _is_here(self, place: str, said: str) -> bool:

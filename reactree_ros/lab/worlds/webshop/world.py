@@ -194,7 +194,7 @@ class WebShop(WorkerWorld):
             return Observation(_OVER, Outcome.PRECONDITION)
         skill = " ".join(well_formed(skill).split())
         clicks = list(map(_click, self._can().clickables))
-        if (click := Skills(clicks).dressed(skill)) is not None:
+        if (click := Skills(clicks).marked_up(skill)) is not None:
             return click
         if (search := _SEARCH.fullmatch(skill.removesuffix("."))) is not None:
             keywords = _keywords(unquoted(next(filter(None, search.groups()), "")))
