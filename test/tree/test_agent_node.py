@@ -150,6 +150,12 @@ def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])
 
 
+def test_a_recall_of_a_thing_that_no_skill_names_is_answered_too() -> None:
+    run = scripted_episode({"root": ["Act: recall location of banana", "Act: done"]}, working_memory=True)
+    assert run.run().steps == 1
+    assert "\nAct: recall location of banana\nYou have not seen banana before.\n" in root_of(run).text
+
+
 def test_a_refused_skill_is_an_observation() -> None:
     run = scripted_episode(
         {"root": ["Act: open fridge 1", "Act: done"]}, world=ScriptedWorld(refused=["open fridge 1"])
