@@ -76,7 +76,7 @@ async def decode(
         try:
             return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
         except Unreadable as error:
-            if method is not Method.UNCONSTRAINED and usage.finish_reason == "stop":
+            if how is not Method.UNCONSTRAINED and usage.finish_reason == "stop":
                 engine.doubt()  # it may ignore a constraint that it is remembered to obey
             objection = _STILL_THINKING if usage.unfinished else str(error)
             usage.refused(objection)
