@@ -60,7 +60,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
     for one in report.advice:
         console.print(one, style="bold", markup=False, highlight=False, soft_wrap=True)
     if not report.advice:
-        console.print("set nothing: as it is set now is best, as far as these questions show", highlight=False)
+        console.print("nothing to set: it is asked in the best way that was found", highlight=False)
     if report.problems:
         raise typer.Exit(NOT_ACHIEVED)
 

@@ -54,21 +54,22 @@ def check(
     """
     given = given or Given()
     model.learn(examples=None, method=None).result()  # an earlier check decides nothing in this one
-    asking, status = Asking(model, show, tell, clock), dict(model.status())
-    report = Report(status)
-    tell(f"about {_requests(lesson, status, given)} requests: two with a planner's first prompt, the others small")
+    asking, report = Asking(model, show, tell, clock), Report(dict(model.status()))
+    tell(
+        f"about {_requests(lesson, report.facts, given)} requests: two with a planner's first prompt, the others small"
+    )
     try:
         asking.greet()
         first = ask_first(asking, lesson)
-        status.update(model.status())  # a server may show only now what it does not take, or that its model thinks
-        found = Findings(first, dict(status), given, lesson.max_tokens)
+        # Only now may a server show what it does not take, or that its model thinks.
+        found = Findings(first, dict(model.status()), given, lesson.max_tokens)
         if lesson.moments and isinstance(first.start, ToldStart):
             found = _asked(asking, small(first.start), lesson.moments, found)
             found = replace(found, remembered=model.learn(examples=found.examples, method=found.method).result())
     except LanguageModelError as error:
         report.problems.append(f"no decision: {error}")
         return report
-    status.update({**model.status(), **found.in_words(), **_kept(found)})
+    report.facts = {**model.status(), **found.in_words(), **_kept(found)}
     report.problems += problems(found)
     report.advice += advice(found)
     return report

@@ -161,7 +161,7 @@ def small(start: ToldStart) -> ToldStart:
 
 def chance(right: int, asked: int) -> float:
     """Return how likely it is that guessing one of three is right as often."""
-    return sum(comb(asked, hits) * 2 ** (asked - hits) for hits in range(right, asked + 1)) / 3.0**asked
+    return float(sum(comb(asked, hits) * 2 ** (asked - hits) for hits in range(right, asked + 1)) / 3**asked)
 
 
 def reply_in_words(reply: Reply, seconds: float) -> str:

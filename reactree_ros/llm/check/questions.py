@@ -34,6 +34,10 @@ class Moment:
     acts: tuple[str, ...]
     now: int
 
+    def asked(self, question: str) -> tuple[Turn, ...]:
+        """Return the turns with a question: what was seen stays last, as it is when a run asks for a decision."""
+        return (*self.turns[:-1], Told(question, About.ANSWER), self.turns[-1])
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -85,7 +89,7 @@ class Question:
     grammar: DecisionGrammar
     right: str = ""
     begun: str = ""
-    max_tokens: int = 64
+    max_tokens: int = 40
 
     def may_say(self, *, held: bool) -> MaySay:
         """Return what the model is held to: what is allowed, or nothing."""
@@ -99,7 +103,8 @@ class Question:
 
     def mark(self, text: str, *, cut: bool) -> Mark:
         """Return what a reply is worth."""
-        text = whole_part(f"{text}\n", self.grammar) or text
+        if whole := whole_part(f"{text}\n", self.grammar):  # a run's request ends there
+            text, cut = whole, False
         said = " ".join(text.split())
         form = replace(self.grammar, free=True, longest_thought=LONGEST_THOUGHT)
         if not _read(text, form, cut=cut):
@@ -122,9 +127,9 @@ def which_is_nearer(moments: Sequence[Moment]) -> Iterator[Question]:
         first = (moment.now - _place(number, moment)) % len(moment.acts)
         order = (*moment.acts[first:], *moment.acts[:first])
         named = listed(f"{Act.opening}{skill}" for skill in order)
-        told = Told(f"Which of these brings your task nearer now: {named}? Reply with it alone.", About.ANSWER)
+        turns = moment.asked(f"After this, say the one of these that brings your task nearer: {named}.")
         grammar = DecisionGrammar(order, (), longest_thought=0)
-        yield Question((*moment.turns, told), grammar, right=moment.acts[moment.now])
+        yield Question(turns, grammar, right=moment.acts[moment.now])
 
 
 def _place(number: int, moment: Moment) -> int:
@@ -148,10 +153,11 @@ class ThoughtQuestion(Question):
 
 def a_thought(moments: Sequence[Moment]) -> Iterator[Question]:
     """Ask for a thought in the second moment of each run."""
-    told = Told(f"Reply with one short thought; it begins with '{Think.opening.strip()}'.", About.ANSWER)
+    begun = Think.opening.strip()
     for moment in moments:
         if moment.now == 1:
-            yield ThoughtQuestion((*moment.turns, told), moment.may_say, begun=Think.opening.strip(), max_tokens=128)
+            turns = moment.asked(f"After this, say one short thought that begins with '{begun}'.")
+            yield ThoughtQuestion(turns, moment.may_say, begun=begun, max_tokens=128)
 
 
 def after_a_refusal(moments: Sequence[Moment]) -> Iterator[Question]:
