@@ -67,7 +67,7 @@ class EngineModel(LanguageModel):
 
     def ready(self) -> Pending[None]:
         """Start opening the engine."""
-        return self._start(self._open())
+        return self._start(self._open(self._request_timeout))
 
     def count_tokens(self, text: str) -> int | None:
         """Count with the engine's tokenizer."""
@@ -120,8 +120,8 @@ class EngineModel(LanguageModel):
         limit = min(self._request_timeout * self.slowness(request), request.patience)
         try:
             if self.engine.loads:
-                await self._open()
-            reply = cast("Reply", await self._in_time(self._decoded(request, usage), limit))
+                await self._open(limit)
+            reply = cast("Reply", await self._in_time(self._decoded(request, usage, limit), limit))
             self._pace.learn(request.prompt, reply)
             return reply
         except LanguageModelError as error:
@@ -132,17 +132,17 @@ class EngineModel(LanguageModel):
         except UserError as error:  # a wrong setting may show only when the engine opens
             raise RequestRejected(str(error)) from error
 
-    async def _decoded(self, request: DecisionRequest, usage: Usage) -> Reply:
+    async def _decoded(self, request: DecisionRequest, usage: Usage, limit: float) -> Reply:
         """Get a reply; if it is refused for what was only remembered of the engine, ask again."""
         self.engine.begin = tuple(request.turns[:1])
-        await self._open()
+        await self._open(limit)
         opened = self._opening
         try:
             return await self._decode(request, usage)
         except RequestRejected:
             if not self.engine.doubt() and self._opening is opened:
                 raise
-        await self._open()
+        await self._open(limit)
         return await self._decode(request, usage)
 
     async def _decode(self, request: DecisionRequest, usage: Usage) -> Reply:
@@ -155,13 +155,14 @@ class EngineModel(LanguageModel):
         except asyncio.TimeoutError:  # this limit; the engine reports its own as a failure
             raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s") from None
 
-    async def _open(self) -> None:
-        """Open the engine once; all callers wait for the same attempt."""
+    async def _open(self, limit: float) -> None:
+        """Open the engine once; all callers wait for the same attempt, within the limit of the first in seconds.
+
+        That of a request is longer if its prompt is: trials begin like the prompt.
+        """
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
             work = self.engine.open()
-            self._opening = asyncio.ensure_future(
-                work if self.engine.loads else self._in_time(work, self._request_timeout)
-            )
+            self._opening = asyncio.ensure_future(work if self.engine.loads else self._in_time(work, limit))
             self._opening.add_done_callback(self._failed)  # handles the error even if nobody waits any more
         await asyncio.shield(self._opening)
 
