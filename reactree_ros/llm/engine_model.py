@@ -83,7 +83,7 @@ class EngineModel(LanguageModel):
 
     def learn(self, **found: Any) -> Pending[bool]:
         """Have the engine take it in."""
-        return self._start(self.engine.learn(**found))
+        return self._start(partial(self.engine.learn, **found))
 
     def waits_for(self) -> Wait | None:
         """Return how long the oldest work in progress has taken."""
