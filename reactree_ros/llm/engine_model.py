@@ -39,7 +39,8 @@ class EngineModel(LanguageModel):
     The first request (or :meth:`ready`) opens the engine; after a failure, the next request opens it again.
 
     Args:
-        method: How to ask for a decision; None takes the best method that the engine obeys.
+        method: How to ask for a decision; None takes the one that is remembered of the engine, or else the best that it
+            obeys.
         request_timeout: Longest time for one reply, in seconds, including all retries. A request that is expected to
             take longer than usual has more time (:class:`Pace`). Opening an engine that loads nothing has as much time,
             again after each answer of a server that is tried.
@@ -80,6 +81,10 @@ class EngineModel(LanguageModel):
         """Return what is to be expected by what was measured of the engine."""
         return self._pace.times(request.prompt)
 
+    def learn(self, **found: Any) -> Pending[bool]:
+        """Have the engine take it in."""
+        return self._start(partial(self.engine.learn, **found))
+
     def waits_for(self) -> Wait | None:
         """Return how long the oldest work in progress has taken."""
         since = next(iter(tuple(self._since.values())), None)
@@ -88,7 +93,7 @@ class EngineModel(LanguageModel):
     def status(self) -> Mapping[str, str]:
         """Describe the engine and the constraints that it obeys."""
         engine = self.engine
-        method = self._method or method_for(engine.constraints)
+        method = self._chosen or method_for(engine.constraints)
         return {
             "engine": engine.name,
             "constraints": ", ".join(sorted(kind.value for kind in engine.constraints)) or "none",
@@ -149,7 +154,11 @@ class EngineModel(LanguageModel):
         return cast("Reply", await self._in_time(decode, limit))
 
     async def _decode(self, request: DecisionRequest, usage: Usage) -> Reply:
-        return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
+        return await decode(self.engine, request, method=self._chosen, retries=self._retries, usage=usage)
+
+    @property
+    def _chosen(self) -> Method | None:
+        return self._method or self.engine.method
 
     async def _in_time(self, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
         """Do work within a time limit, in seconds."""
