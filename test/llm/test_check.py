@@ -337,6 +337,12 @@ def test_a_slow_model_needs_more_time(asked: Lesson) -> None:
     ]
 
 
+def test_a_model_that_is_always_slow_is_asked_half_as_much(asked: Lesson) -> None:
+    model = Answering(understands, seconds=lambda number: 20.0)
+    assert set(scores(checked(model, asked)).values()) == {"3 of 3 right (guessing: 1); 3 readable, 3 allowed"}
+    assert len(model.asked) == 3 + 3 * 3 + 2
+
+
 def test_a_cold_prompt_that_comes_too_late_is_asked_again_a_few_times(asked: Lesson) -> None:
     late = iter([False, True, True])
 
