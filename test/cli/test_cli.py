@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command_line import Cli
 from openai_peer import Exchange, Peer, fails
+from small_questions import options, understood
 
 from reactree_ros.cli.completion import kinds
 from reactree_ros.household.expert.policy import decide
@@ -521,6 +522,15 @@ def test_a_check_says_how_far_it_is_and_asks_the_prompt_of_the_planner_that_is_n
     assert said[0] == "about 19 requests: two with a planner's first prompt, the others small"
     assert len([line for line in said if line.startswith("the right skill of three")]) == 12
     assert not any("Expand:" in request.prompt for request in peer.asked)
+
+
+def test_a_model_that_understands_is_usable_and_one_that_guesses_is_to_be_replaced(cli: Cli, peer: Peer) -> None:
+    peer.say = lambda prompt: understood(prompt) or "Think: I go on."
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "nothing to set: it is asked in the best way that was found")
+    peer.say = lambda prompt: next(iter(options(prompt)), "Think: I go on.")
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert (ended.code, ended.out.splitlines()[-1].partition(",")[0]) == (0, "set a larger model")
 
 
 def test_a_server_that_is_not_there_is_named_in_one_line(cli: Cli, peer: Peer, tmp_path: Path) -> None:
