@@ -30,7 +30,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
     It makes some 20 small requests, and says what it waits for. How the model is asked best is remembered, if it is
     that of a server.
 
-    Exit code 0 if all is well, 1 if something is wrong or a decision failed, 2 if the model is unreachable.
+    Exit code 0 if it can be used, 1 if something is wrong or a decision failed, 2 if it is unreachable.
     """
     from reactree_ros.episode.lesson import lesson
     from reactree_ros.llm.check import Given, check

@@ -20,8 +20,8 @@ from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.spec import WORLDS, Place, WorldSettings
 
-#: How many of a node's latest turns a moment has: three skills and what came of them.
-_LATEST = 6
+#: How many of a node's latest turns a moment has: two skills and what came of them.
+_LATEST = 4
 _RUNS, _VERBS = 2, 3
 _FLAT = "react_wm"  # it says skills one after the other
 

@@ -15,6 +15,9 @@ from reactree_ros.llm.check.first_prompt import ask_first
 from reactree_ros.llm.check.questions import Lesson, Moment, a_thought, after_a_refusal, which_is_nearer
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 
+#: With a cached prompt that takes longer, in seconds, fewer questions are asked.
+_SLOW = 15.0
+
 __all__ = ["Given", "Lesson", "Moment", "Report", "check"]
 
 
@@ -64,7 +67,11 @@ def check(
         # Only now may a server show what it does not take, or that its model thinks.
         found = Findings(first, dict(model.status()), given, lesson.max_tokens)
         if lesson.moments and isinstance(first.start, ToldStart):
-            found = _asked(asking, small(first.start), lesson.moments, found)
+            moments = lesson.moments
+            if first.cached[1] > _SLOW:
+                tell(f"a prompt that is cached takes longer than {_SLOW:g} s, so half of the questions are left out")
+                moments = moments[: len(moments) // 2]
+            found = _asked(asking, small(first.start), moments, found)
             found = replace(found, remembered=model.learn(examples=found.examples, method=found.method).result())
     except LanguageModelError as error:
         report.problems.append(f"no decision: {error}")

@@ -70,14 +70,9 @@ def _cache(found: Findings) -> Iterator[str]:
         yield "nothing came from a prefix cache; start vLLM with --enable-prefix-caching"
 
 
-def _understanding(found: Findings) -> Iterator[str]:
+def _nothing_allowed(found: Findings) -> Iterator[str]:
     if found.nearer and not found.best.allowed:
         yield "none of its replies to a small question was allowed; use another model, or a server that takes a grammar"
-    elif found.nearer and found.is_luck:
-        yield (
-            f"it names the skill that brings its task nearer no more often than guessing would ({found.best.right} of "
-            f"{found.best.asked}): expect few goals; use a larger model, or one that follows instructions"
-        )
 
 
 def _refusals(found: Findings) -> Iterator[str]:
@@ -85,7 +80,7 @@ def _refusals(found: Findings) -> Iterator[str]:
         yield "after a refusal it says nothing else that is allowed, so nodes may end as refused"
 
 
-_PROBLEMS: tuple[Rule, ...] = (_reply, _weak_method, _thinking, _cache, _understanding, _refusals)
+_PROBLEMS: tuple[Rule, ...] = (_reply, _weak_method, _thinking, _cache, _nothing_allowed, _refusals)
 
 
 def _context(found: Findings) -> Iterator[str]:
@@ -113,6 +108,14 @@ def _time(found: Findings) -> Iterator[str]:
         yield (
             f"request_timeout={needed} and decision_timeout={needed}: the first prompt took {cold:.0f} s, longer than "
             f"{limit:g} s; or a smaller max_examples, which is less to read"
+        )
+
+
+def _model(found: Findings) -> Iterator[str]:
+    if found.nearer and found.is_luck:
+        yield (
+            f"a larger model, or one that follows instructions: this one names the skill that brings its task nearer "
+            f"no more often than guessing would ({found.best.right} of {found.best.asked}), so expect few goals"
         )
 
 
@@ -144,4 +147,4 @@ def _thoughts(found: Findings) -> Iterator[str]:
         )
 
 
-_ADVICE: tuple[Rule, ...] = (_context, _time, _way, _thoughts)
+_ADVICE: tuple[Rule, ...] = (_context, _time, _way, _thoughts, _model)

@@ -33,8 +33,8 @@ class Way:
     held: bool = False
 
     def __str__(self) -> str:
-        """Say it."""
-        return f"examples as {self.examples}, {'held to what is allowed' if self.held else 'free'}"
+        """Say it in a few words."""
+        return f"as {self.examples}, {'held' if self.held else 'free'}"
 
 
 @dataclass(frozen=True)

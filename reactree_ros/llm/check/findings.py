@@ -139,8 +139,8 @@ class Findings:
 
     def _nearer_in_words(self) -> dict[str, str]:
         return {
-            f"the right skill of three, {way}": f"{score.right} of {score.asked} times (guessing: "
-            f"{score.asked // 3}); {score.readable} replies were decisions, {score.allowed} allowed ones"
+            f"three skills, {way}": f"{score.right} of {score.asked} right (guessing: {score.asked // 3}); "
+            f"{score.readable} readable, {score.allowed} allowed"
             for way, score in self.nearer.items()
         }
 
