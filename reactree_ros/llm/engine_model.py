@@ -43,7 +43,7 @@ class EngineModel(LanguageModel):
             obeys.
         request_timeout: Longest time for one reply, in seconds, including all retries. A request that is expected to
             take longer than usual has more time (:class:`Pace`). Opening an engine that loads nothing has as much time,
-            again after each answer of a server that is tried.
+            again after each answer of a server that is tried; the asker's patience bounds both.
         retries: How often to ask again for a reply that is not allowed.
     """
 
@@ -126,8 +126,11 @@ class EngineModel(LanguageModel):
     async def _answer(self, request: DecisionRequest) -> Reply:
         usage = Usage(self.engine, self._noticed)
         limit = min(self._request_timeout * self.slowness(request), request.patience)
+        decoded = partial(self._decoded, request, partial(self._decode, request, usage), limit)
         try:
-            reply = await self._decoded(request, partial(self._decode, request, usage), limit)
+            if self.engine.loads:
+                await self._open()
+            reply = cast("Reply", await self._in_time(decoded, request.patience))
             self._pace.learn(request.prompt, reply)
             return reply
         except LanguageModelError as error:

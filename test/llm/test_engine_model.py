@@ -147,15 +147,18 @@ class Tried(Moody):
 
 
 def test_a_server_that_is_tried_has_its_time_again_after_each_answer() -> None:
+    patient = replace(REQUEST, patience=1000.0)
     with closing(EngineModel(Tried(*[100.0] * 6), request_timeout=120.0)) as one:
-        assert one.decide(REQUEST).result(PATIENCE).text == "Act: done"
+        assert one.decide(patient).result(PATIENCE).text == "Act: done"
     with closing(EngineModel(engine := Tried(*[100.0] * 6, answers=False), request_timeout=120.0)) as one:
-        assert type(failure(one)) is NoAnswerInTime
+        with pytest.raises(NoAnswerInTime, match="no answer within 120 s"):
+            one.decide(patient).result(PATIENCE)
         assert engine.opened == 0
 
 
 def test_a_server_that_is_tried_with_a_long_prompt_has_longer() -> None:
-    request = replace(REQUEST, turns=(Told("a word of it, " * 1500, About.SYSTEM), *REQUEST.turns))
+    turns = (Told("a word of it, " * 1500, About.SYSTEM), *REQUEST.turns)
+    request = replace(REQUEST, turns=turns, patience=1000.0)
     with closing(EngineModel(Tried(300.0), request_timeout=120.0)) as one:
         assert one.decide(request).result(PATIENCE).text == "Act: done"
 
