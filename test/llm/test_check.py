@@ -260,8 +260,8 @@ def test_a_model_that_parrots_what_it_sees_is_as_good_as_guessing(asked: Lesson)
     }
     assert report.problems == []
     assert report.advice == [
-        "set a larger model, or one that follows instructions: this one names the skill that brings its task nearer no "
-        "more often than guessing would (2 of 6), so expect few goals"
+        "set a larger model, or one that follows instructions: this one named the right skill of three 2 of 6 times, "
+        "as guessing might, so expect few goals"
     ]
 
 
