@@ -135,7 +135,7 @@ class Engine(abc.ABC):
         chat: Whether prompts are laid out as chat messages; None until :meth:`open` finds out.
         context: Most tokens of prompt and reply together; None if unknown; final after :meth:`open`.
         lost: Whether it must be opened again: it has died, or it is tried with the first prompt.
-        loads: Whether opening it loads a model, which may take any time. Otherwise the time limit includes opening.
+        loads: Whether opening it loads a model, which may take any time. Otherwise opening has a time limit.
         tried: Texts generated to find out what it can do; the next reply counts them.
         begin: The beginning of the prompt that follows; None if the engine is opened before there is one.
         method: How it is remembered to be asked best for a decision; None if nothing is remembered.

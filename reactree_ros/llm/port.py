@@ -226,6 +226,13 @@ class Reply:
         """The requests after which the model was asked again, or another one was."""
         return tuple(one for one in self.attempts[:-1] if one.objection)
 
+    def refused_for(self, reason: str) -> Reply:
+        """Return the reply as one whose words were not taken by whoever asked; as it is if there is no reason."""
+        if self.objection or not reason:
+            return self
+        attempts = (*self.attempts[:-1], *(replace(last, objection=reason) for last in self.attempts[-1:]))
+        return replace(self, objection=reason, attempts=attempts)
+
     def tokens(self, prompt: Callable[[], str]) -> tuple[int, int]:
         """Return the tokens of all its prompts and texts; those that nobody counted are estimated from the prompt."""
         into, out = self.prompt_tokens, self.output_tokens

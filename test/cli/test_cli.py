@@ -14,6 +14,7 @@ from openai_peer import Exchange, Peer, fails
 from small_questions import options, understood
 
 from reactree_ros.cli.completion import kinds
+from reactree_ros.files.folders import user_cache
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
@@ -447,7 +448,7 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
     def tell(exchange: Exchange) -> None:
         fails(400, f"your key is {exchange.request.headers['authorization']}")(exchange)
 
-    peer.script.append(tell)
+    peer.script.extend([tell] * 9)  # whatever is asked instead, as what is remembered of the server may be wrong
     failed = cli("run", INSTRUCTION, *arguments, "--json", "--save", tmp_path / "failed")
     assert (failed.code, failed.json["end"]) == (1, "model_gone")
     assert "your key is Bearer ***" in failed.json["message"]
@@ -458,11 +459,11 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
     arguments += ["--llm-option", "extra_body={deep: [{api_key: sk-hush-4711}]}"]
     put_in_body = cli("run", INSTRUCTION, *arguments, "--save", tmp_path / "put in the body")
     assert (put_in_body.code, "must not hold a key (api_key)" in put_in_body.err) == (2, True)
-    files = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == 2
+    files, notes = ([path.read_text() for path in of.rglob("*") if path.is_file()] for of in (tmp_path, user_cache()))
+    assert (len(files), len(notes)) == (2, 1)
     ends = (first, checked, failed, refused, put_in_body)
     shown = [text for ended in ends for text in (ended.out, ended.err)]
-    assert not [text for text in [*files, *shown] if "sk-hush" in text]
+    assert not [text for text in [*files, *notes, *shown] if "sk-hush" in text]
 
 
 def test_a_server_that_fails_on_the_way_ends_the_run_with_its_name(cli: Cli, peer: Peer) -> None:

@@ -313,6 +313,18 @@ def test_form_first_holds_to_a_decision_of_any_skill_and_then_to_those_that_may_
     assert re.fullmatch(second, "Act: failure")
 
 
+@pytest.mark.parametrize("said", ["failure", "recall location of banana", "recall location of cup of tea"])
+def test_form_first_has_a_way_to_say_that_what_is_wanted_is_not_offered(said: str) -> None:
+    remembers = DecisionGrammar(["done", "failure", "recall location of apple", "go to kitchen 1"])
+    engine = ScriptedEngine(f"Act: {said}", obeys=[REGEX])
+    assert get(engine, remembers, method=Method.FORM_FIRST).said == (Said(f"Act: {said}", Act(said)),)
+    (asked,) = engine.asked
+    assert asked.constraint is not None
+    assert re.fullmatch(asked.constraint.value, f"Act: {said}")
+    engine = ScriptedEngine("Act: recall location of banana", "Act: done", obeys=[REGEX])
+    assert get(engine, method=Method.FORM_FIRST).said == (Said("Act: done", Act("done")),)  # without such a memory
+
+
 @pytest.mark.parametrize("method", [Method.FREE_FIRST, Method.FORM_FIRST])
 def test_what_may_be_said_is_taken_at_once_by_either_method(method: Method) -> None:
     engine = ScriptedEngine("Act: go to kitchen 1\n", obeys=[REGEX])

@@ -143,6 +143,17 @@ def test_what_the_model_said_in_vain_is_told_with_the_decision_and_counted_in_th
     assert [[one.text for one in decision.attempts] for decision in decisions] == [["Act: fly", ""], [""]]
 
 
+def test_what_is_refused_is_told_with_every_request_that_it_took(graph: Graph) -> None:
+    said = iter(["Act: fly", expand("sequence", "root", "it"), "Act: done"])
+    graph.household({}, model=Chatting(lambda generation: Generated(next(said), "stop", output_tokens=3)))
+    decisions = graph.decisions()
+    assert graph.task("root").result.replies == 2
+    graph.until(lambda: len(decisions) == 2)
+    assert [bool(decision.reason) for decision in decisions] == [True, False]
+    assert [[one.text for one in decision.attempts] for decision in decisions] == [["Act: fly", ""], [""]]
+    assert [decision.output_tokens for decision in decisions] == [6, 3]
+
+
 def test_a_task_that_fails_aborts_without_an_error(graph: Graph) -> None:
     graph.household({"root": ["Act: failure"]})
     goal = graph.task()

@@ -50,6 +50,8 @@ _NEEDED = {
 }
 #: Methods that need no constraint; they use one only after a refusal.
 _FREE = (Method.UNCONSTRAINED, Method.FREE_FIRST)
+#: Methods whose constraint allows nothing but what may be said.
+HELD = (Method.ONE_REQUEST, Method.ROUNDS)
 
 
 def method_for(constraints: frozenset[ConstraintKind]) -> Method:
