@@ -89,7 +89,8 @@ class Answering(LanguageModel):
         return Pending.of(self.remembers)
 
     def status(self) -> dict[str, str]:
-        return dict(self.is_now)
+        method = self.found.get("method")
+        return {**self.is_now, **({} if method is None else {"method": method.value})}
 
 
 def is_held(request: DecisionRequest) -> bool:
@@ -259,8 +260,8 @@ def test_a_model_that_parrots_what_it_sees_is_as_good_as_guessing(asked: Lesson)
     }
     assert report.problems == []
     assert report.advice == [
-        "set a larger model, or one that follows instructions: this one names the skill that brings its task nearer no "
-        "more often than guessing would (2 of 6), so expect few goals"
+        "set a larger model, or one that follows instructions: this one named the right skill of three 2 of 6 times, "
+        "as guessing might, so expect few goals"
     ]
 
 
@@ -305,6 +306,13 @@ def test_a_grammar_that_changes_what_is_meant_comes_after_a_free_reply(asked: Le
     assert forgetful.advice == [
         "set method=free_first: free replies were right 6 times, those held to a grammar 2 times"
     ]
+
+
+def test_what_an_earlier_check_has_found_does_not_decide_the_next_one(asked: Lesson) -> None:
+    model = Answering(understands)
+    model.found = {"examples": "text", "method": Method.FREE_FIRST}
+    assert "as turns, held" in scores(checked(model, asked))
+    assert model.found == {"examples": "turns", "method": None}
 
 
 @pytest.mark.parametrize("layout", ["turns", "text"])

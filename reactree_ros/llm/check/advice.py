@@ -114,8 +114,8 @@ def _time(found: Findings) -> Iterator[str]:
 def _model(found: Findings) -> Iterator[str]:
     if found.nearer and found.is_luck:
         yield (
-            f"a larger model, or one that follows instructions: this one names the skill that brings its task nearer "
-            f"no more often than guessing would ({found.best.right} of {found.best.asked}), so expect few goals"
+            f"a larger model, or one that follows instructions: this one named the right skill of three "
+            f"{found.best.right} of {found.best.asked} times, as guessing might, so expect few goals"
         )
 
 

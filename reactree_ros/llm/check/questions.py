@@ -169,4 +169,4 @@ def after_a_refusal(moments: Sequence[Moment]) -> Iterator[Question]:
                 read(said, moment.may_say)
             except Unreadable as refusal:
                 turns = (*moment.turns, Said(said), Told(str(refusal), About.REFUSAL))
-                yield Question(turns, moment.may_say)
+                yield Question(turns, moment.may_say, max_tokens=80)  # an expansion is longer than an act
