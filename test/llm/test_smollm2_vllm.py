@@ -1,0 +1,38 @@
+"""The same pretrained model by vLLM on the CPU, from a folder that transformers makes of its GGUF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+from smollm2 import assert_nothing_broke, need, weights
+
+pytestmark = pytest.mark.llm
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model as transformers keeps it."""
+    for module in ("vllm", "gguf"):
+        need(module, "test-llm")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    file, made = weights("test-llm"), tmp_path_factory.mktemp("model") / "smollm2"
+    read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
+    whole = AutoModelForCausalLM.from_config(read.config)  # the one that was read counts as quantized, and is not saved
+    whole.load_state_dict(read.state_dict())
+    whole.save_pretrained(made)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(made)
+    return made
+
+
+def test_vllm_checks_it_and_a_run_comes_to_an_end_and_replays(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    chosen = ("--llm", "vllm", "--model", folder)
+    checked = cli("llm", "check", *chosen)
+    assert checked.code in (0, 1), checked.err
+    record = tmp_path / "run.jsonl"
+    short = ("--planner", "react_wm", "--max-decisions", 3, "--max-tokens", 32, "--save", record)
+    ended = cli("run", "Put the book on the bed", "--house", "villa", *chosen, *short)
+    assert ended.code in (0, 1), ended.err
+    assert_nothing_broke(cli, record)
