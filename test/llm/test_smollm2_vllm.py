@@ -20,7 +20,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     file, made = weights("test-llm"), tmp_path_factory.mktemp("model") / "smollm2"
     read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
-    whole = AutoModelForCausalLM.from_config(read.config)  # the one that was read counts as quantized, and is not saved
+    del read.config.quantization_config  # what was read counts as quantized: it is not saved as it is
+    whole = AutoModelForCausalLM.from_config(read.config)
     whole.load_state_dict(read.state_dict())
     whole.save_pretrained(made)
     AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(made)
