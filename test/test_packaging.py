@@ -91,7 +91,18 @@ def test_all_is_every_extra_for_users_but_what_wants_an_environment_of_its_own_o
     (all_of_them,) = (
         one for one in map(Requirement, metadata.requires("reactree_ros") or []) if 'extra == "all"' in str(one.marker)
     )
-    others = {"all", "dev", "docs", "test", "test-docs", "test-llm", "test-view", "test-worlds", "test-games"}
+    others = {
+        "all",
+        "dev",
+        "docs",
+        "test",
+        "test-docs",
+        "test-llm",
+        "test-real",
+        "test-view",
+        "test-worlds",
+        "test-games",
+    }
     assert all_of_them.extras == extras - others - {"vllm", "alfworld", "jericho"}
 
 
