@@ -284,20 +284,22 @@ def test_seed_and_temperature_change_with_each_refusal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("obeys", "method", "held"),
+    ("obeys", "method", "said", "held"),
     [
-        ((REGEX,), Method.UNCONSTRAINED, [None, None, None, REGEX]),
-        ((CHOICE,), Method.UNCONSTRAINED, [None, None, None, CHOICE]),
-        ((), Method.UNCONSTRAINED, [None] * 4),
-        ((REGEX,), Method.FREE_FIRST, [None, REGEX, REGEX, REGEX]),
-        ((), Method.FREE_FIRST, [None] * 4),
-        ((GRAMMAR,), Method.FORM_FIRST, [GRAMMAR] * 4),
+        ((REGEX,), Method.UNCONSTRAINED, "abcd", [None, None, None, REGEX]),
+        ((CHOICE,), Method.UNCONSTRAINED, "abcd", [None, None, None, CHOICE]),
+        ((REGEX,), Method.UNCONSTRAINED, "aabc", [None, None, REGEX, REGEX]),  # it came again
+        ((REGEX,), Method.UNCONSTRAINED, "abac", [None, None, None, REGEX]),
+        ((), Method.UNCONSTRAINED, "aaaa", [None] * 4),
+        ((REGEX,), Method.FREE_FIRST, "abcd", [None, REGEX, REGEX, REGEX]),
+        ((), Method.FREE_FIRST, "abcd", [None] * 4),
+        ((GRAMMAR,), Method.FORM_FIRST, "abcd", [GRAMMAR] * 4),
     ],
 )
-def test_what_is_asked_again_is_held_to_what_may_be_said_in_the_end(
-    obeys: Sequence[ConstraintKind], method: Method, held: list[ConstraintKind | None]
+def test_what_is_asked_again_is_held_to_what_may_be_said_once_a_reply_comes_again_and_in_the_end(
+    obeys: Sequence[ConstraintKind], method: Method, said: str, held: list[ConstraintKind | None]
 ) -> None:
-    engine = ScriptedEngine(*["Act: fly"] * 4, obeys=obeys)
+    engine = ScriptedEngine(*(f"Act: fly {one}" for one in said), obeys=obeys)
     assert get(engine, method=method).objection
     assert [one.constraint and one.constraint.kind for one in engine.asked] == held
     if method is not Method.FORM_FIRST:

@@ -39,7 +39,8 @@ async def decode(
 
     No two requests are the same, in this decision and in those after it: all refusals so far stand in the next request,
     which also has another seed and, unless it is held to more than the one before, a higher temperature. A reply that
-    comes again is refused in other words. The last request is held to what may be said, if the engine can be.
+    comes again is refused in other words. After that, and for the last time, a request is held to what may be said, if
+    the engine can be.
 
     Args:
         engine: An open engine.
@@ -59,9 +60,9 @@ async def decode(
     refused: list[Turn] = []
     said = set[str]()
     taken, objection = Taken(""), ""
-    how, hotter = method_of_try(method, engine.constraints, tries=0, last=not retries), 0
+    again, how, hotter = False, method_of_try(method, engine.constraints, tries=0, held=False), 0
     for tries in range(retries + 1):
-        before, how = how, method_of_try(method, engine.constraints, tries=tries, last=tries == retries)
+        before, how = how, method_of_try(method, engine.constraints, tries=tries, held=again or tries == retries)
         hotter = hotter + 1 if tries and how is before else 0
         generation = Generation(
             turns=(*request.turns, *refused),
@@ -80,6 +81,7 @@ async def decode(
                 engine.doubt()  # it may ignore a constraint that it is remembered to obey
             objection = _STILL_THINKING if usage.unfinished else str(error)
             taken = Taken(_own_words(uttered.words, request.may_say), error.said)
+        again = again or taken.text.strip() in said
         if taken.text.strip() in said:
             objection = f"{objection} {_AGAIN}"
         usage.refused(objection)
