@@ -92,7 +92,12 @@ def test_a_rejected_goal_is_warned_of_with_its_instruction(graph: Graph) -> None
     ("script", "score", "limits", "message"),
     [
         (["Act: failure"], None, {}, "the planner gave up: gave up at once"),
-        (["Act: go to kitchen 1"] * 3, None, {"max_decisions": 2}, "out of decisions: all of the 2 decisions are used up"),
+        (
+            ["Act: go to kitchen 1"] * 3,
+            None,
+            {"max_decisions": 2},
+            "out of decisions: all of the 2 decisions are used up",
+        ),
         (["Act: go to kitchen 1"] * 3, None, {"max_steps": 2}, "out of steps: all of the 2 steps are used up"),
         (["Act: done"], Score(0.0, 0.5), {}, "the planner says that it is done, but the goal does not hold"),
     ],
