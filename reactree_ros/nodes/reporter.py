@@ -199,6 +199,7 @@ class Reporter(Listener):
         self.tree.decided(node, f"refused: {shown}" if reason else shown)
         self._board.decided(node, shown, self._context)
         self._feedback.last_decision, self._feedback.refused = said.text, reason
+        self._feedback.asked_again = list(dict.fromkeys(one.objection for one in reply.in_vain))
         self._publish(moment, node)
 
     def _publish(self, moment: _Moment, node: GoalNode) -> None:

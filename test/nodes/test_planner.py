@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chatting import Chatting
+from chatting import Chatting, saying
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from memory.word_hash_embedder import WordHashEmbedder, experience
 
@@ -403,6 +403,21 @@ def test_who_sends_a_goal_from_a_terminal_reads_what_was_refused_and_why(
     lines = capsys.readouterr().out.splitlines()
     said = next(number for number, line in enumerate(lines) if line.endswith("Act: open the door"))
     assert lines[said + 1].startswith("    refused: 'open the door' is not among the skills that are available now")
+
+
+def test_who_sends_a_goal_from_a_terminal_reads_why_the_model_was_asked_again_and_how_often(
+    graph: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph.household({}, model=Chatting(saying("Act: fly", "Act: done")))
+    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
+    graph.until(client.planner_is_there)
+    client.send()
+    graph.until(client.ended)
+    why, said, *_, counts = capsys.readouterr().out.splitlines()
+    assert why.startswith("    asked again: ")
+    assert "fly" in why
+    assert said == "[0] Act: done"
+    assert counts == "2 requests for 1 replies of the language model: 1 refused, 0 repeated"
 
 
 def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:
