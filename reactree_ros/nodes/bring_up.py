@@ -102,6 +102,7 @@ class BringUp:
         self._timeout, self._load_timeout = timeout, load_timeout
         self._lives = Lives(node, namespaces=namespaces)
         self._began = steady.now()
+        self._heard: dict[str, float] = {}  # when the first node of a name was
         self._clients: dict[str, Any] = {}
 
     def absent(self, name: str) -> str:
@@ -124,7 +125,8 @@ class BringUp:
         """Wait until a node lives; it must be the only one of its name."""
         if not self._spinner.spin_until(lambda: bool(self._living(name)), seconds=self._timeout):
             return f"there is no node '{name}' within {self._timeout:g} s"
-        self._spinner.spin_until(lambda: steady.now() - self._began > LISTENING)
+        heard = self._heard.setdefault(name, steady.now())  # another one may be heard later on a busy machine
+        self._spinner.spin_until(lambda: steady.now() - heard > LISTENING)
         others = self._living(name)
         if len(others) > 1:
             return f"there is {' and '.join(map(_whose, others))}; end one, or give each launch a namespace of its own"
