@@ -14,7 +14,7 @@ from reactree_ros.household.expert.goals import read_subgoal
 from reactree_ros.household.question import read_question
 from reactree_ros.lab.planners.adapt import read_plan
 from reactree_ros.lab.worlds.ai2thor.wording import room_of
-from reactree_ros.llm.openai.answer import _error
+from reactree_ros.llm.openai.answer import error_in
 from reactree_ros.llm.openai.refusal import Refused
 
 LONG = ["1" * 5000, "9" * 20, "²", "①", "٣", "0" * 5000 + "2"]
@@ -43,4 +43,4 @@ def test_whoever_says_it_a_number_breaks_no_reader(number: str) -> None:
     refused = Refused(400, {"error": f"the context length is {number}, the prompt has {number} tokens"}, "")
     assert refused.context() < 10**16
     assert refused.prompt_tokens(10, 100) < 10**16
-    _error({"code": number, "message": number})
+    error_in({"code": number, "message": number})

@@ -32,6 +32,7 @@ OK = "OK."
 #: The fields of a record's turns and decisions that are no arguments.
 RECORDED = frozenset(
     {"e", "t", "node", "decisions", "steps", "reason", "anew", "told", "about", "said", "saw", "robot", "id", "text"}
+    | {"system", "examples", "rule"}  # of a prompt's start
 )
 
 

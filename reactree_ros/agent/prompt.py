@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from reactree_ros.agent.turns import About, Said, Told, ToldStart
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
 _FLAT_ABILITIES = "think and act"
+_PLACE = "To achieve this, you should perform your sibling tasks {}. At this level, your sibling tasks are: {}."
+_TOLD_PLACE = re.compile("^" + re.escape(_PLACE).replace(r"\{\}", "(.*?)"), re.MULTILINE)
 #: How a chat is told what a reply is.
 ONE_DECISION = "Each reply is one decision and nothing else."
 
@@ -83,11 +86,14 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
         *first, last = siblings.subgoals
         names = f"{', '.join(first)}, and {last}" if first else last
         lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
-        lines.append(
-            f"To achieve this, you should perform your sibling tasks {siblings.control_flow.told}. "
-            f"At this level, your sibling tasks are: {in_lines(names, first=False)}."
-        )
+        lines.append(_PLACE.format(siblings.control_flow.told, in_lines(names, first=False)))
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)
+
+
+def flow_told(text: str) -> str:
+    """Return under which control flow a node's own text says that it stands, in words; empty for the root's."""
+    told = _TOLD_PLACE.search(text)
+    return "" if told is None else told[1]
 
 
 def start_turn(system: str, examples: Sequence[Example], rule: str = "") -> ToldStart:

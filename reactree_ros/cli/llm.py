@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import open_model
+from reactree_ros.cli.opening import chosen_planner, open_model
 from reactree_ros.cli.options import Chosen, NamedModel, takes
+from reactree_ros.cli.run import Planner
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -23,23 +24,32 @@ def llm() -> None:
 
 @app.command("check")
 @takes(llm=NamedModel(default="openai"))
-def check(*, llm: Chosen) -> None:
-    """Connect, show what the language model is and can do, and measure one decision cold and warm.
+def check(planner: Planner = "", *, llm: Chosen) -> None:
+    """Foretell how a language model will do: ask it a planner's own prompt and small questions, and say what to set.
 
-    Exit code 0 if all is well, 1 if something could be better or a decision failed, 2 if the model is unreachable.
+    It makes some 20 small requests, and says what it waits for. How the model is asked best is remembered, if it is
+    that of a server.
+
+    Exit code 0 if it can be used, 1 if something is wrong or a decision failed, 2 if it is unreachable.
     """
-    from reactree_ros.llm.check import check
+    from reactree_ros.episode.lesson import lesson
+    from reactree_ros.llm.check import Given, check
     from reactree_ros.llm.waiting import kept_out_of_the_log
-    from reactree_ros.world.spec import WORLDS
 
-    errors = Console(stderr=True)
+    errors, doing = Console(stderr=True), "Asking"
+    chosen = chosen_planner(planner, llm).name
     with (
         open_model(*llm) as model,
-        errors.status("Asking for a decision") as status,
+        errors.status(doing) as status,
         kept_out_of_the_log(errors.is_terminal),
     ):
-        household = WORLDS.get(WORLDS.default).household
-        report = check(model, household, lambda words: status.update(words or "Asking for a decision"))
+        report = check(
+            model,
+            lesson(model, llm, chosen),
+            Given(**{name: getattr(llm.settings, name, None) for name in Given.__dataclass_fields__}),
+            show=lambda words: status.update(words or doing),
+            tell=lambda words: errors.print(words, style="dim", markup=False, highlight=False, soft_wrap=True),
+        )
     console = Console()
     table = Table("what", "is")
     for what, value in report.facts.items():
@@ -47,6 +57,10 @@ def check(*, llm: Chosen) -> None:
     console.print(table)
     for problem in report.problems:
         console.print(f"! {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    for one in report.advice:
+        console.print(one, style="bold", markup=False, highlight=False, soft_wrap=True)
+    if not report.advice:
+        console.print("nothing to set: it is asked in the best way that was found", highlight=False)
     if report.problems:
         raise typer.Exit(NOT_ACHIEVED)
 

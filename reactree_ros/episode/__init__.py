@@ -401,7 +401,9 @@ class Episode:
             questions=context.budget.questions,
             cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
             reason=problem or self._reason(end),
-            **dataclasses.asdict(Tally.of(replies)),
+            **dataclasses.asdict(
+                Tally.of(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
+            ),
         )
 
     def _reason(self, end: EpisodeEnd) -> str:

@@ -82,12 +82,15 @@ def _message(role: str, content: str) -> Message:
 
 
 def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, str]]:
-    """Yield who says what in a turn; the start of a prompt is an exchange if its examples are."""
+    """Yield who says what in a turn; the start of a prompt is an exchange if its examples are.
+
+    The most similar example comes last: models go by what stands next to their own task.
+    """
     if not (isinstance(turn, ToldStart) and layout.examples and turn.is_exchange):
         yield _role(turn), _text(turn, layout)
         return
     yield "system", "\n".join(filter(None, (turn.system, turn.rule)))
-    for one in chain.from_iterable(turn.examples):
+    for one in chain.from_iterable(reversed(turn.examples)):
         yield "assistant" if isinstance(one, Said) else "user", framed(_text(one, layout))
 
 

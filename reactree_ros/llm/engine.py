@@ -6,13 +6,16 @@ import abc
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
 from reactree_ros.agent.text import LONGEST_GENERATED
 from reactree_ros.agent.turns import Turn
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import prompt_text
+
+if TYPE_CHECKING:
+    from reactree_ros.llm.decoding import Method
 
 
 class ConstraintKind(enum.Enum):
@@ -132,9 +135,10 @@ class Engine(abc.ABC):
         chat: Whether prompts are laid out as chat messages; None until :meth:`open` finds out.
         context: Most tokens of prompt and reply together; None if unknown; final after :meth:`open`.
         lost: Whether it must be opened again: it has died, or it is tried with the first prompt.
-        loads: Whether opening it loads a model, which may take any time. Otherwise the time limit includes opening.
+        loads: Whether opening it loads a model, which may take any time. Otherwise opening has a time limit.
         tried: Texts generated to find out what it can do; the next reply counts them.
         begin: The beginning of the prompt that follows; None if the engine is opened before there is one.
+        method: How it is remembered to be asked best for a decision; None if nothing is remembered.
     """
 
     name: str = ""
@@ -145,6 +149,7 @@ class Engine(abc.ABC):
     loads: bool = True
     tried: Sequence[Generated] = ()
     begin: Sequence[Turn] | None = None
+    method: Method | None = None
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -173,6 +178,10 @@ class Engine(abc.ABC):
         Returns:
             Whether anything was only remembered; then the engine is :attr:`lost`.
         """
+        return False
+
+    async def learn(self, **found: Any) -> bool:
+        """Take in what was found out of it; see :meth:`LanguageModel.learn`."""
         return False
 
     def count_tokens(self, text: str) -> int | None:

@@ -6,9 +6,11 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
+from reactree_ros.agent.turns import render
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.errors import UserError
 from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
@@ -37,9 +39,11 @@ class EngineModel(LanguageModel):
     The first request (or :meth:`ready`) opens the engine; after a failure, the next request opens it again.
 
     Args:
-        method: How to ask for a decision; None takes the best method that the engine obeys.
-        request_timeout: Longest time for one reply, in seconds, including all retries and opening the engine. Loading a
-            model does not count. A request that is expected to take longer than usual has more time (:class:`Pace`).
+        method: How to ask for a decision; None takes the one that is remembered of the engine, or else the best that it
+            obeys.
+        request_timeout: Longest time for one reply, in seconds, including all retries. A request that is expected to
+            take longer than usual has more time (:class:`Pace`). Opening an engine that loads nothing has as much time,
+            again after each answer of a server that is tried; the asker's patience bounds both.
         retries: How often to ask again for a reply that is not allowed.
     """
 
@@ -63,11 +67,11 @@ class EngineModel(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Start answering; cancelling closes the connection or aborts the generation in the engine."""
-        return self._start(self._answer(request))
+        return self._start(partial(self._answer, request))
 
     def ready(self) -> Pending[None]:
         """Start opening the engine."""
-        return self._start(self._open())
+        return self._start(self._open)
 
     def count_tokens(self, text: str) -> int | None:
         """Count with the engine's tokenizer."""
@@ -77,6 +81,10 @@ class EngineModel(LanguageModel):
         """Return what is to be expected by what was measured of the engine."""
         return self._pace.times(request.prompt)
 
+    def learn(self, **found: Any) -> Pending[bool]:
+        """Have the engine take it in."""
+        return self._start(partial(self.engine.learn, **found))
+
     def waits_for(self) -> Wait | None:
         """Return how long the oldest work in progress has taken."""
         since = next(iter(tuple(self._since.values())), None)
@@ -85,7 +93,7 @@ class EngineModel(LanguageModel):
     def status(self) -> Mapping[str, str]:
         """Describe the engine and the constraints that it obeys."""
         engine = self.engine
-        method = self._method or method_for(engine.constraints)
+        method = self._chosen or method_for(engine.constraints)
         return {
             "engine": engine.name,
             "constraints": ", ".join(sorted(kind.value for kind in engine.constraints)) or "none",
@@ -118,10 +126,11 @@ class EngineModel(LanguageModel):
     async def _answer(self, request: DecisionRequest) -> Reply:
         usage = Usage(self.engine, self._noticed)
         limit = min(self._request_timeout * self.slowness(request), request.patience)
+        decoded = partial(self._decoded, request, partial(self._decode, request, usage), limit)
         try:
             if self.engine.loads:
                 await self._open()
-            reply = cast("Reply", await self._in_time(self._decoded(request, usage), limit))
+            reply = cast("Reply", await self._in_time(decoded, request.patience))
             self._pace.learn(request.prompt, reply)
             return reply
         except LanguageModelError as error:
@@ -132,47 +141,74 @@ class EngineModel(LanguageModel):
         except UserError as error:  # a wrong setting may show only when the engine opens
             raise RequestRejected(str(error)) from error
 
-    async def _decoded(self, request: DecisionRequest, usage: Usage) -> Reply:
+    async def _decoded(self, request: DecisionRequest, decode: Callable[[], Awaitable[Reply]], limit: float) -> Reply:
         """Get a reply; if it is refused for what was only remembered of the engine, ask again."""
         self.engine.begin = tuple(request.turns[:1])
         await self._open()
+        if self.engine.lost:  # it was opened before there was a prompt to try it with
+            await self._open()
         opened = self._opening
         try:
-            return await self._decode(request, usage)
+            return cast("Reply", await self._in_time(decode, limit))
         except RequestRejected:
             if not self.engine.doubt() and self._opening is opened:
                 raise
         await self._open()
-        return await self._decode(request, usage)
+        return cast("Reply", await self._in_time(decode, limit))
 
     async def _decode(self, request: DecisionRequest, usage: Usage) -> Reply:
-        return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
+        return await decode(self.engine, request, method=self._chosen, retries=self._retries, usage=usage)
 
-    async def _in_time(self, work: Coroutine[Any, Any, Any], limit: float) -> Any:
+    @property
+    def _chosen(self) -> Method | None:
+        return self._method or self.engine.method
+
+    async def _in_time(self, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
         """Do work within a time limit, in seconds."""
         try:
             return await asyncio.wait_for(self._told(work), limit)
         except asyncio.TimeoutError:  # this limit; the engine reports its own as a failure
-            raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s") from None
+            raise self._is_late(limit) from None
 
     async def _open(self) -> None:
         """Open the engine once; all callers wait for the same attempt."""
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
-            work = self.engine.open()
-            self._opening = asyncio.ensure_future(
-                work if self.engine.loads else self._in_time(work, self._request_timeout)
-            )
+            self._opening = asyncio.ensure_future(self._opened())
             self._opening.add_done_callback(self._failed)  # handles the error even if nobody waits any more
         await asyncio.shield(self._opening)
+
+    async def _opened(self) -> None:
+        """Open the engine; unless it loads a model, within a time limit that begins again with each answer to a trial.
+
+        The first trial may read the beginning of a long prompt, which a cold server takes minutes for.
+        """
+        if self.engine.loads:
+            await self.engine.open()
+            return
+        limit = self._request_timeout * self._pace.times(render(self.engine.begin or ()))
+        opening, tried = asyncio.ensure_future(self._told(self.engine.open)), None
+        try:
+            while not opening.done() and self.engine.tried is not tried:
+                tried = self.engine.tried
+                await asyncio.wait((opening,), timeout=limit)
+            if not opening.done():
+                raise self._is_late(limit)
+        finally:
+            opening.cancel()
+            await asyncio.wait((opening,))
+        opening.result()
 
     @staticmethod
     def _failed(opening: asyncio.Task[None]) -> bool:
         return opening.cancelled() or opening.exception() is not None
 
-    async def _told(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Turn an engine's own error into one of the port."""
+    async def _told(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Do work; turn an engine's own error into one of the port.
+
+        The work is only begun here, so that nothing of it is left over if this is cancelled before it runs.
+        """
         try:
-            return await work
+            return await work()
         except (LanguageModelError, UserError):
             raise
         except Exception as error:
@@ -180,7 +216,7 @@ class EngineModel(LanguageModel):
             problem = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
             raise ServerUnavailable(f"{self.engine.name} failed: {problem}") from error
 
-    async def _settling(self, work: Coroutine[Any, Any, Any], pending: Pending[Any]) -> Any:
+    async def _settling(self, work: Callable[[], Awaitable[Any]], pending: Pending[Any]) -> Any:
         """Do the work of a pending result; if the engine cancels it and nobody else did, the engine has failed."""
         soon = self._loop.call_later(SOON, self._tell, pending)
         try:
@@ -202,14 +238,16 @@ class EngineModel(LanguageModel):
             log.warning("%s", waits)
         self._loop.call_later(RARELY, self._tell, pending)
 
+    def _is_late(self, limit: float) -> NoAnswerInTime:
+        return NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s")
+
     def _is_closed(self) -> ServerUnavailable:
         return ServerUnavailable(f"{self.engine.name}: the language model is closed")
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> Pending[Any]:
+    def _start(self, work: Callable[[], Awaitable[Any]]) -> Pending[Any]:
         pending: Pending[Any] = Pending()
         with self._lock:
             if self._closed:
-                work.close()
                 return Pending.failed(self._is_closed())
             self._since[pending] = time.monotonic()
             pending.add_done_callback(lambda done: self._since.pop(pending, None))

@@ -26,7 +26,8 @@ from reactree_ros.files.folders import user_cache
 from reactree_ros.files.read_back import checked, read_json
 from reactree_ros.files.secrecy import redacted, shown_address
 from reactree_ros.files.whole_file import write_whole
-from reactree_ros.llm.chat import ChatLayout
+from reactree_ros.llm.chat import ChatLayout, Examples
+from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.openai.dialects import DIALECTS
 from reactree_ros.llm.openai.trials import Thoughts
@@ -49,6 +50,8 @@ class Known:
         thoughts: Where the model leaves its thoughts; None if it showed none.
         dialect: The name of the server's fields for constraints.
         constraints: Constraints that the server obeys.
+        examples: How in-context examples stand in its chat, as `reactree llm check` found best.
+        method: How to ask for a decision, as that found best, if it is not the best that the server obeys.
     """
 
     chat: bool | None = None
@@ -57,6 +60,8 @@ class Known:
     thoughts: Thoughts | None = None
     dialect: str | None = None
     constraints: frozenset[ConstraintKind] | None = None
+    examples: Examples | None = None
+    method: Method | None = None
 
     @property
     def is_enough(self) -> bool:

@@ -226,6 +226,13 @@ class Reply:
         """The requests after which the model was asked again, or another one was."""
         return tuple(one for one in self.attempts[:-1] if one.objection)
 
+    def refused_for(self, reason: str) -> Reply:
+        """Return the reply as one whose words were not taken by whoever asked; as it is if there is no reason."""
+        if self.objection or not reason:
+            return self
+        attempts = (*self.attempts[:-1], *(replace(last, objection=reason) for last in self.attempts[-1:]))
+        return replace(self, objection=reason, attempts=attempts)
+
     def tokens(self, prompt: Callable[[], str]) -> tuple[int, int]:
         """Return the tokens of all its prompts and texts; those that nobody counted are estimated from the prompt."""
         into, out = self.prompt_tokens, self.output_tokens
@@ -298,6 +305,14 @@ class LanguageModel(abc.ABC):
         """Return how many times longer than usual to wait for a request: more than 1 if it has much to read, slowly."""
         return 1.0
 
+    def learn(self, **found: Any) -> Pending[bool]:
+        """Take in how it is asked best; the result is whether it remembers that when it is opened again.
+
+        Args:
+            found: ``examples`` or ``method``, as the settings have them; None: nobody knows.
+        """
+        return Pending.of(False)
+
     def waits_for(self) -> Wait | None:
         """Return the longest current wait; None if there is none."""
         return None
@@ -327,6 +342,10 @@ class Around(LanguageModel):
     def slowness(self, request: DecisionRequest) -> float:
         """Return the model's slowness."""
         return self.model.slowness(request)
+
+    def learn(self, **found: Any) -> Pending[bool]:
+        """Have the model take it in."""
+        return self.model.learn(**found)
 
     def waits_for(self) -> Wait | None:
         """Return what the model waits for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from reactree_ros.llm.port import Attempt, Reply
 
@@ -45,3 +46,13 @@ class Tally:
 def _alone(reply: Reply) -> Attempt:
     """Return the request of a reply that tells of none."""
     return Attempt(objection=reply.objection, output_tokens=reply.output_tokens)
+
+
+def requests_in_words(counts: Any) -> str:
+    """Say of the counts of a :class:`Tally`, or of a result that has them, what was in vain; empty if nothing was."""
+    if not (counts.refused_attempts or counts.repeated_attempts):
+        return ""
+    return (
+        f"{counts.attempts} requests for {counts.replies} replies of the language model: "
+        f"{counts.refused_attempts} refused, {counts.repeated_attempts} repeated"
+    )

@@ -13,6 +13,7 @@ from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
 
+from reactree_ros.llm.tally import requests_in_words
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.record.verdict import Judgement, Verdict, score_words
 
@@ -73,6 +74,8 @@ class TaskClient(Node):
             self._compared = True
         now = (feedback.decisions, feedback.last_decision, feedback.last_observation)
         if now[:2] != self._shown[:2]:
+            for objection in feedback.asked_again:
+                _say(f"    asked again: {objection}")
             _say(f"[{feedback.decisions}] {feedback.last_decision}")
             if feedback.refused:
                 _say(f"    refused: {feedback.refused}")
@@ -91,6 +94,8 @@ class TaskClient(Node):
             f"{f'{result.questions} questions, ' if result.questions else ''}"
             f"depth {result.max_depth}, {result.seconds:.2f} s"
         )
+        if in_vain := requests_in_words(result):
+            _say(in_vain)
         if result.error_code:
             _say(f"error {result.error_code}")
         self.code = REACHED if result.success else NOT_REACHED

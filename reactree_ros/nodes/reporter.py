@@ -21,7 +21,7 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_msg
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.task_board import TaskBoard
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
 from reactree_ros.world.port import Observation
@@ -78,6 +78,7 @@ class Reporter(Listener):
         self._feedback = ExecuteTask.Feedback()
         self._compared = False  # whether a resumed run was compared with its record
         self._happened = deque[Callable[[], None]]()
+        self._replies: dict[int, Reply] = {}  # by node, those that nothing is reported of yet
         self._say("waits for a goal")
 
     def clear(self, task: Task) -> None:
@@ -85,6 +86,7 @@ class Reporter(Listener):
         self.tree.clear()
         self._task, self._feedback, self._compared = task, ExecuteTask.Feedback(), False
         self._happened.clear()
+        self._replies.clear()
 
     def begin(self, task: Task, episode: Episode) -> None:
         """Show a task whose episode begins."""
@@ -120,15 +122,21 @@ class Reporter(Listener):
         while self._happened:
             self._happened.popleft()()
 
+    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+        """Keep a reply: what is refused of it is reported with what it took."""
+        if isinstance(answer, Reply):
+            self._replies[node.index] = answer
+
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """Publish a decision."""
         moment = self._moment()
+        self._replies.pop(node.index, None)
         self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """Publish a decision that was not carried out, and why."""
-        moment = self._moment()
-        self._happened.append(lambda: self._decision(moment, node, said, Reply(said.text), reason))
+        moment, reply = self._moment(), self._replies.pop(node.index, Reply(said.text))
+        self._happened.append(lambda: self._decision(moment, node, said, reply, reason))
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """Report an observation."""
@@ -191,6 +199,7 @@ class Reporter(Listener):
         self.tree.decided(node, f"refused: {shown}" if reason else shown)
         self._board.decided(node, shown, self._context)
         self._feedback.last_decision, self._feedback.refused = said.text, reason
+        self._feedback.asked_again = list(dict.fromkeys(one.objection for one in reply.in_vain))
         self._publish(moment, node)
 
     def _publish(self, moment: _Moment, node: GoalNode) -> None:

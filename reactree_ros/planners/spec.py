@@ -56,9 +56,10 @@ class PlannerSettings(Settings):
 class AgentNodeSettings(PlannerSettings):
     """Settings of planners with agent nodes."""
 
-    break_rounds: bool = Field(
-        default=False,
-        description="do not offer a skill whose repetition brought nothing new, until something new is seen",
+    break_rounds: bool | None = Field(
+        default=None,
+        description="do not offer a skill whose repetition brought nothing new, until something new is seen; "
+        "auto: unless the model is trained for the planner",
     )
     questions: int = Field(default=0, ge=0, description="most questions to a person in a run, by `Ask:`; 0: ask nobody")
     more_decisions: Annotated[str, Harmless(plain), known_in(DECISIONS)] = Field(

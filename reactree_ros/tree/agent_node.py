@@ -41,6 +41,9 @@ REPEATED = "You have had this thought already, and nothing has changed since. Sa
 #: The shortest summary that is asked for where the context is short, in tokens.
 SHORTEST_SUMMARY = 32
 
+#: How many expansions in a row may be refused before none is offered.
+MOST_REFUSED = 2
+
 #: What follows the answer to the last question.
 NO_MORE = "You may ask no more questions."
 
@@ -56,7 +59,7 @@ class Abilities:
             never.
         fixed_examples: The examples that stand in for episodic memory (paper, section 5.3).
         break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
-            told by a person.
+            told by a person, unless it only waits. None: if thoughts in a row are limited.
         questions: How many questions a person may be asked in the whole run.
         re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
         more: The names of the further kinds of decision that they may take.
@@ -65,7 +68,7 @@ class Abilities:
     control_flows: tuple[type[ControlFlow], ...]
     summarise_after: int = 0
     fixed_examples: tuple[Example, ...] = ()
-    break_rounds: bool = False
+    break_rounds: bool | None = None
     questions: int = 0
     re_expand: int = 0
     more: tuple[str, ...] = ()
@@ -104,6 +107,7 @@ class AgentNode(GoalNode):
         )
         self._window = ContextWindow(head=0)
         self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
+        self._refused = 0  # expansions in that time that must not grow
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
         self._offers: Sequence[Offer] = ()  # what else, with values in its places
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
@@ -132,7 +136,7 @@ class AgentNode(GoalNode):
         """Take an act and carry its skill out."""
         observation = yield from self.act(act)
         self._done.append((act.skill_asked, observation.text))
-        self._thoughts.clear()
+        self._begin_anew()
         yield from self._learn_skills()
 
     def begin(self) -> Generator[Step, Any, None]:
@@ -159,11 +163,16 @@ class AgentNode(GoalNode):
         skills, self._offers = apart((yield from self.available_skills()))
         self._skills = (*self.senses.own_actions(), *skills)
 
+    def _begin_anew(self) -> None:
+        """Forget what it said in vain, as something new was done, seen or told."""
+        self._thoughts.clear()
+        self._refused = 0
+
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
         self.see(seen)
         self._done.clear()
-        self._thoughts.clear()
+        self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
 
@@ -172,7 +181,7 @@ class AgentNode(GoalNode):
         super().tell(text, about)
         if about is About.PERSON:
             self._done.clear()
-            self._thoughts.clear()
+            self._begin_anew()
 
     # ------------------------------------------------------------------ what was searched
 
@@ -228,7 +237,7 @@ class AgentNode(GoalNode):
     def _grammar(self) -> DecisionGrammar:
         free = self.context.household.free_skills
         abilities, questions = self._abilities, self._questions_left()
-        flows, more = abilities.control_flows, abilities.more
+        flows, more = () if self._refused >= MOST_REFUSED else abilities.control_flows, abilities.more
         skills, offers = self._offered(), self._offers
         grammar = DecisionGrammar(skills, flows, free=free, questions=questions, more=more, offers=offers)
         return replace(grammar, longest_thought=self._longest_thought(), here=self.post.robot.here)
@@ -240,9 +249,16 @@ class AgentNode(GoalNode):
             return LONGEST_LINE
         return 0 if len(had) >= most or len(set(had)) < len(had) else LONGEST_THOUGHT
 
+    @property
+    def _is_limited(self) -> bool:
+        """Whether the model may repeat itself without end, so that what brings nothing new is not offered again."""
+        return self.context.options.thoughts_in_a_row > 0
+
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""
-        again = fruitless(self._done) if self._abilities.break_rounds else ()
+        breaks, household = self._abilities.break_rounds, self.context.household
+        breaks = self._is_limited if breaks is None else breaks
+        again = {skill for skill in fruitless(self._done) if not household.waits(skill)} if breaks else ()
         return [skill for skill in self._skills if skill not in again] if again else self._skills
 
     def _questions_left(self) -> int | None:
@@ -277,6 +293,8 @@ class AgentNode(GoalNode):
         decision = said[-1].decision if said else None
         objection = "" if decision is None else decision.objection(self)
         if objection:
+            if isinstance(decision, Expand) and self._is_limited:
+                self._refused += 1
             self.refuse(reply.text.strip("\n"), objection, decision)
             return ()
         return said
@@ -357,7 +375,7 @@ class AgentNode(GoalNode):
         if len(self.turns) == told:  # it had not to wait, which has it look around
             self.see((yield from self.look_around()))
         self._tell_searched_here()
-        self._thoughts.clear()
+        self._begin_anew()
         self._done.clear()
         yield from self._learn_skills()
         return True

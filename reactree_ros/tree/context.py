@@ -144,6 +144,7 @@ class RunContext:
         nodes: Every goal node that started, in order.
         planner: Who asks; a language model that answers several planners is fair to each.
         replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
+        refusals: Why the goal node did not take what a reply said, by the reply's place among them.
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
@@ -170,6 +171,7 @@ class RunContext:
     nodes: list[GoalNode] = field(default_factory=list)
     planner: str = ""
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
+    refusals: dict[int, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
     paused: str = ""
@@ -241,6 +243,12 @@ class RunContext:
             prompt, output = reply.tokens(lambda: request.prompt)
         prompt, output = prompt + reply.tried_prompt_tokens, output + reply.tried_output_tokens
         self.budget.count_tokens(prompt, reply.cached_tokens or 0, output, estimated=estimated)
+
+    def refused(self, node: int, reason: str) -> None:
+        """Take in that a goal node refused what the last reply to it said."""
+        of_it = [at for at, (asker, _, _) in enumerate(self.replies) if asker == node]
+        if of_it:
+            self.refusals[of_it[-1]] = reason
 
     def warned_once(self, reply: Reply) -> Reply:
         """Return a reply without its warning, if one came with a warning before."""

@@ -219,6 +219,7 @@ class GoalNode(ProgramNode, abc.ABC):
         """
         reason = in_lines(reason, first=False)
         self.context.budget.count()
+        self.context.refused(self.index, reason)
         self.context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
         self.tell(reason, About.REFUSAL)

@@ -21,6 +21,7 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import decision_from_dict, kind_in
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import LanguageModel, Reply
+from reactree_ros.llm.tally import requests_in_words
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
@@ -377,12 +378,8 @@ def show_result(result: EpisodeResult, console: Console) -> None:
             f"{result.model_seconds:.2f} s of the language model",
             highlight=False,
         )
-    if result.refused_attempts or result.repeated_attempts:
-        console.print(
-            f"{result.attempts} requests for {result.replies} replies of the language model: "
-            f"{result.refused_attempts} refused, {result.repeated_attempts} repeated",
-            highlight=False,
-        )
+    if in_vain := requests_in_words(result):
+        console.print(in_vain, highlight=False)
     if result.cost is not None:
         console.print(f"cost: {result.cost:.6g}, by the prices that were set", highlight=False)
     if result.message and result.message not in verdict.because:

@@ -757,6 +757,30 @@ def test_skills_that_are_free_are_not_completed() -> None:
     assert decisions("Act: go to kitchen", free) == [Act("go to kitchen")]
 
 
+@pytest.mark.parametrize("dress", DRESSES)
+def test_memory_may_be_asked_for_a_thing_that_no_skill_names(dress: str) -> None:
+    for said in ("recall location of banana", "Recall location of the cup of tea."):
+        recall = said.lower().replace("the ", "").rstrip(".")
+        assert decisions(dress.replace("{}", said), KITCHEN)[-1] == Act(recall)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        *("pies", "coffee", "drawer", "kitchenn"),  # memory may know it by another word
+        *("banana 1", "banana on kitchen table", "banana in the fridge", "bananas, grapes", "banana and grape"),
+        *("[object]", "<banana>", "{name}", "", "of", "a thing that I would like to have", "banana?"),
+    ],
+)
+def test_what_is_another_word_for_a_thing_or_none_is_not_asked(thing: str) -> None:
+    assert refusal(f"Act: recall location of {thing}", KITCHEN)
+
+
+def test_without_such_a_memory_nothing_is_asked_of_it() -> None:
+    forgets = DecisionGrammar([skill for skill in KITCHEN.skills if not skill.startswith("recall")])
+    assert refusal("Act: recall location of banana", forgets)
+
+
 def test_a_number_that_may_have_been_cut_off_is_not_filled() -> None:
     assert "was cut" in refusal("Act: go to kitchen", KITCHEN, cut=True)
     assert "was cut" in refusal("Act: put down pie 1 on kitchen table", KITCHEN, cut=True)

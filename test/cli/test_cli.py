@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from command_line import Cli
 from openai_peer import Exchange, Peer, fails
+from small_questions import options, understood
 
 from reactree_ros.cli.completion import kinds
+from reactree_ros.files.folders import user_cache
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
@@ -446,7 +448,7 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
     def tell(exchange: Exchange) -> None:
         fails(400, f"your key is {exchange.request.headers['authorization']}")(exchange)
 
-    peer.script.append(tell)
+    peer.script.extend([tell] * 9)  # whatever is asked instead, as what is remembered of the server may be wrong
     failed = cli("run", INSTRUCTION, *arguments, "--json", "--save", tmp_path / "failed")
     assert (failed.code, failed.json["end"]) == (1, "model_gone")
     assert "your key is Bearer ***" in failed.json["message"]
@@ -457,11 +459,11 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
     arguments += ["--llm-option", "extra_body={deep: [{api_key: sk-hush-4711}]}"]
     put_in_body = cli("run", INSTRUCTION, *arguments, "--save", tmp_path / "put in the body")
     assert (put_in_body.code, "must not hold a key (api_key)" in put_in_body.err) == (2, True)
-    files = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == 2
+    files, notes = ([path.read_text() for path in of.rglob("*") if path.is_file()] for of in (tmp_path, user_cache()))
+    assert (len(files), len(notes)) == (2, 1)
     ends = (first, checked, failed, refused, put_in_body)
     shown = [text for ended in ends for text in (ended.out, ended.err)]
-    assert not [text for text in [*files, *shown] if "sk-hush" in text]
+    assert not [text for text in [*files, *notes, *shown] if "sk-hush" in text]
 
 
 def test_a_server_that_fails_on_the_way_ends_the_run_with_its_name(cli: Cli, peer: Peer) -> None:
@@ -474,7 +476,7 @@ def test_a_server_that_fails_on_the_way_ends_the_run_with_its_name(cli: Cli, pee
 def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, peer: Peer) -> None:
     peer.say = lambda prompt: "Think: [/b] go on"
     ended = cli("llm", "check", "--base-url", peer.base_url)
-    assert ended.code == 0
+    assert ended.code == 1
     out = " ".join(ended.out.split())
     for text in (
         f"vllm 0.32.0 at {peer.base_url}",
@@ -483,7 +485,9 @@ def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, pee
         "1000000",
         "tiny",
         "a decision, cold",
-        "a decision, warm",
+        "a decision, cached",
+        "the planner's first prompt",
+        "! none of its replies to a small question was allowed",
         "prompt tokens",
         "Think: [/b] go on",
     ):
@@ -509,7 +513,25 @@ def test_a_check_of_the_expert_needs_no_server(cli: Cli) -> None:
     ended = cli("llm", "check", "--llm", "expert")
     assert ended.code == 0
     assert "it said" in ended.out
-    assert "tokens" not in ended.out
+    assert "prompt tokens" not in ended.out
+    assert ended.out.endswith("nothing to set: it is asked in the best way that was found\n")
+
+
+def test_a_check_says_how_far_it_is_and_asks_the_prompt_of_the_planner_that_is_named(cli: Cli, peer: Peer) -> None:
+    ended = cli("llm", "check", "--planner", "react", "--base-url", peer.base_url)
+    said = ended.err.splitlines()
+    assert said[0] == "about 19 requests: two with a planner's first prompt, the others small"
+    assert len([line for line in said if line.startswith("the right skill of three")]) == 12
+    assert not any("Expand:" in request.prompt for request in peer.asked)
+
+
+def test_a_model_that_understands_is_usable_and_one_that_guesses_is_to_be_replaced(cli: Cli, peer: Peer) -> None:
+    peer.say = lambda prompt: understood(prompt) or "Think: I go on."
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "nothing to set: it is asked in the best way that was found")
+    peer.say = lambda prompt: next(iter(options(prompt)), "Think: I go on.")
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert (ended.code, ended.out.splitlines()[-1].partition(",")[0]) == (0, "set a larger model")
 
 
 def test_a_server_that_is_not_there_is_named_in_one_line(cli: Cli, peer: Peer, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from docs.blocks import ROOT, RUN, Block, Place, blocks_of, pages
 from openai_peer import Peer
+from small_questions import understood
 
 from reactree_ros.household.expert.policy import decide
 
@@ -33,7 +34,7 @@ def with_blocks(which: Any) -> Iterable[Any]:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A folder with an environment, and a server in which the expert answers."""
-    with Peer(say=decide) as peer:
+    with Peer(say=lambda prompt: understood(prompt) or decide(prompt)) as peer:
         yield Place.make(tmp_path / "page", peer.base_url)
 
 

@@ -7,17 +7,20 @@ from llm.talker import Talker
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert import decide
 from reactree_ros.household.expert.goals import Move, Operate, goals_of
 from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.expert.policy import Decided
 from reactree_ros.household.expert.reading import TRIES
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
 from reactree_ros.lab.dataset.teaching import Teacher
+from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
@@ -41,10 +44,26 @@ def carried_out(task: Task, model: LanguageModel, name: str) -> EpisodeResult:
         return Episode(task.instruction, world=world, model=model, planner=planner(name)).run()
 
 
+class InChats(ExpertModel):
+    """The expert, that is asked as chats ask: examples are turns, and nothing says which task is its own."""
+
+    def consider(self, request: DecisionRequest) -> Decided:
+        said = "\n".join(message["content"] for message in chat_messages(request.turns))
+        return super().consider(DecisionRequest((Told(said),), request.may_say))
+
+
 def varied_tasks(count: int) -> list[Task]:
     return [
         task for seed in range(count) for task in parse_tasks(generate_house(seed=seed, rooms=4, tasks=2, varied=True))
     ]
+
+
+@pytest.mark.parametrize("name", ["reactree_wm", "reactree", "react_wm", "react"])
+def test_in_a_chat_the_last_task_is_its_own(name: str) -> None:
+    task = parse_tasks(generate_house(seed=3, rooms=4, tasks=2))[0]
+    as_text, in_chat = (carried_out(task, model, name) for model in (ExpertModel(), InChats()))
+    assert as_text.gsr == 1
+    assert (in_chat.gsr, in_chat.decisions, in_chat.steps) == (1, as_text.decisions, as_text.steps)
 
 
 @pytest.mark.parametrize("name", ["reactree_wm", "reactree", "react_wm", "react", "hiagent_wm", "hiagent"])

@@ -36,6 +36,18 @@ def test_examples_are_turns_of_the_chat_before_the_own_ones() -> None:
     ]
 
 
+def test_the_most_similar_example_is_next_to_the_own_task() -> None:
+    start = start_turn(
+        "", [Example.of_text(EXAMPLE), Example.of_text(EXAMPLE.replace("an example", "a less similar one"))]
+    )
+    asked = [text for role, text in contents(start, *TASK) if role == "user" and "Your task" in text]
+    assert [text.splitlines()[0].removeprefix("Your task is to: ") for text in asked] == [
+        "a less similar one",
+        "an example",
+        "x",
+    ]
+
+
 def test_examples_as_text_are_a_part_of_the_system_text_as_base_models_have_it() -> None:
     assert chat_messages((START, *TASK), layout=ChatLayout(examples=False)) == [
         {"role": "system", "content": f"System text.\nSource domain:\n{EXAMPLE}\nTarget_domain:"},

@@ -284,20 +284,22 @@ def test_seed_and_temperature_change_with_each_refusal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("obeys", "method", "held"),
+    ("obeys", "method", "said", "held"),
     [
-        ((REGEX,), Method.UNCONSTRAINED, [None, None, None, REGEX]),
-        ((CHOICE,), Method.UNCONSTRAINED, [None, None, None, CHOICE]),
-        ((), Method.UNCONSTRAINED, [None] * 4),
-        ((REGEX,), Method.FREE_FIRST, [None, REGEX, REGEX, REGEX]),
-        ((), Method.FREE_FIRST, [None] * 4),
-        ((GRAMMAR,), Method.FORM_FIRST, [GRAMMAR] * 4),
+        ((REGEX,), Method.UNCONSTRAINED, "abcd", [None, None, None, REGEX]),
+        ((CHOICE,), Method.UNCONSTRAINED, "abcd", [None, None, None, CHOICE]),
+        ((REGEX,), Method.UNCONSTRAINED, "aabc", [None, None, REGEX, REGEX]),  # it came again
+        ((REGEX,), Method.UNCONSTRAINED, "abac", [None, None, None, REGEX]),
+        ((), Method.UNCONSTRAINED, "aaaa", [None] * 4),
+        ((REGEX,), Method.FREE_FIRST, "abcd", [None, REGEX, REGEX, REGEX]),
+        ((), Method.FREE_FIRST, "abcd", [None] * 4),
+        ((GRAMMAR,), Method.FORM_FIRST, "abcd", [GRAMMAR] * 4),
     ],
 )
-def test_what_is_asked_again_is_held_to_what_may_be_said_in_the_end(
-    obeys: Sequence[ConstraintKind], method: Method, held: list[ConstraintKind | None]
+def test_what_is_asked_again_is_held_to_what_may_be_said_once_a_reply_comes_again_and_in_the_end(
+    obeys: Sequence[ConstraintKind], method: Method, said: str, held: list[ConstraintKind | None]
 ) -> None:
-    engine = ScriptedEngine(*["Act: fly"] * 4, obeys=obeys)
+    engine = ScriptedEngine(*(f"Act: fly {one}" for one in said), obeys=obeys)
     assert get(engine, method=method).objection
     assert [one.constraint and one.constraint.kind for one in engine.asked] == held
     if method is not Method.FORM_FIRST:
@@ -311,6 +313,18 @@ def test_form_first_holds_to_a_decision_of_any_skill_and_then_to_those_that_may_
     assert re.fullmatch(first, "Act: fly")
     assert not re.fullmatch(second, "Act: fly")
     assert re.fullmatch(second, "Act: failure")
+
+
+@pytest.mark.parametrize("said", ["failure", "recall location of banana", "recall location of cup of tea"])
+def test_form_first_has_a_way_to_say_that_what_is_wanted_is_not_offered(said: str) -> None:
+    remembers = DecisionGrammar(["done", "failure", "recall location of apple", "go to kitchen 1"])
+    engine = ScriptedEngine(f"Act: {said}", obeys=[REGEX])
+    assert get(engine, remembers, method=Method.FORM_FIRST).said == (Said(f"Act: {said}", Act(said)),)
+    (asked,) = engine.asked
+    assert asked.constraint is not None
+    assert re.fullmatch(asked.constraint.value, f"Act: {said}")
+    engine = ScriptedEngine("Act: recall location of banana", "Act: done", obeys=[REGEX])
+    assert get(engine, method=Method.FORM_FIRST).said == (Said("Act: done", Act("done")),)  # without such a memory
 
 
 @pytest.mark.parametrize("method", [Method.FREE_FIRST, Method.FORM_FIRST])

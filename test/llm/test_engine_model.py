@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Coroutine, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import Told
+from reactree_ros.agent.turns import About, Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
@@ -120,6 +122,86 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(engine: Moody) -> None
     told = failure(model)
     assert (type(told), str(told)) == (NoAnswerInTime, "an engine: no answer within 0.05 s")
     model.close()
+
+
+class Tried(Moody):
+    """Is tried when it is opened; between its answers the clock of its loop goes on."""
+
+    loads = False
+
+    def __init__(self, *seconds: float, answers: bool = True) -> None:
+        super().__init__()
+        self.seconds, self.answers, self.later = seconds, answers, 0.0
+
+    async def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        loop.time = lambda: now() + self.later  # type: ignore[method-assign]
+        for waited in self.seconds:
+            self.later += waited
+            for _ in range(9):
+                await asyncio.sleep(0)  # what is due is done
+            if self.answers:
+                self.tried = [*self.tried, Generated("Hello", "stop")]
+        await super().open()
+
+
+def test_a_server_that_is_tried_has_its_time_again_after_each_answer() -> None:
+    patient = replace(REQUEST, patience=1000.0)
+    with closing(EngineModel(Tried(*[100.0] * 6), request_timeout=120.0)) as one:
+        assert one.decide(patient).result(PATIENCE).text == "Act: done"
+    with closing(EngineModel(engine := Tried(*[100.0] * 6, answers=False), request_timeout=120.0)) as one:
+        with pytest.raises(NoAnswerInTime, match="no answer within 120 s"):
+            one.decide(patient).result(PATIENCE)
+        assert engine.opened == 0
+
+
+def test_a_server_that_is_tried_with_a_long_prompt_has_longer() -> None:
+    turns = (Told("a word of it, " * 1500, About.SYSTEM), *REQUEST.turns)
+    request = replace(REQUEST, turns=turns, patience=1000.0)
+    with closing(EngineModel(Tried(300.0), request_timeout=120.0)) as one:
+        assert one.decide(request).result(PATIENCE).text == "Act: done"
+
+
+def test_a_prompt_that_comes_while_it_is_opened_without_one_is_not_asked_before_it_is_tried() -> None:
+    class PutsOff(Moody):
+        loads = False
+        begun = threading.Event()
+
+        async def open(self) -> None:
+            self.lost = self.begin is None
+            if self.lost:
+                self.go_on = asyncio.Event()
+                self.begun.set()
+                await self.go_on.wait()
+            await super().open()
+
+        async def generate(self, generation: Generation) -> Generated:
+            assert self.begin == REQUEST.turns[:1]
+            self.mood = f"Act: {'failure' if self.lost else 'done'}"
+            return await super().generate(generation)
+
+    with closing(EngineModel(engine := PutsOff())) as one:
+        ready = one.ready()
+        assert engine.begun.wait(PATIENCE)
+        pending = one.decide(REQUEST)
+        one._loop.call_soon_threadsafe(lambda: engine.go_on.set())
+        assert pending.result(PATIENCE).text == "Act: done"
+        ready.result(PATIENCE)
+        assert one.decide(REQUEST).result(PATIENCE).text == "Act: done"
+        assert engine.opened == 2
+
+
+def test_a_request_that_is_broken_off_before_it_begins_leaves_nothing_behind(
+    engine: Moody, model: EngineModel, recwarn: pytest.WarningsRecorder
+) -> None:
+    with pytest.raises(NoAnswerInTime):
+        model.decide(replace(REQUEST, patience=0.0)).result(PATIENCE)
+    for _ in range(20):
+        model.decide(REQUEST).cancel()
+    assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
+    gc.collect()
+    assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
 
 
 def test_what_failed_tells_of_every_request_and_why_it_brought_nothing(engine: Moody) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -21,14 +21,15 @@ from openai_peer import JSON_SCHEMA, Peer
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.lesson import lesson
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide
-from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.check import check
+from reactree_ros.llm.check import Lesson, check
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner
 
 OWN = "the system text is a message of its own"
@@ -213,10 +214,19 @@ def by_the_expert() -> tuple[EpisodeResult, int]:
     return carried_out(expert), expert.asked
 
 
-def test_check_says_what_a_server_is_and_what_could_be_better(server: Server, peer: Peer, model: Model) -> None:
+@pytest.fixture(scope="module")
+def first_prompt() -> Lesson:
+    """What is asked in a check, without the small questions."""
+    openai = MODELS.get("openai")
+    return replace(lesson(ExpertModel(), (openai, openai.settings()), "reactree_wm"), moments=())
+
+
+def test_check_says_what_a_server_is_and_what_could_be_better(
+    server: Server, peer: Peer, model: Model, first_prompt: Lesson
+) -> None:
     one = model(peer, **server.settings)
     one.ready().result(PATIENCE)
-    report = check(one, WAH_NL)
+    report = check(one, first_prompt)
     told = {"left out", "renamed", "told to think"}
     assert report.facts.keys() & told == server.facts.keys() & told
     assert {name: report.facts[name] for name in server.facts} == server.facts

@@ -189,6 +189,18 @@ def test_a_server_that_ignores_what_it_obeyed_is_tried_again(model: Model) -> No
         assert not trials(peer), "what was tried is not doubted"
 
 
+@pytest.mark.parametrize("method", ["unconstrained", "free_first", "form_first", "one_schema"])
+def test_a_reply_that_was_free_to_be_wrong_shows_nothing_of_the_server(model: Model, method: str) -> None:
+    said = iter(["Act: fly"])
+    with server() as peer:
+        ask(model(peer))
+        peer.say = lambda prompt: next(said, ACT)
+        one = model(peer, method=method)
+        reply = ask(one)
+        assert (decided(reply), len(reply.in_vain)) == (ACT, 1)
+        assert one.status()["what it can do"].startswith("remembered")
+
+
 def test_a_request_that_is_refused_for_itself_is_refused(model: Model) -> None:
     with server() as peer:
         ask(model(peer))

@@ -73,24 +73,25 @@ def test_what_is_late_is_given_longer_the_next_time_but_not_for_ever() -> None:
 
 
 class Slow(Engine):
-    """Answers only when it is let."""
+    """Answers only when it is let; a server whose trials begin like the prompt is opened only then, too."""
 
     name = "a slow engine"
 
-    def __init__(self) -> None:
-        self.let = asyncio.Event()
+    def __init__(self, *, loads: bool) -> None:
+        self.let, self.loads = asyncio.Event(), loads
 
     async def open(self) -> None:
-        """Nothing to open."""
+        if not self.loads:
+            await self.let.wait()
 
     async def generate(self, generation: Generation) -> Generated:
         await self.let.wait()
         return Generated("Act: done", "stop", 5000, 0, 3)
 
 
-@pytest.fixture
-def model() -> Iterator[EngineModel]:
-    one = EngineModel(Slow(), request_timeout=0.05)
+@pytest.fixture(params=[True, False], ids=["in its reply", "in its trials"])
+def model(request: pytest.FixtureRequest) -> Iterator[EngineModel]:
+    one = EngineModel(Slow(loads=request.param), request_timeout=0.05)
     yield one
     one.close()
 

@@ -78,6 +78,19 @@ def test_what_may_become_another_decision_goes_on(said: str) -> None:
     assert not any(whole_part(text, grammar) for text in itertools.accumulate(pieces(said)))
 
 
+@pytest.mark.parametrize(
+    "said", ["True\n", "The example is a great example of how to use it.\n\n", "Think: so it is, "]
+)
+def test_a_reply_that_goes_round_in_circles_ends(said: str) -> None:
+    found = [whole_part(said * times, GRAMMAR) for times in range(6)]
+    assert found == ["", "", "", "", said * 4, said * 5]
+
+
+@pytest.mark.parametrize("said", ["----" * 20, "Expand:\n- control flow: sequence\n- subgoals: " + "find it, " * 9])
+def test_a_line_of_signs_and_a_list_of_subgoals_are_no_circles(said: str) -> None:
+    assert not whole_part(said, DecisionGrammar(SKILLS, default_flows()))
+
+
 def test_the_part_is_read_as_the_whole_reply_is() -> None:
     for said, more in WHOLE.values():
         if "fly" in said or said.startswith("{"):
@@ -131,7 +144,7 @@ def test_a_free_text_ends_at_its_stop(peer: Peer, model: Model) -> None:
 
 def test_a_server_that_streams_for_ever_is_left_at_the_limit(peer: Peer, model: Model) -> None:
     peer.script.append(streams("Think: hm", more=" hm"))
-    reply = ask(model(peer), "Say.", may_say=GRAMMAR, max_tokens=20)
+    reply = ask(model(peer), "Say.", may_say=FreeText(), max_tokens=20)
     assert (reply.text[:11], reply.finish_reason) == ("Think: hm h", "length")
 
 

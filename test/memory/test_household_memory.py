@@ -10,6 +10,7 @@ from memory.word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.agent.control_flow import CONTROL_FLOWS
 from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.prompt import flow_told
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said
 from reactree_ros.household.memory import FOLDER, HouseholdMemorySettings, file_of
@@ -60,7 +61,14 @@ def test_each_subgoal_has_examples_of_its_own(by_words: EpisodicMemory) -> None:
 
 
 def test_among_examples_of_a_search_are_one_that_finds_and_one_that_does_not(by_words: EpisodicMemory) -> None:
-    assert {one.end for one in found(by_words, "find and pick up the apple in bedroom 2")} == set(End)
+    assert {one.end for one in found(by_words, "find and pick up the apple")} == {End.SUCCESS, End.EXPAND}
+    assert {one.end for one in found(by_words, "find and pick up the apple in bedroom 2")} == {End.SUCCESS, End.FAILURE}
+
+
+def test_examples_stood_where_the_most_similar_one_did(by_words: EpisodicMemory) -> None:
+    for one in by_words:
+        first, *others = found(by_words, one.subgoal)
+        assert {flow_told(other.text) for other in others} <= {flow_told(first.text)}
 
 
 def test_examples_of_another_end_are_left_out_where_they_are_said_otherwise(by_words: EpisodicMemory) -> None:

@@ -28,7 +28,7 @@ SERVER: MemorySpec = dataclasses.replace(SPEC, name="server", summary="", settin
 @pytest.fixture(autouse=True)
 def server(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store on a host, as another distribution may bring it."""
-    monkeypatch.setattr(type(MEMORIES), "names", property(lambda registry: (*registry._own, "server")))
+    monkeypatch.setattr(type(MEMORIES), "names", property(lambda registry: (*registry.own, "server")))
     monkeypatch.setitem(MEMORIES._loaded, "server", SERVER)
 
 

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import threading
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,14 +64,22 @@ def test_a_hundred_tasks_in_a_row_leave_nothing_behind(graph: Graph) -> None:
             "our objects": ours(),
         }
 
+    def left() -> dict[str, Any]:
+        """What is otherwise than before; of our objects only those that are more."""
+        now = state()
+        more = now.pop("our objects") - before["our objects"]
+        return {name: one for name, one in now.items() if one != before[name]} | ({"our objects": more} if more else {})
+
     carry_out(WARM_UP)
     before, objects = state(), len(gc.get_objects())
     carry_out(TASKS)
-    assert state() == before
+    with suppress(AssertionError):  # a busy machine holds for a moment what has just ended
+        graph.until(lambda: not left())
+    assert left() == {}
     assert len(gc.get_objects()) - objects < TASKS * KEPT
 
 
-def ours() -> dict[str, int]:
+def ours() -> Counter[str]:
     """Count the live objects of this package's and of py_trees' classes; goal ids are kept by rclpy for a while."""
     gc.collect()
     modules = ("reactree_ros.", "py_trees.")

@@ -343,6 +343,19 @@ def test_a_generation_that_takes_too_long_is_stopped(graph: Graph) -> None:
     assert model.cancelled == ["1"]
 
 
+class SlowModel(HeldModel):
+    """Is known to be slow."""
+
+    def slowness(self, request: DecisionRequest) -> float:
+        return 5.0
+
+
+def test_the_limit_of_a_request_is_longer_if_the_model_is_slow(graph: Graph) -> None:
+    graph.inference(SlowModel(), request_timeout=0.2)
+    response = answer(graph, ask(graph))
+    assert (response.error_code, response.message) == (FAILED.TIMEOUT, "no answer within 1 s")
+
+
 # ---------------------------------------------------------------------- lifecycle, diagnostics
 
 

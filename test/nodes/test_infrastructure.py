@@ -176,6 +176,7 @@ def start(processes: Processes, *robot: str, timeout: str = "60") -> Process:
     if robot:
         processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"), *robot)
     processes.node("robot_bridge_node", *config)
+    assert processes.node("bring_up", "--also", "robot_bridge").end() == 0  # a timeout is for what it needs
     return processes.node("bring_up", "robot_bridge", "--timeout", timeout)
 
 

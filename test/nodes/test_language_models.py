@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,17 @@ def test_an_error_of_the_model_is_the_same_over_ros(graph: Graph, error: Languag
         assert (caught.value.excess, caught.value.context) == (17, 4096)  # type: ignore[attr-defined]
 
 
+def test_a_long_prompt_has_more_time_and_the_next_one_after_a_late_reply_more_yet(graph: Graph) -> None:
+    graph.inference(Failing(NoAnswerInTime("no answer within 660 s")))
+    short, long = (DecisionRequest((Told("go " * words),), DecisionGrammar(()), id="1") for words in (50, 5000))
+    model = ros_model(graph)
+    before = model.slowness(long)
+    assert model.slowness(short) == 1 < before
+    pending = model.decide(replace(long, patience=long.patience * before))
+    graph.until(pending.done)
+    assert model.slowness(long) > before
+
+
 TOLD = Told("Zähl: eins", About.SYSTEM)
 EXAMPLES = ((Told("Tu:"), Saw("da"), Said("so"), Told("OK.", About.ANSWER)), (Told("Text", About.SYSTEM),))
 START = ToldStart(system="Zähl: eins", examples=EXAMPLES, rule="Zähl weiter.")
@@ -139,6 +151,7 @@ def test_request_and_reply_travel_whole(graph: Graph, start: Told) -> None:
     assert (reply.prompt_tokens, reply.cached_tokens, reply.attempts) == (None, 3, ATTEMPTS)
     (came,) = model.asked
     assert (came.turns, came.begun, came.planner) == (request.turns, "Act:", "me")
+    assert request.patience / 2 < came.patience < request.patience - 0.5, "it fails before it is given up"
     assert (came.prompt, came.may_say) == (request.prompt, request.may_say)
 
 

@@ -92,7 +92,12 @@ def test_a_rejected_goal_is_warned_of_with_its_instruction(graph: Graph) -> None
     ("script", "score", "limits", "message"),
     [
         (["Act: failure"], None, {}, "the planner gave up: gave up at once"),
-        (["Think: a"] * 3, None, {"max_decisions": 2}, "out of decisions: all of the 2 decisions are used up"),
+        (
+            ["Act: go to kitchen 1"] * 3,
+            None,
+            {"max_decisions": 2},
+            "out of decisions: all of the 2 decisions are used up",
+        ),
         (["Act: go to kitchen 1"] * 3, None, {"max_steps": 2}, "out of steps: all of the 2 steps are used up"),
         (["Act: done"], Score(0.0, 0.5), {}, "the planner says that it is done, but the goal does not hold"),
     ],
@@ -231,7 +236,7 @@ def test_a_viewers_boxes_to_tick_work_between_two_tasks(graph: Graph) -> None:
 
 def test_the_last_decision_is_seen_as_the_nodes_feedback_and_is_sent_when_it_changes(graph: Graph) -> None:
     model = ScriptedModel({"root": ["Think: a", "Think: b", "Act: done"]}, settle=False)
-    graph.household({}, model=model)
+    graph.household({}, model=model, thoughts_in_a_row=2)
     viewer = Viewer(graph)
     goal = graph.task()
     for said in ("Think: a", "Think: b"):

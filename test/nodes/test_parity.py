@@ -134,16 +134,14 @@ def recorded(path: Path) -> tuple[list[dict[str, Any]], dict[int, list[str]]]:
         else:
             events.append(without_times(event))
     events[0] = {name: value for name, value in events[0].items() if name not in OWN}
-    events[-1]["result"] = without_times(events[-1]["result"])
     return events, statuses
 
 
-def without_times(values: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in values.items() if name not in DIFFERS}
-    attempts = (
-        {"attempts": list(map(without_times, kept["attempts"]))} if isinstance(kept.get("attempts"), list) else {}
-    )
-    return kept | attempts
+def without_times(value: Any) -> Any:
+    """Leave out what differs, however deep: a reply has requests, and a failure what it took."""
+    if isinstance(value, dict):
+        return {name: without_times(one) for name, one in value.items() if name not in DIFFERS}
+    return [without_times(one) for one in value] if isinstance(value, list) else value
 
 
 class Comparison:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chatting import Chatting
+from chatting import Chatting, saying
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from memory.word_hash_embedder import WordHashEmbedder, experience
 
@@ -141,6 +141,17 @@ def test_what_the_model_said_in_vain_is_told_with_the_decision_and_counted_in_th
     assert result.refused_tokens == 3
     graph.until(lambda: len(decisions) == 2)
     assert [[one.text for one in decision.attempts] for decision in decisions] == [["Act: fly", ""], [""]]
+
+
+def test_what_is_refused_is_told_with_every_request_that_it_took(graph: Graph) -> None:
+    said = iter(["Act: fly", expand("sequence", "root", "it"), "Act: done"])
+    graph.household({}, model=Chatting(lambda generation: Generated(next(said), "stop", output_tokens=3)))
+    decisions = graph.decisions()
+    assert graph.task("root").result.replies == 2
+    graph.until(lambda: len(decisions) == 2)
+    assert [bool(decision.reason) for decision in decisions] == [True, False]
+    assert [[one.text for one in decision.attempts] for decision in decisions] == [["Act: fly", ""], [""]]
+    assert [decision.output_tokens for decision in decisions] == [6, 3]
 
 
 def test_a_task_that_fails_aborts_without_an_error(graph: Graph) -> None:
@@ -392,6 +403,21 @@ def test_who_sends_a_goal_from_a_terminal_reads_what_was_refused_and_why(
     lines = capsys.readouterr().out.splitlines()
     said = next(number for number, line in enumerate(lines) if line.endswith("Act: open the door"))
     assert lines[said + 1].startswith("    refused: 'open the door' is not among the skills that are available now")
+
+
+def test_who_sends_a_goal_from_a_terminal_reads_why_the_model_was_asked_again_and_how_often(
+    graph: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph.household({}, model=Chatting(saying("Act: fly", "Act: done")))
+    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
+    graph.until(client.planner_is_there)
+    client.send()
+    graph.until(client.ended)
+    why, said, *_, counts = capsys.readouterr().out.splitlines()
+    assert why.startswith("    asked again: ")
+    assert "fly" in why
+    assert said == "[0] Act: done"
+    assert counts == "2 requests for 1 replies of the language model: 1 refused, 0 repeated"
 
 
 def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:

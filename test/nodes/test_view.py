@@ -109,8 +109,9 @@ def test_who_joins_late_has_all_of_it(
 ) -> None:
     monkeypatch.setattr(record_topic, "LONGEST", longest)
     thoughts = [f"Think: {number}" for number in range(3 * record_topic.QOS.depth)]
-    graph.household({"root": [*thoughts, "Act: done"]}, save_to=str(tmp_path / "saved"), repeated_thoughts=1000)
+    graph.household({"root": [*thoughts, "Act: done"]}, save_to=str(tmp_path / "saved"), thoughts_in_a_row=1000)
     result = graph.task().result
+    assert result.decisions == len(thoughts)
     follow(graph, tmp_path / "copies")
     graph.until(lambda: ended(tmp_path / "copies"), "the end has come")
     assert copies(tmp_path / "copies")[0].read_bytes() == saved(result)

@@ -314,6 +314,15 @@ def test_a_record_keeps_every_request_and_plays_it_again() -> None:
     assert_replays(kept)
 
 
+def test_what_only_the_node_refuses_counts_as_refused() -> None:
+    said = iter(["Expand:\n- control flow: sequence\n- subgoals: ROOT", "Act: done"])
+    model = Chatting(lambda generation: Generated(next(said), "stop", 10, 4, 3))
+    episode, kept = recorded_episode({}, name="reactree", model=model)
+    result = episode.run()
+    assert (result.replies, result.attempts, result.refused_attempts, result.refused_tokens) == (2, 2, 1, 3)
+    assert_replays(kept)
+
+
 def test_a_record_of_an_older_version_tells_nothing_of_requests_and_plays_again() -> None:
     episode, kept = recorded_episode(SCRIPT)
     episode.run()

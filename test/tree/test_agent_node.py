@@ -76,17 +76,32 @@ def test_fruitless_is_what_was_done_again_and_brought_nothing_new(done: str, aga
     assert fruitless([(skill.lower(), skill) for skill in done]) == set(again)
 
 
-def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_something_new_is_seen() -> None:
+@pytest.mark.parametrize(
+    ("asked", "thoughts", "breaks"),
+    [(False, 0, False), (True, 0, True), (None, 0, False), (None, 1, True), (False, 1, False)],
+)
+def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_something_new_is_seen(
+    asked: bool | None, thoughts: int, breaks: bool
+) -> None:
     go, look = "Act: go to kitchen 1", "Act: open fridge 1"
     script = [go, look, go, "Think: hm", go, "Act: pick up apple 1", go, "Act: done"]
-    for breaks in (False, True):
-        model, heard = ScriptedModel({"root": [*script]}), Heard()
-        abilities = Abilities((), break_rounds=breaks)
-        scripted_episode({}, model=model, abilities=abilities, listener=heard).run()
-        offered = [go.removeprefix("Act: ") in request.may_say.skills for request in model.requests]
-        # It is done again by the third answer. What is said nevertheless is refused; the apple is something new.
-        assert offered == [True] * 3 + [not breaks] * 3 + [True, not breaks]
-        assert any("✗" in one for one in heard.heard) == breaks
+    model, heard = ScriptedModel({"root": [*script]}), Heard()
+    abilities, options = Abilities((), break_rounds=asked), TreeOptions(thoughts_in_a_row=thoughts)
+    scripted_episode({}, model=model, abilities=abilities, options=options, listener=heard).run()
+    offered = [go.removeprefix("Act: ") in request.may_say.skills for request in model.requests]
+    # It is done again by the third answer. What is said nevertheless is refused; the apple is something new.
+    assert offered == [True] * 3 + [not breaks] * 3 + [True, not breaks]
+    assert any("✗" in one for one in heard.heard) == breaks
+
+
+@pytest.mark.parametrize(("thoughts", "offered"), [(0, [True] * 6), (1, [True, True, False, False, True, True])])
+def test_after_two_expansions_that_must_not_grow_none_is_offered_until_something_is_done(
+    thoughts: int, offered: list[bool]
+) -> None:
+    again, go = expand("sequence", "root"), "Act: go to kitchen 1"
+    model = ScriptedModel({"root": [again, again, "Think: hm", go, again, "Act: done"]})
+    scripted_episode({}, model=model, options=TreeOptions(thoughts_in_a_row=thoughts)).run()
+    assert [bool(request.may_say.control_flows) for request in model.requests] == offered
 
 
 def hold(episode: Episode) -> None:
@@ -148,6 +163,12 @@ def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
     result = run.run()
     assert "\nAct: recall location of apple\nYou saw apple 1 near fridge 1 in kitchen 1.\n" in root_of(run).text
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])
+
+
+def test_a_recall_of_a_thing_that_no_skill_names_is_answered_too() -> None:
+    run = scripted_episode({"root": ["Act: recall location of banana", "Act: done"]}, working_memory=True)
+    assert run.run().steps == 1
+    assert "\nAct: recall location of banana\nYou have not seen banana before.\n" in root_of(run).text
 
 
 def test_a_refused_skill_is_an_observation() -> None:

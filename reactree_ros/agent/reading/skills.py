@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import RECALL, Decision
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.nearest import named
-from reactree_ros.agent.reading.phrases import numbers_left_out, numbers_of, verb_of, without_numbers
+from reactree_ros.agent.reading.phrases import Phrase, numbers_left_out, numbers_of, verb_of, without_numbers
 from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.words import without_articles, words
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 NEAREST = 5
 #: The longest text that can be a skill with some markup, in characters.
 _LONGEST = 500
+#: The words of a question to memory before the thing, and the most words for that.
+_RECALL, _LONGEST_THING = words(RECALL), 4
+#: How near a word is to another of which it may be the plural or misspelt.
+_NEAR = 0.8
+#: What stands in no name of a thing: marks of a placeholder, or between several.
+_NO_NAME = re.compile(r"[\[\]<>{},;:/&]")
 #: What stands before the place at which something is done.
 _WHERE = re.compile(r"\s(?:in|on|into|onto|inside|at|from)\s", re.IGNORECASE)
 
@@ -37,7 +44,8 @@ class Skills:
     may be done now. The place where the robot stands may be said after a skill, as the world does it that says ``You
     put down pie on kitchen table``. A word more, less or other is another skill, which is never guessed.
 
-    A declared skill is meant if it can be read as one, and as one alone.
+    A declared skill is meant if it can be read as one, and as one alone. Memory may be asked for a thing, too, that no
+    skill names, as a model may miss just that.
 
     Attributes:
         here: Names of where the robot stands. None: nobody was told; then only a text is taken for a skill that puts
@@ -68,7 +76,7 @@ class Skills:
             return skill
         places = (where for where in _WHERE.finditer(said) if self._is_here(said[where.end() :], said))
         heads = [said[: where.start()] for where in places]
-        found = (self._numbered(said), *map(self._done_here, heads))
+        found = (self._numbered(said), *map(self._done_here, heads), self._recalled(said))
         return next((skill for skill in found if skill is not None), None)
 
     def marked_up(self, said: str) -> str | None:
@@ -197,6 +205,21 @@ class Skills:
         for parts in self._by_words:
             by_bare.setdefault(without_numbers(parts), []).append(parts)
         return by_bare
+
+    # ------------------------------------------------------------------ a thing that is not there
+
+    def _recalled(self, said: str) -> str | None:
+        """Return the question to memory for a thing of which no skill has a word, or one that is nearly the same."""
+        parts, asked = words(without_articles(said)), Phrase.of(said).noun
+        thing = parts[len(_RECALL) :]
+        if parts[: len(_RECALL)] != _RECALL or {*thing} - {"of"} != asked or len(thing) > _LONGEST_THING:
+            return None
+        if _NO_NAME.search(said) or not any(skill.startswith(RECALL) for skill in self._available):
+            return None
+        phrases = map(Phrase.of, (*self._available, *map(str, self._offers)))
+        known = frozenset[str]().union(*(phrase.noun | phrase.behind for phrase in phrases))
+        near = any(difflib.get_close_matches(word, known, 1, _NEAR) for word in asked)
+        return None if near or not asked else f"{RECALL}{' '.join(thing)}"
 
     # ------------------------------------------------------------------ the place where the robot stands
 

@@ -16,6 +16,8 @@ from reactree_ros.agent.reading.values import object_of
 
 #: With one of these a line, a value in JSON or the mark of a turn ends; how far back one is looked for, in characters.
 _ENDS, _REACH = re.compile(r"[\n}>\]]"), 48
+#: A model that says the same so often in a row will say nothing else; its shortest and longest text, in characters.
+_ROUNDS, _SHORTEST, _LONGEST = 4, 4, 200
 #: So many words show who speaks in a line that has not ended.
 _WORDS = 4
 
@@ -25,12 +27,21 @@ def whole_part(text: str, grammar: Grammar) -> str:
 
     An act is whole at the end of its line, an expansion only in just the words of the grammar: a list may go on in
     others. A thought never is, as an act may follow it, unless somebody else speaks after it. A decision that may not
-    be said is whole once something else follows.
+    be said is whole once something else follows. Where no decision is begun, a reply that goes round in circles ends.
     """
+    if _goes_round(text, grammar):
+        return text
     try:
         return _whole_part(text, grammar) if _ENDS.search(text[-_REACH:]) else ""
     except Unreadable:
         return ""
+
+
+def _goes_round(text: str, grammar: Grammar) -> bool:
+    """Whether a text says the same again and again, and is no list of subgoals or skills."""
+    ends = (text[-length:] for length in range(_SHORTEST, _LONGEST + 1))
+    said = next((end for end in ends if text.endswith(end * _ROUNDS)), "")
+    return any(map(str.isalpha, said)) and not any(part.decides for part in parts_of(text, grammar))
 
 
 def _whole_part(text: str, grammar: Grammar) -> str:

@@ -44,7 +44,8 @@ def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> st
 
     Args:
         prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only the text
-            after the last ``Target_domain:`` and the actions in the system text matter.
+            after the last ``Target_domain:``, or in a chat from the last task on, and the actions in the system text
+            matter.
         known: Goals of instructions that are known as data; other instructions are parsed.
     """
     return consider(prompt, known).text

@@ -356,11 +356,15 @@ _VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "open
 
 
 def split_prompt(prompt: str) -> tuple[str, list[str]]:
-    """Return a prompt's system text, and the lines of the agent node's own text."""
-    system_end = prompt.find("Source domain:")
-    target = prompt.rfind(f"\n{_TARGET}")
-    own = prompt if target < 0 else prompt[target + 1 + len(_TARGET) :]
-    return prompt if system_end < 0 else prompt[:system_end], own.split("\n")
+    """Return a prompt's system text, and the lines of the agent node's own text.
+
+    A chat does not announce its examples: there the last task is the agent node's own.
+    """
+    system, examples, _ = prompt.partition("Source domain:")
+    if examples or f"\n{_TARGET}" in prompt:
+        return system, prompt.rpartition(f"\n{_TARGET}")[2].split("\n")
+    told, begun, own = prompt.rpartition(f"\n{_TASK}")
+    return told.partition(f"\n{_TASK}")[0] if begun else prompt, f"{_TASK if begun else ''}{own}".split("\n")
 
 
 def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] | None:

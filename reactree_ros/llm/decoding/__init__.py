@@ -9,7 +9,7 @@ from reactree_ros.agent.reading import Unreadable, own_words
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.decoding.checking import Taken, checked
 from reactree_ros.llm.decoding.noticed import Noticed
-from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for, method_of_try
+from reactree_ros.llm.decoding.strategy import HELD, Method, ask, check_method, method_for, method_of_try
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Engine, Generation
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, MaySay, Reply
@@ -39,7 +39,8 @@ async def decode(
 
     No two requests are the same, in this decision and in those after it: all refusals so far stand in the next request,
     which also has another seed and, unless it is held to more than the one before, a higher temperature. A reply that
-    comes again is refused in other words. The last request is held to what may be said, if the engine can be.
+    comes again is refused in other words. After that, and for the last time, a request is held to what may be said, if
+    the engine can be.
 
     Args:
         engine: An open engine.
@@ -59,9 +60,9 @@ async def decode(
     refused: list[Turn] = []
     said = set[str]()
     taken, objection = Taken(""), ""
-    how, hotter = method_of_try(method, engine.constraints, tries=0, last=not retries), 0
+    again, how, hotter = False, method_of_try(method, engine.constraints, tries=0, held=False), 0
     for tries in range(retries + 1):
-        before, how = how, method_of_try(method, engine.constraints, tries=tries, last=tries == retries)
+        before, how = how, method_of_try(method, engine.constraints, tries=tries, held=again or tries == retries)
         hotter = hotter + 1 if tries and how is before else 0
         generation = Generation(
             turns=(*request.turns, *refused),
@@ -76,13 +77,14 @@ async def decode(
         try:
             return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
         except Unreadable as error:
-            if method is not Method.UNCONSTRAINED and usage.finish_reason == "stop":
+            if how in HELD and usage.finish_reason == "stop":
                 engine.doubt()  # it may ignore a constraint that it is remembered to obey
             objection = _STILL_THINKING if usage.unfinished else str(error)
-            usage.refused(objection)
             taken = Taken(_own_words(uttered.words, request.may_say), error.said)
+        again = again or taken.text.strip() in said
         if taken.text.strip() in said:
             objection = f"{objection} {_AGAIN}"
+        usage.refused(objection)
         said.add(taken.text.strip())
         refused += (Said(request.begun + _shown(taken.text)), Told(objection, About.REFUSAL))
     if isinstance(request.may_say, Grammar):

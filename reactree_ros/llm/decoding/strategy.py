@@ -50,6 +50,8 @@ _NEEDED = {
 }
 #: Methods that need no constraint; they use one only after a refusal.
 _FREE = (Method.UNCONSTRAINED, Method.FREE_FIRST)
+#: Methods whose constraint allows nothing but what may be said.
+HELD = (Method.ONE_REQUEST, Method.ROUNDS)
 
 
 def method_for(constraints: frozenset[ConstraintKind]) -> Method:
@@ -65,13 +67,13 @@ def method_for(constraints: frozenset[ConstraintKind]) -> Method:
     return Method.ROUNDS if ConstraintKind.CHOICE in constraints else Method.UNCONSTRAINED
 
 
-def method_of_try(method: Method, constraints: frozenset[ConstraintKind], *, tries: int, last: bool) -> Method:
-    """Return how to ask after so many refusals. The last try is held to what may be said, as far as can be."""
+def method_of_try(method: Method, constraints: frozenset[ConstraintKind], *, tries: int, held: bool) -> Method:
+    """Return how to ask after so many refusals, if it is time, held to what may be said, as far as can be."""
     if method is Method.FREE_FIRST and not tries:
         return Method.UNCONSTRAINED
     if method is Method.FORM_FIRST:
         return Method.ONE_REQUEST if tries else Method.FORM_FIRST
-    if method is Method.FREE_FIRST or (method is Method.UNCONSTRAINED and tries and last):
+    if method is Method.FREE_FIRST or (method is Method.UNCONSTRAINED and tries and held):
         return method_for(constraints)
     return method
 

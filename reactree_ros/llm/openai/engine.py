@@ -109,7 +109,7 @@ class OpenAIEngine(Engine):
         elif not self.known.chat:
             self._parameters = Parameters()
         self.chat = self.known.chat
-        self._layout = replace(self.known.layout or ChatLayout(), examples=self._examples != "text")
+        self._ask_as_known()
         self._thoughts, self._dialect = self.known.thoughts, DIALECTS[self.known.dialect or ""]
         self.constraints, self.lost = self.known.constraints or frozenset(), self._puts_off
 
@@ -170,11 +170,19 @@ class OpenAIEngine(Engine):
             raise RequestRejected(f"{self.name}: cannot be asked for {names}; leave constraints empty")
         return configured
 
-    async def learn(self, **found: Any) -> None:
+    async def learn(self, **found: Any) -> bool:
         """Add fields of :class:`~reactree_ros.llm.known.Known` to what is known of the server, and remember them."""
         self.known = replace(self.known, **found)
+        self._ask_as_known()
         if self._subject is not None:
             await asyncio.to_thread(remember, self._subject, **found)
+        return self._subject is not None
+
+    def _ask_as_known(self) -> None:
+        """Ask in the way that is known to be best; settings outrank it."""
+        examples = self._examples or self.known.examples
+        self._layout = replace(self.known.layout or ChatLayout(), examples=examples != "text")
+        self.method = self.known.method
 
     def doubt(self) -> bool:
         """See :meth:`Engine.doubt`: a server may have changed since."""

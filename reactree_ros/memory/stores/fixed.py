@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reactree_ros.agent.prompt import flow_told
 from reactree_ros.memory.embedding import Embedder, checked_vectors
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, EpisodicMemoryError
@@ -86,8 +87,14 @@ class FixedMemory(EpisodicMemory):
         return super().retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
 
     def suited(self, subgoal: str, *, seed: int, most: int) -> Sequence[tuple[float, Experience]]:
-        """Return the most similar ones, with one of each end among them where one is similar enough."""
-        ranked = list(islice(self.ranked(subgoal, seed=seed), _LOOKED_AT))
+        """Return the most similar ones, with one of each end among them if one is similar enough.
+
+        All were under the control flow that the most similar one was under: an example that expands a search must not
+        stand beside one that searches a single room, however similar their words are.
+        """
+        looked_at = list(islice(self.ranked(subgoal, seed=seed), _LOOKED_AT))
+        flows = [flow_told(one.text) for _, one in looked_at]
+        ranked = [one for one, flow in zip(looked_at, flows, strict=True) if flow == flows[0]]
         near = [one for similarity, one in ranked if similarity >= _SIMILAR_ENOUGH * ranked[0][0]]
         first = [next(place for place, one in enumerate(near) if one.end is end) for end in {one.end for one in near}]
         places = list(dict.fromkeys([*sorted(first), *range(len(ranked))]))[:most]

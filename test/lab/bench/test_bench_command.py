@@ -26,7 +26,6 @@ from bench_runs import (
 from command_line import Cli
 from rich.console import Console
 
-from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli import main
 from reactree_ros.episode.player import replay
@@ -297,11 +296,14 @@ def test_a_run_that_a_bug_ended_is_no_result_and_keeps_its_traceback(
 
 
 class Small(ExpertModel):
-    """Its context holds no third decision."""
+    """Its context holds two decisions, and nothing after them, however much room is made."""
+
+    decided = 0
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        if sum(isinstance(turn, Said) for turn in request.turns) >= 2:
+        if self.decided == 2:
             return Pending.failed(PromptTooLong(100, 1000))
+        self.decided += 1
         return super().decide(request)
 
 

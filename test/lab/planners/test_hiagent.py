@@ -204,7 +204,8 @@ def test_what_may_be_said_is_constrained() -> None:
 
     def at(number: int, *retrieve: int) -> SubgoalGrammar:
         own = ["done", "failure", *(f"retrieve({number})" for number in retrieve)]
-        return SubgoalGrammar([*own, *skills], number=number, goes_on=number > 1)
+        here = ("kitchen 1",) if number > 1 else ()  # it went there, as part of the first subgoal
+        return SubgoalGrammar([*own, *skills], number=number, goes_on=number > 1, here=here)
 
     summary = FreeText(("\n##Trajectory",))
     assert [request.may_say for request in model.requests] == [
