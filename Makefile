@@ -30,7 +30,7 @@ help:
 	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
 	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
-	@echo "make test-real    test with a real pretrained model, SmolLM2, served by llama.cpp (0.5 GB)"
+	@echo "make test-real    test with a real pretrained model, SmolLM2, served by llama.cpp (0.4 GB)"
 	@echo "make test-docs    run the commands of README and docs/ with their files, page by page (0.6 GB)"
 	@echo "make fuzz         give damaged and made-up files to every reader (SECONDS=600; SEED=7 repeats a run)"
 	@echo "make lint         check lint, types and the layer rule"
