@@ -64,9 +64,6 @@ from reactree_ros.world.team import SharedWorld
 OVERTAKEN = 1.0
 #: Time before a lost decision is requested again, in seconds.
 AGAIN = 0.2
-#: How much sooner than the planner an inference node gives a request up, in seconds, and at most as a share of the
-#: planner's wait: its failure comes in time then, and tells what was used.
-SOONER, SOONER_SHARE = 1.0, 0.1
 
 
 def _nanoseconds(stamp: Time) -> int:
@@ -398,7 +395,6 @@ class RosLanguageModel(LanguageModel):
         msg = request_to_msg(request)
         msg.id = f"{self._prefix} {request.id}" + (f" ({time})" if time > 1 else "")  # unique among planners and lives
         msg.planner = request.planner or self._prefix
-        msg.patience -= min(SOONER, SOONER_SHARE * request.patience)
 
         def abort() -> None:
             if self._abort.service_is_ready():

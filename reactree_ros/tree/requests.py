@@ -28,6 +28,10 @@ from reactree_ros.tree.refusals import Refusals
 if TYPE_CHECKING:
     from reactree_ros.tree.goal_node import GoalNode
 
+#: How much sooner than the node a language model gives up, in seconds, and at most as a share of the node's wait: the
+#: failure comes in time then, and tells what was used.
+SOONER, SOONER_SHARE = 1.0, 0.1
+
 
 class Requests:
     """Asks the language model for a goal node, as long as the budget allows it and the prompt fits.
@@ -158,7 +162,8 @@ class Requests:
     def send(self, request: DecisionRequest) -> Pending[Reply]:
         """Let the language model answer a request; one that raises is one that failed."""
         self._context.listener.asked(self._node, request)
-        return asked(self._context.model.decide, request)
+        patience = request.patience - min(SOONER, SOONER_SHARE * request.patience)
+        return asked(self._context.model.decide, replace(request, patience=patience))
 
     def check_budget(self) -> None:
         """Look whether a further decision is allowed.

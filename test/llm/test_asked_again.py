@@ -67,3 +67,12 @@ def test_a_server_that_is_late_is_too_slow_and_not_gone(model: Model) -> None:
         result = run(one, decision_timeout=20)
     assert (result.end, result.verdict.judgement.name) == ("too_slow", "BROKEN")
     assert "raise decision_timeout and the language model's request_timeout" in result.message
+
+
+def test_a_model_gives_up_before_the_node_that_waits_for_it_so_that_its_request_counts(model: Model) -> None:
+    with Peer(chats=True) as peer:
+        one = model(peer, request_timeout=20)
+        one.ready().result(20)
+        peer.script.extend([never_answers] * 4)
+        result = run(one, decision_timeout=0.5)
+    assert (result.end, result.attempts) == ("too_slow", 1)

@@ -311,6 +311,7 @@ def test_what_comes_too_late_is_cancelled_and_ends_the_node() -> None:
     clock.now = run.context.options.decision_timeout - 1
     run.tick()
     assert run.root.status == Status.RUNNING
+    assert model.requests[0].patience < run.context.options.decision_timeout, "the model gives up in time to tell why"
     clock.now += 1
     run.tick()
     told = "no reply within 120 s; raise decision_timeout and the language model's request_timeout, or "
