@@ -33,7 +33,7 @@ from reactree_ros.tree.options import DEEPEST
 from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.tried import tried
-from reactree_ros.world.port import Observation
+from reactree_ros.world.port import Observation, Outcome
 
 #: What a node is told that has the same thought again.
 REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
@@ -43,6 +43,9 @@ SHORTEST_SUMMARY = 32
 
 #: How many expansions in a row may be refused before none is offered.
 MOST_REFUSED = 2
+
+#: What a node is told that says it is done right after a skill that failed; it may say so again.
+FAILED = "What you did last failed: {} Say that you are done only if your task is done all the same."
 
 #: What follows the answer to the last question.
 NO_MORE = "You may ask no more questions."
@@ -108,6 +111,7 @@ class AgentNode(GoalNode):
         self._window = ContextWindow(head=0)
         self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
         self._refused = 0  # expansions in that time that must not grow
+        self._last_failed = ""  # what came of the skill that it did last, if that failed
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
         self._offers: Sequence[Offer] = ()  # what else, with values in its places
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
@@ -136,6 +140,7 @@ class AgentNode(GoalNode):
         """Take an act and carry its skill out."""
         observation = yield from self.act(act)
         self._done.append((act.skill_asked, observation.text))
+        self._last_failed = "" if observation.outcome is Outcome.DONE else observation.text
         self._begin_anew()
         yield from self._learn_skills()
 
@@ -291,13 +296,21 @@ class AgentNode(GoalNode):
             return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
         decision = said[-1].decision if said else None
-        objection = "" if decision is None else decision.objection(self)
+        objection = "" if decision is None else decision.objection(self) or self._doubt(decision)
         if objection:
             if isinstance(decision, Expand) and self._is_limited:
                 self._refused += 1
             self.refuse(reply.text.strip("\n"), objection, decision)
             return ()
         return said
+
+    def _doubt(self, decision: Decision) -> str:
+        """Ask back, once, if a model that is not trained says that it is done right after a skill that failed."""
+        failed, is_done = self._last_failed, decision.node_end == End.SUCCESS.value
+        if not (failed and is_done and self._is_limited):
+            return ""
+        self._last_failed = ""
+        return FAILED.format(failed)
 
     def _plainly(self, reply: Reply) -> Sequence[Said]:
         """Read a reply as the recordings are read."""

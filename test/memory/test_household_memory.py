@@ -65,6 +65,15 @@ def test_among_examples_of_a_search_are_one_that_finds_and_one_that_does_not(by_
     assert {one.end for one in found(by_words, "find and pick up the apple in bedroom 2")} == {End.SUCCESS, End.FAILURE}
 
 
+def test_among_examples_of_a_task_are_one_of_a_single_thing_and_one_of_several(by_words: EpisodicMemory) -> None:
+    for task in (
+        "Can you bring 1 pudding to the coffee table, please?",
+        "Get the juice. Put it onto the coffee table.",
+    ):
+        texts = [one.text for one in found(by_words, task)]
+        assert {text.partition("control flow: ")[2].split("\n")[0] for text in texts} == {"sequence", "parallel"}
+
+
 def test_examples_stood_where_the_most_similar_one_did(by_words: EpisodicMemory) -> None:
     for one in by_words:
         first, *others = found(by_words, one.subgoal)

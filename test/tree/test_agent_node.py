@@ -19,7 +19,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode, fruitless
+from reactree_ros.tree.agent_node import FAILED, REPEATED, Abilities, AgentNode, fruitless
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
@@ -92,6 +92,25 @@ def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_someth
     # It is done again by the third answer. What is said nevertheless is refused; the apple is something new.
     assert offered == [True] * 3 + [not breaks] * 3 + [True, not breaks]
     assert any("✗" in one for one in heard.heard) == breaks
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "script", "asked_back"),
+    [
+        (1, ["Act: pick up apple 1", "Act: done", "Act: done"], True),  # it may say so again
+        (1, ["Act: pick up apple 1", "Think: hm", "Act: done", "Act: done"], True),
+        (1, ["Act: pick up apple 1", "Act: go to kitchen 1", "Act: done"], False),
+        (1, ["Act: done"], False),
+        (0, ["Act: pick up apple 1", "Act: done"], False),  # it is trained
+    ],
+)
+def test_a_node_that_is_done_right_after_what_failed_is_asked_back_once(
+    thoughts: int, script: list[str], asked_back: bool
+) -> None:
+    model, options = ScriptedModel({"root": [*script]}), TreeOptions(thoughts_in_a_row=thoughts)
+    run = scripted_episode({}, model=model, world=ScriptedWorld(refused=["pick up apple 1"]), options=options)
+    assert (run.run().status, len(model.requests)) == ("success", len(script))
+    assert (FAILED.format("You cannot pick up apple 1.") in root_of(run).text) == asked_back
 
 
 @pytest.mark.parametrize(("thoughts", "offered"), [(0, [True] * 6), (1, [True, True, False, False, True, True])])

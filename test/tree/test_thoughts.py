@@ -118,7 +118,8 @@ def said_by(thoughts: Iterator[str], *, decisions: int = 16, **options: Any) -> 
     """What a model that broods says, as one letter for each decision."""
     model = Broods(thoughts)
     given = {"max_decisions": decisions, "stuck_after": 0} | options
-    run = scripted_episode({}, model=model, world=Fridge(), options=TreeOptions(**given))
+    abilities = replace(EVERYTHING, break_rounds=False)  # the fridge is opened again and again
+    run = scripted_episode({}, model=model, world=Fridge(), options=TreeOptions(**given), abilities=abilities)
     assert run.run().decisions == decisions
     return "".join(turn.text[0] for turn in run.context.nodes[0].turns if turn.text[:6] in ("Think:", "Act: o"))
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
+from reactree_ros.agent.turns import Said
 from reactree_ros.memory.embedding import Embedder, checked_vectors
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, EpisodicMemoryError
@@ -87,7 +89,7 @@ class FixedMemory(EpisodicMemory):
         return super().retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
 
     def suited(self, subgoal: str, *, seed: int, most: int) -> Sequence[tuple[float, Experience]]:
-        """Return the most similar ones, with one of each end among them if one is similar enough.
+        """Return the most similar ones, with one of each end and control flow among them if one is similar enough.
 
         All were under the control flow that the most similar one was under: an example that expands a search must not
         stand beside one that searches a single room, however similar their words are.
@@ -96,8 +98,8 @@ class FixedMemory(EpisodicMemory):
         flows = [flow_told(one.text) for _, one in looked_at]
         ranked = [one for one, flow in zip(looked_at, flows, strict=True) if flow == flows[0]]
         near = [one for similarity, one in ranked if similarity >= _SIMILAR_ENOUGH * ranked[0][0]]
-        first = [next(place for place, one in enumerate(near) if one.end is end) for end in {one.end for one in near}]
-        places = list(dict.fromkeys([*sorted(first), *range(len(ranked))]))[:most]
+        first = {(one.end, _flow(one)): place for place, one in reversed(list(enumerate(near)))}
+        places = list(dict.fromkeys([*sorted(first.values()), *range(len(ranked))]))[:most]
         return [ranked[place] for place in sorted(places)]
 
     def close(self) -> None:
@@ -126,6 +128,12 @@ class FixedMemory(EpisodicMemory):
             digests=np.arange(len(experiences), dtype=np.uint64),
         )
         return index
+
+
+def _flow(one: Experience) -> str:
+    """Return the control flow that an experience expands by; empty if it does not."""
+    said = (turn.decision for turn in one.turns if isinstance(turn, Said))
+    return next((str(decision.control_flow) for decision in said if isinstance(decision, Expand)), "")
 
 
 SPEC = MemorySpec(
