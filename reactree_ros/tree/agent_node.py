@@ -141,7 +141,9 @@ class AgentNode(GoalNode):
         observation = yield from self.act(act)
         self._done.append((act.skill_asked, observation.text))
         self._last_failed = "" if observation.outcome is Outcome.DONE else observation.text
+        refused = self._refused if act.asks_memory else 0  # what is recalled makes no expansion grow
         self._begin_anew()
+        self._refused = refused
         yield from self._learn_skills()
 
     def begin(self) -> Generator[Step, Any, None]:
