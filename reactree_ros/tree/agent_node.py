@@ -141,7 +141,9 @@ class AgentNode(GoalNode):
         observation = yield from self.act(act)
         self._done.append((act.skill_asked, observation.text))
         self._last_failed = "" if observation.outcome is Outcome.DONE else observation.text
+        refused, recalls = self._refused, act.skill_asked.startswith((RECALL, RETRIEVE))
         self._begin_anew()
+        self._refused = refused if recalls else 0  # what is recalled makes no expansion grow
         yield from self._learn_skills()
 
     def begin(self) -> Generator[Step, Any, None]:

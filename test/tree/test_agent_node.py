@@ -113,13 +113,13 @@ def test_a_node_that_is_done_right_after_what_failed_is_asked_back_once(
     assert (FAILED.format("You cannot pick up apple 1.") in root_of(run).text) == asked_back
 
 
-@pytest.mark.parametrize(("thoughts", "offered"), [(0, [True] * 6), (1, [True, True, False, False, True, True])])
+@pytest.mark.parametrize(("thoughts", "offered"), [(0, [True] * 7), (1, [*[True] * 2, *[False] * 3, *[True] * 2])])
 def test_after_two_expansions_that_must_not_grow_none_is_offered_until_something_is_done(
     thoughts: int, offered: list[bool]
 ) -> None:
-    again, go = expand("sequence", "root"), "Act: go to kitchen 1"
-    model = ScriptedModel({"root": [again, again, "Think: hm", go, again, "Act: done"]})
-    scripted_episode({}, model=model, options=TreeOptions(thoughts_in_a_row=thoughts)).run()
+    again, recall, go = expand("sequence", "root"), "Act: recall location of apple", "Act: go to kitchen 1"
+    model = ScriptedModel({"root": [again, again, "Think: hm", recall, go, again, "Act: done"]})
+    scripted_episode({}, model=model, working_memory=True, options=TreeOptions(thoughts_in_a_row=thoughts)).run()
     assert [bool(request.may_say.control_flows) for request in model.requests] == offered
 
 
