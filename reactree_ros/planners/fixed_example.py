@@ -13,7 +13,8 @@ from reactree_ros.agent.prompt_files import prompt
 def fixed_example(household: Household, *names: str) -> tuple[Example, ...]:
     """Return a household's fixed example for a planner: a trajectory or, for a tree, those of all agent nodes.
 
-    A file ``NAME_short.txt`` beside it is the example for prompts that the long one does not fit into.
+    A file ``NAME_short.txt`` beside it is the example for prompts that the long one does not fit into. That of a tree
+    has sequences and fallbacks alone, so that it serves ``NAME_seq_fb``, too.
 
     Args:
         household: The household with the prompt folder; without such a file, it has no fixed example.
@@ -21,7 +22,7 @@ def fixed_example(household: Household, *names: str) -> tuple[Example, ...]:
     """
     for name in names:
         if long := _of_file(household, name):
-            return (replace(long, short=_of_file(household, f"{name}_short")),)
+            return (replace(long, short=_of_file(household, f"{name.removesuffix('_seq_fb')}_short")),)
     return ()
 
 
