@@ -25,9 +25,9 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_thinking_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One whose chat template opens a thought, which the model ends at some time."""
+    """One whose chat template opens a thought, which the model of this seed ends at some time."""
     _need_transformers()
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "thinking", thinking=True)
+    return make_tiny_model(tmp_path_factory.mktemp("model") / "thinking", seed=2, thinking=True)
 
 
 @pytest.fixture(scope="session")

@@ -429,12 +429,16 @@ def test_trials_share_nothing_where_every_token_is_billed(model: Model) -> None:
         assert all("how it goes" not in one.prompt for one in trials(peer))
 
 
-def test_a_beginning_that_is_too_long_for_a_trial_is_told_as_that_of_the_prompt(model: Model) -> None:
-    with server(owned_by="llamacpp", chats=True, context=120) as peer:
+@pytest.mark.parametrize("owner", ["llamacpp", "vllm"])
+def test_a_beginning_that_is_too_long_for_a_trial_is_told_as_that_of_the_prompt(model: Model, owner: str) -> None:
+    with server(owned_by=owner, chats=True, context=120) as peer:
         one = model(peer)
-        with pytest.raises(PromptTooLong):
+        with pytest.raises(PromptTooLong) as untried:
             ask(one, *TURNS, max_tokens=64)
         assert decided(ask(one, Told("You are a robot.", About.SYSTEM), *TURNS[1:], max_tokens=64)) == ACT
+        with pytest.raises(PromptTooLong) as tried:
+            ask(one, *TURNS, max_tokens=64)
+    assert untried.value.excess == tried.value.excess > 0
 
 
 # ---------------------------------------------------------------------- base models

@@ -16,7 +16,6 @@ from metered_server import SECRET, MeteredServer, wait_until
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
@@ -134,14 +133,15 @@ def check_decisions(watched: Watched) -> None:
         if reply.objection:
             assert "Act:" not in reply.text
             continue
-        decision = parse_decision(reply.text)
         grammar = request.may_say
         assert isinstance(grammar, DecisionGrammar)
-        if isinstance(decision, Act):
-            assert decision.skill in grammar.skills
-        if isinstance(decision, Expand):
-            assert decision.subgoals
-            assert type(decision.control_flow) in grammar.control_flows
+        assert reply.said
+        for decision in (one.decision for one in reply.said):
+            if isinstance(decision, Act):
+                assert decision.skill in grammar.skills
+            if isinstance(decision, Expand):
+                assert decision.subgoals
+                assert type(decision.control_flow) in grammar.control_flows
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,9 @@ def test_a_run_is_ended_by_its_budget_and_every_skill_was_available(model: Engin
         world=SymbolicWorld(task),
         model=model,
         planner=planner("reactree_wm"),
-        options=TreeOptions(max_decisions=8, max_tokens=64, temperature=1.0),
+        options=TreeOptions(
+            max_decisions=8, max_tokens=64, temperature=1.0, stuck_after=0, refused_in_a_row=0, refused_share=1.0
+        ),
     )
     result = episode.run()
     assert result.end in ("done", "failure", "out_of_decisions"), result.message

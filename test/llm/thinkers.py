@@ -35,7 +35,9 @@ def check_thoughts(replies: Iterable[Generated], *, tokens: int, max_tokens: int
     """Look whether each thought ended by itself or with its budget, and the answer is what may be said."""
     lengths = set()
     for reply in replies:
-        assert "think>" not in reply.text + reply.reasoning
+        assert "think>" not in reply.text
+        assert "</think>" not in reply.reasoning
+        assert not reply.reasoning.startswith("<think>")  # it may say so within a thought
         assert reply.text.startswith(("Think: ", "Act: ", "Expand:"))
         assert reply.reasoning_tokens is not None
         assert reply.output_tokens is not None

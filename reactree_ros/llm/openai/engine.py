@@ -105,7 +105,11 @@ class OpenAIEngine(Engine):
         self._is_recalled = self.known.is_enough
         self._puts_off = not self._is_recalled and written is not None and self.begin is None
         if not self._is_recalled:
-            await self._find_out(written)
+            try:
+                await self._find_out(written)
+            except PromptTooLong:  # the prompt that follows will say by how much
+                self.begin = ()
+                await self._find_out(written)
         elif not self.known.chat:
             self._parameters = Parameters()
         self.chat = self.known.chat
