@@ -61,7 +61,7 @@ def test_no_request_of_a_run_is_sent_twice(
 
 def test_a_server_that_is_late_is_too_slow_and_not_gone(model: Model) -> None:
     with Peer(chats=True) as peer:
-        one = model(peer, request_timeout=0.2)
+        one = model(peer, request_timeout=3)
         one.ready().result(20)
         peer.script.extend([never_answers] * 4)
         result = run(one, decision_timeout=20)
