@@ -149,10 +149,10 @@ def test_a_skill_that_the_bridge_aborts_is_an_observation_for_the_agent_node(gra
         def execute(self, skill: str) -> Pending[Observation]:
             return Pending.of(Observation("It slipped.", Outcome.EXECUTION))
 
-    model = ScriptedModel({"root": ACT})
+    model = ScriptedModel({"root": [*ACT, "Act: done"]})  # it is asked back
     graph.household({}, model=model, world=Clumsy())
     assert graph.task().result.success
-    assert model.requests[-1].prompt.endswith("Act: open fridge 1\nIt slipped.\n")
+    assert model.requests[1].prompt.endswith("Act: open fridge 1\nIt slipped.\n")
 
 
 def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
@@ -165,11 +165,11 @@ def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
 
 
 def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_the_agent_node_told(graph: Graph) -> None:
-    world, model = HeldWorld(), ScriptedModel({"root": ACT})
+    world, model = HeldWorld(), ScriptedModel({"root": [*ACT, "Act: done"]})
     graph.household({}, model=model, world=world, skill_timeout=0.3)
     assert graph.task().result.success
     assert world.cancelled == {"open fridge 1": 1}
-    assert model.requests[-1].turns[-1].text == (
+    assert model.requests[1].turns[-1].text == (
         "The skill was not carried out: took longer than 0.3 s and was stopped."
     )
 
@@ -181,7 +181,7 @@ def test_nothing_is_asked_of_the_bridge_before_a_skill_that_took_too_long_has_en
         def at_rest(self) -> Pending[None]:
             return self.resting
 
-    world, model = Restless(), ScriptedModel({"root": ACT})
+    world, model = Restless(), ScriptedModel({"root": [*ACT, "Act: done"]})
     planner = graph.household({}, model=model, world=world, skill_timeout=0.3)
     goal = graph.task()
     graph.until(lambda: world.cancelled)
