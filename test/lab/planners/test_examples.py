@@ -31,11 +31,14 @@ EXAMPLES = {
     "reactree:control_flow=seq": "reactree_seq",
     "reactree_wm:control_flow=seq": "reactree_wm_seq",
 }
-#: Which house each file's task is of: the short examples' house is small, and its thing is found soon.
+#: The planner of each file, and which house its task is of: the short examples' house is small, and its thing is found
+#: soon. One short example serves two planners.
 LONG, SHORT = {"seed": 7}, {"seed": 75, "rooms": 3}
-FILES = {file: (name, LONG) for name, file in EXAMPLES.items()} | {
-    f"{file}_short": (name, SHORT) for name, file in EXAMPLES.items() if file.startswith("reactree")
-}
+FILES = [(file, name, LONG) for name, file in EXAMPLES.items()] + [
+    (f"{file.removesuffix('_seq_fb')}_short", name, SHORT)
+    for name, file in EXAMPLES.items()
+    if file.startswith("reactree")
+]
 
 
 def trajectory(name: str, house: Mapping[str, int]) -> str:
@@ -54,9 +57,9 @@ def plan() -> str:
     return "\n".join([survey.text, f"Your task is to: {document[0]['nl_instructions'][0]}", *steps])
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_a_fixed_example_is_what_the_expert_does(file: str) -> None:
-    assert prompt(WAH_NL.prompts, f"{file}.txt") == trajectory(*FILES[file])
+@pytest.mark.parametrize(("file", "name", "house"), FILES)
+def test_a_fixed_example_is_what_the_expert_does(file: str, name: str, house: Mapping[str, int]) -> None:
+    assert prompt(WAH_NL.prompts, f"{file}.txt") == trajectory(name, house)
 
 
 @pytest.mark.parametrize("file", [file for file in EXAMPLES.values() if file.startswith("reactree")])
@@ -65,6 +68,11 @@ def test_the_example_of_a_tree_has_a_short_one_of_several_nodes_beside_it(file: 
     assert example.short is not None
     assert len(example.short.nodes) > 2
     assert approximate_tokens(example.short.text) < 1300 < approximate_tokens(example.text) / 2
+    assert control_flows(example.short.text) <= control_flows(example.text)
+
+
+def control_flows(text: str) -> set[str]:
+    return {line for line in text.splitlines() if line.startswith("- control flow:")}
 
 
 def test_the_fixed_plan_leads_to_the_goal_by_the_houses_graph() -> None:
