@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from clients import Model, clients
 from metered_server import SECRET, MeteredServer
 from tiny import make_tiny_model
 
@@ -15,6 +16,18 @@ from tiny import make_tiny_model
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+
+
+@pytest.fixture(autouse=True)
+def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """Makes language models of a peer."""
+    with clients() as make:
+        yield make
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import pytest
-from clients import Model, clients
+from clients import Model
+from doubles import Clock
 from openai_peer import GRAMMAR, Behaviour, Peer, fails, never_answers
 
 from reactree_ros.episode import Episode, EpisodeResult
@@ -24,16 +26,14 @@ LACKS: dict[str, dict[str, Behaviour]] = {
 }
 
 
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with clients() as make:
-        yield make
-
-
-def run(model: LanguageModel, name: str = "react_wm", **options: float) -> EpisodeResult:
+def run(
+    model: LanguageModel, name: str = "react_wm", *, clock: Callable[[], float] = time.monotonic, **options: float
+) -> EpisodeResult:
     world = SymbolicWorld(load_tasks(HOUSES["apartment"])[0])
     chosen = TreeOptions.model_validate({"stuck_after": 0, "max_decisions": 5, **options})
-    return Episode("Go to the kitchen", world=world, model=model, planner=planner(name), options=chosen).run()
+    return Episode(
+        "Go to the kitchen", world=world, model=model, planner=planner(name), options=chosen, clock=clock
+    ).run()
 
 
 def stubborn(*replies: str) -> Callable[[str], str]:
@@ -69,10 +69,10 @@ def test_a_server_that_is_late_is_too_slow_and_not_gone(model: Model) -> None:
     assert "raise decision_timeout and the language model's request_timeout" in result.message
 
 
-def test_a_model_gives_up_before_the_node_that_waits_for_it_so_that_its_request_counts(model: Model) -> None:
+def test_a_model_that_gives_up_for_its_askers_patience_counts_its_request(model: Model) -> None:
     with Peer(chats=True) as peer:
         one = model(peer, request_timeout=20)
         one.ready().result(20)
         peer.script.extend([never_answers] * 4)
-        result = run(one, decision_timeout=0.5)
+        result = run(one, decision_timeout=2, clock=Clock())  # so that the node itself waits for ever
     assert (result.end, result.attempts) == ("too_slow", 1)

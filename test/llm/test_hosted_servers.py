@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from clients import PATIENCE, Model, clients
+from clients import PATIENCE, Model
 from hosted_peers import (
     drops_the_system_message,
     fastapi_lacks,
@@ -160,17 +160,6 @@ SERVERS = {
         {"thinking": False},
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with clients() as make:
-        yield make
 
 
 def as_the_expert(prompt: str) -> str:

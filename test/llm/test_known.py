@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from operator import eq
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from clients import GRAMMAR_OF_THREE, PATIENCE, Model, ask, clients, decided, refusal
+from clients import GRAMMAR_OF_THREE, PATIENCE, Model, ask, decided, refusal
 from openai_peer import GRAMMAR, JSON_SCHEMA, Peer, Request, chatml, fails, written
 
 from reactree_ros.agent.turns import About, Said, Saw, Told
@@ -51,17 +51,6 @@ SERVERS: dict[str, dict[str, Any]] = {
     "a hosted one": {"owned_by": "openai", "chats": True, "obeys": (JSON_SCHEMA,)},
     "one that obeys nothing": {"owned_by": "hosted", "chats": True, "obeys": ()},
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with clients() as make:
-        yield make
 
 
 def server(**more: Any) -> Peer:

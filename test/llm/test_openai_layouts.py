@@ -48,11 +48,6 @@ TEMPLATES: dict[str, tuple[Template, bool, bool]] = {
 SERVERS = {"vllm": True, "llamacpp": True, "sglang": False, "hosted": False}
 
 
-@pytest.fixture(autouse=True)
-def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
 @pytest.fixture
 def model() -> Iterator[Model]:
     with clients(chat=True, method="unconstrained", constraints=("json_schema",)) as make:

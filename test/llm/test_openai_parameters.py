@@ -38,11 +38,6 @@ DIALECTS = {
 SENT = {"temperature": 0.5, "top_p": 0.9, "seed": 9, "max_tokens": 70, "stop": ["\n"]}
 
 
-@pytest.fixture(autouse=True)
-def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
 @pytest.fixture
 def model() -> Iterator[Model]:
     with clients(constraints=("json_schema",)) as make:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clients import PATIENCE, Model, ask, clients, decided, refusal
+from clients import PATIENCE, Model, ask, decided, refusal
 from openai_peer import GRAMMAR, JSON_SCHEMA, THOUGHT, Behaviour, Peer, Request, answers, fails, says
 
 from reactree_ros.agent.turns import Said, Told
@@ -19,17 +18,6 @@ from reactree_ros.planners.spec import planner
 
 ACT = "Act: go to kitchen 1"
 WORDS = len(THOUGHT.split())
-
-
-@pytest.fixture(autouse=True)
-def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    with clients() as make:
-        yield make
 
 
 def thinking(thinks: str, **more: Any) -> Peer:
