@@ -25,6 +25,8 @@ DONE = "done"
 FAILURE = "failure"
 RECALL = "recall location of "
 RETRIEVE = "retrieve("
+#: What asks the agent's memory begins with, not the world: a recall, or HiAgent's retrieval of a subgoal.
+ASKS_MEMORY = (RECALL, RETRIEVE)
 #: What follows a thought.
 OK = "OK."
 

@@ -27,8 +27,7 @@ def llm() -> None:
 def check(planner: Planner = "", *, llm: Chosen) -> None:
     """Foretell how a language model will do: ask it a planner's own prompt and small questions, and say what to set.
 
-    It makes some 20 small requests, and says what it waits for. How the model is asked best is remembered, if it is
-    that of a server.
+    It makes some 20 small requests, and says what it waits for. It remembers how a server's model is asked best.
 
     Exit code 0 if it can be used, 1 if something is wrong or a decision failed, 2 if it is unreachable.
     """

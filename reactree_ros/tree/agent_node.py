@@ -12,7 +12,7 @@ from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import ControlFlow, wordings
-from reactree_ros.agent.decision import OK, RECALL, RETRIEVE, Decision
+from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
 from reactree_ros.agent.example import Example
 from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
@@ -141,9 +141,9 @@ class AgentNode(GoalNode):
         observation = yield from self.act(act)
         self._done.append((act.skill_asked, observation.text))
         self._last_failed = "" if observation.outcome is Outcome.DONE else observation.text
-        refused, recalls = self._refused, act.skill_asked.startswith((RECALL, RETRIEVE))
-        self._begin_anew()
-        self._refused = refused if recalls else 0  # what is recalled makes no expansion grow
+        self._thoughts.clear()
+        if not act.skill_asked.startswith(ASKS_MEMORY):  # what is recalled makes no expansion grow
+            self._refused = 0
         yield from self._learn_skills()
 
     def begin(self) -> Generator[Step, Any, None]:
@@ -200,7 +200,7 @@ class AgentNode(GoalNode):
         if memory is None or search is None:
             return observation
         skill = act.skill_asked
-        if not skill.startswith((RECALL, RETRIEVE)):
+        if not skill.startswith(ASKS_MEMORY):
             told = search.did(skill, observation, robot=robot, step=context.budget.steps)
         else:
             told = None if memory.sightings(skill.removeprefix(RECALL)) else search.of_all(robot=robot)
@@ -242,12 +242,16 @@ class AgentNode(GoalNode):
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
-        free = self.context.household.free_skills
-        abilities, questions = self._abilities, self._questions_left()
-        flows, more = () if self._refused >= MOST_REFUSED else abilities.control_flows, abilities.more
-        skills, offers = self._offered(), self._offers
-        grammar = DecisionGrammar(skills, flows, free=free, questions=questions, more=more, offers=offers)
-        return replace(grammar, longest_thought=self._longest_thought(), here=self.post.robot.here)
+        return DecisionGrammar(
+            self._offered(),
+            () if self._refused >= MOST_REFUSED else self._abilities.control_flows,
+            free=self.context.household.free_skills,
+            questions=self._questions_left(),
+            more=self._abilities.more,
+            offers=self._offers,
+            longest_thought=self._longest_thought(),
+            here=self.post.robot.here,
+        )
 
     def _longest_thought(self) -> int:
         """Return how long a thought may be now; 0 after as many in a row as there may be, or one that came again."""

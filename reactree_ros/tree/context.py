@@ -246,9 +246,10 @@ class RunContext:
 
     def refused(self, node: int, reason: str) -> None:
         """Take in that a goal node refused what the last reply to it said."""
-        of_it = [at for at, (asker, _, _) in enumerate(self.replies) if asker == node]
-        if of_it:
-            self.refusals[of_it[-1]] = reason
+        for at in reversed(range(len(self.replies))):
+            if self.replies[at][0] == node:
+                self.refusals[at] = reason
+                return
 
     def warned_once(self, reply: Reply) -> Reply:
         """Return a reply without its warning, if one came with a warning before."""

@@ -9,7 +9,7 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.tree.failure import Refused
 from reactree_ros.tree.options import RunOptions
 
-#: How many of the last requests the share of the refused ones is taken of.
+#: The share of refused requests is that of so many last ones.
 LAST = 20
 _LONGEST = 100
 
@@ -17,7 +17,7 @@ _LONGEST = 100
 class Refusals:
     """Counts the refusals of one goal node.
 
-    ``stuck_after`` counts those of a whole run, and ends it; these end a node, and the node above it may go on.
+    Too many of them end the node, and the node above it may go on. ``stuck_after`` counts those of the whole run.
 
     Args:
         options: How many there may be.

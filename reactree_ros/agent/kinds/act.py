@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, RETRIEVE, Counts, Decision, Look, Node, Program
+from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Counts, Decision, Look, Node, Program
 from reactree_ros.agent.grammar import LONGEST_SKILL, Grammar
 from reactree_ros.agent.kinds.line import Line
 from reactree_ros.agent.reading.labels import Mark, label_of
@@ -128,7 +128,7 @@ class Act(Line):
     @property
     def asks_memory(self) -> bool:
         """Whether it asks what the agent remembers, not the world: a recall, or HiAgent's retrieval of a subgoal."""
-        return self.skill.startswith((RECALL, RETRIEVE))
+        return self.skill.startswith(ASKS_MEMORY)
 
     @property
     def recalls(self) -> bool:

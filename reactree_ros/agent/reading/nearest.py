@@ -6,7 +6,7 @@ import difflib
 import heapq
 from collections.abc import Sequence
 
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, RETRIEVE
+from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE
 from reactree_ros.agent.reading.phrases import Phrase
 
 #: How many of them are compared letter by letter, and how much of what was said.
@@ -36,7 +36,7 @@ def nearest(said: str, skills: Sequence[str], most: int) -> list[str]:
 
 def a_few(skills: Sequence[str], most: int) -> list[str]:
     """Return some skills, of as many verbs as there are; the agent's own only if the world has none."""
-    others = [skill for skill in skills if skill not in (DONE, FAILURE) and not skill.startswith((RECALL, RETRIEVE))]
+    others = [skill for skill in skills if skill not in (DONE, FAILURE) and not skill.startswith(ASKS_MEMORY)]
     of_verbs: dict[str, str] = {}
     for skill in others or skills:
         of_verbs.setdefault(Phrase.of(skill).verb, skill)

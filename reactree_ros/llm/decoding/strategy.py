@@ -68,7 +68,14 @@ def method_for(constraints: frozenset[ConstraintKind]) -> Method:
 
 
 def method_of_try(method: Method, constraints: frozenset[ConstraintKind], *, tries: int, held: bool) -> Method:
-    """Return how to ask after so many refusals, if it is time, held to what may be said, as far as can be."""
+    """Return how to ask for the next try.
+
+    Args:
+        method: How the first try is asked for, or that it is free first.
+        constraints: What the engine obeys.
+        tries: How many tries were refused.
+        held: Whether a free try is no longer enough: the reply is held to what may be said, if the engine can do that.
+    """
     if method is Method.FREE_FIRST and not tries:
         return Method.UNCONSTRAINED
     if method is Method.FORM_FIRST:
