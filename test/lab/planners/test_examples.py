@@ -116,5 +116,5 @@ def test_system_text_and_fixed_example_can_be_left_out(name: str, options: str, 
 if __name__ == "__main__":
     folder = Path(reactree_ros.household.__file__).parent / "prompts"
     (folder / "plan.txt").write_text(plan() + "\n", encoding="utf-8")
-    for file, of in FILES.items():
-        (folder / f"{file}.txt").write_text(trajectory(*of) + "\n", encoding="utf-8")
+    for file, name, house in FILES:
+        (folder / f"{file}.txt").write_text(trajectory(name, house) + "\n", encoding="utf-8")
