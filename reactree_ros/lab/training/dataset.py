@@ -14,6 +14,7 @@ from reactree_ros.files.read_back import LONGEST_LINE, parse_json, read_json, sh
 from reactree_ros.lab.dataset import settings
 from reactree_ros.lab.dataset.settings import ABOUT, SCHEMA
 from reactree_ros.lab.training.allowed import ACT, MaySay
+from reactree_ros.lab.training.vocabulary import Words
 
 TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OUT))
 
@@ -29,6 +30,7 @@ class Decision:
         may_say: The constraint; None allows anything.
         learn: Whether to learn it; otherwise it is context for later decisions.
         instead: The text to learn instead, up to the first token that differs; empty for none.
+        end: What ends it: a line end, or in a chat the end of a reply.
     """
 
     begin: int
@@ -37,6 +39,7 @@ class Decision:
     may_say: MaySay | None = None
     learn: bool = True
     instead: str = ""
+    end: str = "\n"
 
 
 @dataclass(frozen=True)
@@ -109,11 +112,33 @@ def node_texts(path: Path, *, joined: bool = False) -> Iterator[NodeText]:
         yield from _woven(list(lines), joined)
 
 
-def nodes_of(folders: Sequence[Path], file: str, *, joined: bool = False) -> Iterator[NodeText]:
-    """Yield the nodes of a file in each dataset, one dataset after the other; see :func:`node_texts`."""
+def nodes_of(
+    folders: Sequence[Path], file: str, *, joined: bool = False, words: Words | None = None
+) -> Iterator[NodeText]:
+    """Yield the nodes of a file in each dataset, one dataset after the other; see :func:`node_texts`.
+
+    If ``words`` lay prompts out as a chat, each decision is a text of its own.
+    """
     for source, folder in enumerate(folders):
-        for node in node_texts(folder / file, joined=joined):
+        path = folder / file
+        chats = words is not None and words.chat is not None
+        for node in _chats(path, words) if words and chats else node_texts(path, joined=joined):
             yield replace(node, source=source)
+
+
+def _chats(path: Path, words: Words) -> Iterator[NodeText]:
+    """Yield each decision that is to be learnt, with its prompt as a chat."""
+    assert words.chat is not None  # the caller asks for chats
+    chats = path.with_suffix(f".chat{path.suffix}")
+    if not chats.is_file():
+        raise UserError(f"{path.parent}: holds no {chats.name}; make the dataset with --format chat")
+    learnt = (line for line in read_lines(path) if line.get("learn", True))
+    with chats.open(encoding="utf-8") as file:
+        for line, chat in zip(learnt, file, strict=True):
+            decision, (*before, _) = decision_of(line), parse_json(chat)["messages"]
+            prompt = words.chat(before)
+            decision = replace(decision, begin=len(prompt), end=words.said)
+            yield NodeText(f"{prompt}{decision.text}{decision.end}", (decision,))
 
 
 def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:

@@ -1,4 +1,4 @@
-"""Training from scratch in several processes, which share every step and stay in sync."""
+"""Training, from scratch or of a base model, in several processes, which share every step and stay in sync."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import torch.distributed as dist
 from reactree_ros.background.own_python import start_safely
 from reactree_ros.background.worker_process import serve_the_parent
 from reactree_ros.errors import UserError
+from reactree_ros.lab.training.base import adapter_weights, base_model, learnt_weights, put_back
 from reactree_ros.lab.training.batches import learnt_tokens, make_pass, passes, shares, steps
 from reactree_ros.lab.training.checkpoint import load_checkpoint, save_checkpoint
 from reactree_ros.lab.training.model import Learner, Optimiser, begun_with, make_model, rate_share, with_layers
@@ -85,7 +86,7 @@ def process_count(settings: TrainSettings) -> int:
     return torch.cuda.device_count() or len(os.sched_getaffinity(0))
 
 
-def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Progress:
+def train_in_processes(out: Path, settings: TrainSettings, shown: Shown) -> Progress:
     """Train until all tokens have come up; resume from a checkpoint if there is one."""
     count = process_count(settings)
     _take_threads(count)
@@ -152,23 +153,27 @@ class _Trainer:
     """One of ``count`` processes, which train from the prepared data in a folder."""
 
     def __init__(self, out: Path, settings: TrainSettings, *, rank: int, count: int) -> None:
-        from tokenizers import Tokenizer
-
         self._path, self._settings, self._rank, self._count = out / CHECKPOINT, settings, rank, count
         self._train, self._held_out = Prepared.load(out / TRAIN), Prepared.load(out / HELD_OUT)
-        self._vocabulary = Tokenizer.from_file(str(out / TOKENIZER)).get_vocab_size()
         device, precision = device_and_precision(settings)
-        self._learner = Learner(make_model(settings, self._vocabulary).to(device), precision)
-        self._optimiser = Optimiser(self._learner.model, settings.rate)
+        self._learner = Learner(self._model(out / TOKENIZER).to(device), precision)
+        self._optimiser = Optimiser(self._learner.model, settings.rate, base=bool(settings.base))
         self._progress = Progress()
         if self._path.exists():
             self._go_on_from(load_checkpoint(self._path))
         elif settings.start:
             self._begin_with(settings.start)
 
+    def _model(self, tokenizer: Path) -> Any:
+        from tokenizers import Tokenizer
+
+        if self._settings.base:
+            return base_model(self._settings)
+        return make_model(self._settings, Tokenizer.from_file(str(tokenizer)).get_vocab_size())
+
     def _go_on_from(self, state: dict[str, Any]) -> None:
         try:
-            self._learner.model.load_state_dict(state["model"])
+            put_back(self._learner.model, state["model"])
             self._optimiser.load_state_dict(state["optimiser"])
             self._progress = Progress(**state["progress"])
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -176,14 +181,18 @@ class _Trainer:
             raise UserError(f"{self._path}: has another architecture ({reason}); name another --out") from error
 
     def _begin_with(self, start: str) -> None:
-        preset, begun = self._settings.preset, begun_with(start)
+        settings, model = self._settings, self._learner.model
+        wanted = f"rank {settings.rank}" if settings.base else f"preset {settings.preset}"
         try:
-            weights = with_layers(begun.weights, PRESETS[preset].layers)
+            if settings.base:
+                put_back(model, adapter_weights(start))
+                return
+            weights = with_layers(begun_with(start).weights, PRESETS[settings.preset].layers)
             weights.setdefault("lm_head.weight", weights.get("model.embed_tokens.weight"))  # both are the same weights
-            self._learner.model.load_state_dict(weights)
+            model.load_state_dict(weights)
         except (RuntimeError, AttributeError, ValueError) as error:
             reason = " ".join(str(error).split())[:160]
-            raise UserError(f"--start {start}: does not have the architecture of preset {preset} ({reason})") from error
+            raise UserError(f"--start {start}: does not have the architecture of {wanted} ({reason})") from error
 
     def run(self, shown: Shown) -> Progress:
         """Train to the end."""
@@ -226,14 +235,15 @@ class _Trainer:
         mine = shares(self._train, passes(self._train, nodes, pass_tokens=settings.pass_tokens), self._count)[
             self._rank
         ]
+        reading = 0.0 if settings.base else settings.reading
         total = 0.0
         for those in mine:
-            one = make_pass(self._train, those, vocabulary=self._vocabulary)
+            one = make_pass(self._train, those, learnt=True)
             if not one.learn.any():
                 continue
-            learnt = learner(one, reading=settings.reading > 0)
-            loss = learnt.losses[torch.from_numpy(one.learn).to(learnt.losses.device)].sum()
-            learner.learn(loss / max(1, count) + settings.reading * learnt.read / read)
+            learnt = learner(one, reading=reading > 0)
+            loss = learnt.losses.sum()
+            learner.learn(loss / max(1, count) + reading * learnt.read / read)
             total += float(loss.detach())
         if count:
             total = self._together(total)
@@ -267,7 +277,7 @@ class _Trainer:
         self._learner.train(learning=False)
         with torch.inference_mode():
             for those in mine:
-                one = make_pass(self._held_out, those, vocabulary=self._vocabulary)
+                one = make_pass(self._held_out, those)
                 if not one.wanted.any():
                     continue
                 learnt = self._learner(one)
@@ -296,7 +306,7 @@ class _Trainer:
         if self._rank:
             return
         state = {
-            "model": self._learner.model.state_dict(),
+            "model": learnt_weights(self._learner.model),
             "optimiser": self._optimiser.state_dict(),
             "progress": vars(self._progress),
         }

@@ -1,4 +1,4 @@
-"""The model that is trained from scratch, its losses and its optimiser."""
+"""The model that is trained, from scratch or from a base, its losses and its optimiser."""
 
 from __future__ import annotations
 
@@ -136,6 +136,8 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
     if not quick or attention_mask is not None:
         attended, _ = sdpa_attention_forward(module, query, keys, values, attention_mask, **given)
         return attended, None
+    if keys.shape[1] < heads:  # several heads share their keys
+        keys, values = (one.repeat_interleave(heads // one.shape[1], 1) for one in (keys, values))
     query, keys, values = (one.flatten(0, 1) for one in (query, keys, values))
     later = torch.full((length, length), -torch.inf, dtype=query.dtype).triu(1).expand(rows * heads, length, length)
     blocks = []
@@ -185,7 +187,10 @@ class Learner:
         for weights in self._passes.parameters():  # not the buffers: positions need fp32
             weights.data = weights.data.to(precision)
         both = zip(self._passes.parameters(), model.parameters(), strict=True)
-        self._copied = [] if self._passes is model else list(both)
+        self._copied = [] if self._passes is model else [pair for pair in both if pair[1].requires_grad]
+        if model.device.type == "cuda":
+            for layer in self._passes.base_model.layers:
+                layer.compile(dynamic=True)
 
     def train(self, *, learning: bool) -> None:
         """Copy the weights to the model of the passes, for learning or only for measuring."""
@@ -205,26 +210,34 @@ class Learner:
     def __call__(self, one: Pass, *, reading: bool = False) -> Learnt:
         """Score the tokens of decisions; with reading, all tokens."""
         device = self.model.device
-        tokens = torch.from_numpy(one.tokens).to(device)
-        read = torch.zeros((), device=device)
-        states = self._passes.model(input_ids=tokens, use_cache=False).last_hidden_state
-        scores = self._passes.lm_head(states.flatten(0, 1)[torch.from_numpy(one.before).to(device)])
+
+        def there(array: Any) -> torch.Tensor:
+            return torch.from_numpy(array).to(device)
+
+        tokens, read = there(one.tokens), torch.zeros((), device=device)
+        head = self._passes.get_output_embeddings()
+        states = self._passes.base_model(input_ids=tokens, use_cache=False).last_hidden_state
+        scores = head(states.flatten(0, 1)[there(one.before)])
         if reading:
-            after, next_ = self._passes.lm_head(states[:, :-1]).float().flatten(0, 1), tokens[:, 1:].flatten()
+            after, next_ = head(states[:, :-1]).float().flatten(0, 1), tokens[:, 1:].flatten()
             read = nn.functional.cross_entropy(after, next_, ignore_index=FILLING, reduction="sum")
-        scores = scores.float().masked_fill(~torch.from_numpy(one.may).to(device), -torch.inf)
-        targets = torch.from_numpy(one.targets).to(device)
+        scores = scores.float()
+        if one.held.any():
+            refused = there(one.held)[:, None].expand(scores.shape).clone()
+            refused[tuple(there(one.may))] = False
+            scores = scores.masked_fill(refused, -torch.inf)
+        targets = there(one.targets)
         losses = nn.functional.cross_entropy(scores, targets, reduction="none")
         return Learnt(losses, scores.argmax(-1) == targets, read)
 
 
 class Optimiser:
-    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all if this torch has no Muon."""
+    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all of a base, or if torch has no Muon."""
 
-    def __init__(self, model: nn.Module, rate: float) -> None:
+    def __init__(self, model: nn.Module, rate: float, *, base: bool = False) -> None:
         named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
         matrices = [one for name, one in named if one.ndim == 2 and ".layers." in name]
-        if not hasattr(torch.optim, "Muon"):
+        if base or not hasattr(torch.optim, "Muon"):
             matrices = []
         others = [one for _, one in named if not any(one is matrix for matrix in matrices)]
         slow = rate * _OTHERS if matrices else rate

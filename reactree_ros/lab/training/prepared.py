@@ -6,7 +6,7 @@ import json
 import multiprocessing
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, read_json
 from reactree_ros.lab.training.allowed import Vocabulary
 from reactree_ros.lab.training.dataset import Decision, NodeText
-from reactree_ros.lab.training.vocabulary import END, token_texts
+from reactree_ros.lab.training.vocabulary import Words, token_texts
+from reactree_ros.llm.markers import SEAM
 
 _CHUNK = 64
 _ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
@@ -97,18 +98,19 @@ class Prepared:
         )
 
 
-def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: bool, processes: int) -> Prepared:
-    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones.
+def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bool, processes: int) -> Prepared:
+    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known.
 
     Raises:
         UserError: There is no node, or one is too long.
     """
+    given = (replace(words, chat=None), words.chat is not None, context, masked)  # no process needs the template
     if processes == 1:
-        _begin(tokenizer, context, masked)
+        _begin(*given)
         parts = [_encoded(chunk) for chunk in _chunks(texts)]
     else:
         start_safely()
-        with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, (tokenizer, context, masked)) as pool:
+        with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, given) as pool:
             parts = list(pool.imap(_encoded, _chunks(texts)))
     if not any(part.lengths for part in parts):
         raise UserError("the dataset holds no decision, so there is nothing to learn; check how it was made")
@@ -145,19 +147,21 @@ def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
 _worker: dict[str, Any] = {}  # shared by all chunks in a process of the pool
 
 
-def _begin_worker(tokenizer: str, context: int, masked: bool) -> None:
+def _begin_worker(words: Words, chat: bool, context: int, masked: bool) -> None:
     serve_the_parent()
-    _begin(tokenizer, context, masked)
+    _begin(words, chat, context, masked)
 
 
-def _begin(tokenizer: str, context: int, masked: bool) -> None:
+def _begin(words: Words, chat: bool, context: int, masked: bool) -> None:
     from tokenizers import Tokenizer
 
-    read = Tokenizer.from_str(tokenizer)
-    read.encode_special_tokens = True  # in training texts, the end marker is ordinary text
-    _worker.update(tokenizer=read, context=context, texts=token_texts(read), vocabulary=None)
-    if masked:
-        _worker["vocabulary"] = Vocabulary(_worker["texts"], read.token_to_id(END))
+    read = Tokenizer.from_str(words.tokenizer)
+    read.encode_special_tokens = not chat  # only a chat template means its markers
+    texts = token_texts(read)
+    number = np.uint16 if read.get_vocab_size() <= 1 << 16 else np.uint32
+    _worker.update(tokenizer=read, begins=not chat, context=context, texts=texts, number=number, vocabulary=None)
+    if masked and texts and not chat:
+        _worker["vocabulary"] = Vocabulary(texts, words.end)
 
 
 def _encoded(texts: Sequence[NodeText]) -> _Part:
@@ -167,9 +171,9 @@ def _encoded(texts: Sequence[NodeText]) -> _Part:
     for node in texts:
         begin = len(tokens)
         for text, decision in pieces(node):
-            ids = _ids(text)
+            ids = _ids(text, begins=len(tokens) == begin)
             if decision is not None:
-                wanted = _ids(f"{decision.instead}\n") if decision.instead else ids
+                wanted = _ids(f"{decision.instead}{decision.end}") if decision.instead else ids
                 count = _same(ids, wanted) + 1 if decision.instead else len(ids)
                 may = _allowed(decision, wanted)
                 refused += may is None
@@ -190,22 +194,26 @@ def _encoded(texts: Sequence[NodeText]) -> _Part:
             )
             return _Part((), lengths, (), (), (), (), (), (), (), (), 0, problem)
     return _Part(
-        np.array(tokens, np.uint16),
+        np.array(tokens, _worker["number"]),
         lengths,
         [node.source for node in texts],
         first,
         length,
         kind,
-        np.array(targets, np.uint16),
+        np.array(targets, _worker["number"]),
         learn,
-        np.array(allowed, np.uint16),
+        np.array(allowed, _worker["number"]),
         counts,
         refused,
     )
 
 
-def _ids(text: str) -> list[int]:
-    return list(_worker["tokenizer"].encode(text, add_special_tokens=False).ids)
+def _ids(text: str, *, begins: bool = False) -> list[int]:
+    first, *rest = text.split(SEAM)
+    ids = list(_worker["tokenizer"].encode(first, add_special_tokens=begins and _worker["begins"]).ids)
+    for part in rest:
+        ids += _worker["tokenizer"].encode(part, add_special_tokens=False).ids
+    return ids
 
 
 def _same(ids: Sequence[int], others: Sequence[int]) -> int:
@@ -219,8 +227,8 @@ def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
     for decision in node.decisions:
         if decision.begin > at:
             yield node.text[at : decision.begin], None
-        yield f"{decision.text}\n", decision
-        at = decision.begin + len(decision.text) + 1
+        yield f"{decision.text}{decision.end}", decision
+        at = decision.begin + len(decision.text) + len(decision.end)
     if at < len(node.text):
         yield node.text[at:], None
 
@@ -240,19 +248,19 @@ def _joined(parts: Sequence[_Part]) -> Prepared:
     starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
     first = [np.array(part.first, np.int64) + start for part, start in zip(parts, starts, strict=False)]
 
-    def all_of(name: str, kind: Any) -> Any:
+    def all_of(name: str, kind: Any = None) -> Any:
         return np.concatenate([np.asarray(getattr(part, name), kind) for part in parts])
 
     return Prepared(
-        tokens=all_of("tokens", np.uint16),
+        tokens=all_of("tokens"),
         nodes=np.cumsum(np.concatenate([[0], all_of("lengths", np.int64)])),
         source=all_of("source", np.int16),
         first=np.concatenate(first),
         length=all_of("length", np.int64),
         kind=np.array([kinds.index(kind) for part in parts for kind in part.kind], np.int16),
-        targets=all_of("targets", np.uint16),
+        targets=all_of("targets"),
         learn=all_of("learn", np.int64),
-        allowed=all_of("allowed", np.uint16),
+        allowed=all_of("allowed"),
         allowed_ends=np.cumsum(all_of("allowed_counts", np.int64)),
         kinds=tuple(kinds),
         refused=sum(part.refused for part in parts),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
@@ -52,14 +52,31 @@ class TrainSettings(Settings):
         default="small", description="shape of a model: 0.5, 1.6, 3 or 4.7 million parameters"
     )
     base: str = Field(
-        default="", description="a causal model or its folder to fine-tune by LoRA; empty: a model from scratch"
+        default="",
+        description="a causal model to train further: its name, its folder or a GGUF file; empty: a model from scratch",
     )
     start: str = Field(
         default="",
         description="folder of a trained model to start from, with a preset of the same width: layers "
-        "are left out, or added without effect at first; empty: random weights",
+        "are left out, or added without effect at first; with --base, of LoRA matrices; empty: random weights",
     )
-    rank: int = Field(default=16, ge=1, le=1024, description="rank of the LoRA matrices of a base model")
+    rank: int = Field(
+        default=16, ge=0, le=1024, description="rank of the LoRA matrices of a base model; 0: learn all its weights"
+    )
+    matrices: Annotated[str, Harmless(plain)] = Field(
+        default="",
+        description="matrices of a base model that get LoRA matrices, separated by commas, e.g. q_proj,v_proj; empty: "
+        "all of its layers",
+    )
+    chat: bool = Field(
+        default=False,
+        description="lay prompts out by the base model's chat template, from datasets with --format chat; otherwise as "
+        "text",
+    )
+    recompute: bool = Field(
+        default=False,
+        description="compute a base model's states again in the backward pass: less memory, a third more time",
+    )
     vocabulary: int = Field(default=1536, ge=300, le=65000, description="most tokens of a tokenizer from scratch")
     context: int = Field(default=8192, ge=64, le=131072, description="tokens in the model's context")
     tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, including repetitions")
@@ -73,13 +90,16 @@ class TrainSettings(Settings):
         default=0.0,
         ge=0,
         le=1,
-        description="learning rate before its decay; 0: 0.002 from scratch, 0.0002 for a base model",
+        description="learning rate before its decay; 0: 0.002 from scratch, 0.0015 for LoRA matrices, 0.0004 for a "
+        "base model's own weights",
     )
     decay: float = Field(
         default=0.4, ge=0, le=1, description="last share of the training, in which the learning rate decays to 0"
     )
     masked: bool = Field(
-        default=True, description="learn to choose among the allowed tokens, like constrained decoding"
+        default=True,
+        description="learn to choose among the allowed tokens, like constrained decoding; not in chats, nor with a "
+        "tokenizer that is none of bytes",
     )
     reading: float = Field(
         default=0.3,
@@ -114,7 +134,13 @@ class TrainSettings(Settings):
     @property
     def rate(self) -> float:
         """The learning rate before its decay."""
-        return self.learning_rate or (2e-4 if self.base else 2e-3)
+        return self.learning_rate or (2e-3 if not self.base else 1.5e-3 if self.rank else 4e-4)
+
+    @model_validator(mode="after")
+    def _possible(self) -> TrainSettings:
+        if not self.base and (self.chat or self.matrices or self.recompute):
+            raise ValueError("chat, matrices and recompute are for a base model; name it with --base")
+        return self
 
 
 def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:

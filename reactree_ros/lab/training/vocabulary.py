@@ -1,10 +1,11 @@
-"""A tokenizer made from the texts that a model is to learn."""
+"""The tokenizer of a training: made from the texts that a model is to learn, or that of a base model."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 #: The only token without text: padding, and the end of a text without a grammar.
@@ -15,6 +16,26 @@ END = "<|end|>"
 _PIECES = r"\n|\d|{names} ?[\p{{L}}_]+| ?[^\s\p{{L}}_\d]+(?: (?=\d))?| "
 #: Number of different things after a beginning of skills that makes it a verb.
 _MANY = 10
+
+#: Writes the messages before a reply as a chat template does, up to the reply.
+Chat = Callable[[list[dict[str, str]]], str]
+
+
+@dataclass(frozen=True)
+class Words:
+    """The tokenizer of a training.
+
+    Attributes:
+        tokenizer: The content of its file (of the ``tokenizers`` library).
+        end: The token that ends a text.
+        chat: Lays prompts out as a chat; None leaves them as text.
+        said: The text of :attr:`end`, which ends a reply in a chat.
+    """
+
+    tokenizer: str
+    end: int
+    chat: Chat | None = None
+    said: str = ""
 
 
 def make_tokenizer(texts: Iterable[str], names: Iterable[str], size: int) -> Any:
@@ -64,12 +85,21 @@ def names_in(skills: Iterable[str]) -> set[str]:
     return {" ".join(words) for words in found if len(words) > 1}
 
 
-def token_texts(tokenizer: Any) -> list[bytes]:
-    """Return the text of each token of such a tokenizer; nothing for the end."""
+def token_texts(tokenizer: Any) -> list[bytes] | None:
+    """Return the text of each token of a tokenizer of bytes, nothing for special tokens; None for other tokenizers."""
     # ByteLevel writes bytes that are no letters as letters further on.
     letters = {byte: chr(byte) for byte in (*range(33, 127), *range(161, 173), *range(174, 256))}
     others = [byte for byte in range(256) if byte not in letters]
     bytes_of = {letter: byte for byte, letter in letters.items()}
     bytes_of |= {chr(256 + number): byte for number, byte in enumerate(others)}
-    tokens = [str(tokenizer.id_to_token(number)) for number in range(tokenizer.get_vocab_size())]
-    return [b"" if token == END else bytes(bytes_of[letter] for letter in token) for token in tokens]
+    added = {number: one.content for number, one in tokenizer.get_added_tokens_decoder().items()}
+    texts = []
+    for number in range(tokenizer.get_vocab_size()):
+        token = str(tokenizer.id_to_token(number))
+        if number in added:
+            texts.append(b"")
+        elif any(letter not in bytes_of for letter in token):
+            return None
+        else:
+            texts.append(bytes(bytes_of[letter] for letter in token))
+    return texts

@@ -69,7 +69,7 @@ def test_a_skill_that_would_have_been_right_may_stand_beside_the_one_that_was_sa
 def test_beside_what_was_said_is_learnt_where_the_two_part(tmp_path: Path) -> None:
     from reactree_ros.lab.training.batches import learnt_tokens, make_pass
     from reactree_ros.lab.training.prepared import prepare
-    from reactree_ros.lab.training.vocabulary import make_tokenizer
+    from reactree_ros.lab.training.vocabulary import Words, make_tokenizer
 
     may_say = {"skills": ["go to bed", "go to sofa", "pick up d"], "control_flows": []}
     nodes = list(
@@ -77,16 +77,20 @@ def test_beside_what_was_said_is_learnt_where_the_two_part(tmp_path: Path) -> No
     )
     tokenizer = make_tokenizer([nodes[0].text] * 99, ["go to", "pick up"], 400)
     said, wanted, other = (tokenizer.encode(f"{one['completion']}\n").ids for one in (*ASTRAY[:2], ASTRAY[3]))
-    prepared = prepare(nodes, tokenizer.to_str(), context=99, masked=True, processes=1)
+    prepared = prepare(nodes, Words(tokenizer.to_str(), 0), context=99, masked=True, processes=1)
     parted = next(number for number, token in enumerate(said) if token != wanted[number])
     assert 0 < parted < len(said) - 1
     assert prepared.learn.tolist()[:2] == [parted + 1, len(other)]
-    one = make_pass(prepared, [0], vocabulary=tokenizer.get_vocab_size())
+    one = make_pass(prepared, [0])
     count = len(said)
     assert one.targets[: parted + 1].tolist() == wanted[: parted + 1]
     assert one.targets[count:].tolist() == other
     assert one.learn.tolist() == [True] * (parted + 1) + [False] * (count - parted - 1) + [True] * len(other)
-    assert {said[parted], wanted[parted]} <= set(one.may[parted].nonzero()[0]) < set(one.may[parted + 1].nonzero()[0])
+    assert {said[parted], wanted[parted]} <= set(one.may[1][one.may[0] == parted])
+    assert one.held.tolist()[: parted + 2] == [True] * (parted + 1) + [False]
+    learnt = make_pass(prepared, [0], learnt=True)
+    assert (learnt.learn.all(), learnt.targets.tolist()) == (True, one.targets[one.learn].tolist())
+    assert learnt.may[1].tolist() == [token for row, token in one.may.T if one.learn[row]]
     assert one.wanted.tolist() == [True, True]
     assert learnt_tokens(prepared, [0]) == sum(one.learn)
 
@@ -109,11 +113,11 @@ def test_each_dataset_has_its_share_of_the_tokens_however_large_it_is(tmp_path: 
 
     from reactree_ros.lab.training.batches import steps
     from reactree_ros.lab.training.prepared import prepare
-    from reactree_ros.lab.training.vocabulary import make_tokenizer
+    from reactree_ros.lab.training.vocabulary import Words, make_tokenizer
 
     nodes = list(nodes_of(folders(tmp_path, 90, 10), TRAIN))
     tokenizer = make_tokenizer([one.text for one in nodes], [], 400)
-    prepared = prepare(nodes, tokenizer.to_str(), context=99, masked=True, processes=1)
+    prepared = prepare(nodes, Words(tokenizer.to_str(), 0), context=99, masked=True, processes=1)
     each = int(prepared.lengths.sum())
 
     once = [node for step in steps(prepared, tokens=each, batch_tokens=50, seed=0) for node in step]
@@ -126,7 +130,7 @@ def test_each_dataset_has_its_share_of_the_tokens_however_large_it_is(tmp_path: 
     assert tokens[1] / tokens[0] == pytest.approx(3, rel=0.02)
 
     of_one = list(nodes_of(folders(tmp_path / "other", 3, 0), TRAIN))
-    alone = prepare(of_one, tokenizer.to_str(), context=99, masked=True, processes=1)
+    alone = prepare(of_one, Words(tokenizer.to_str(), 0), context=99, masked=True, processes=1)
     with pytest.raises(UserError, match="dataset 2 holds no decision"):
         next(steps(alone, tokens=9, batch_tokens=9, seed=0, parts=(1.0, 1.0)))
 
@@ -211,6 +215,7 @@ def test_it_comes_to_what_llguidance_allows(data: Path) -> None:
     lines = list(read_lines(data / HELD_OUT))[:60]
     tokenizer = make_tokenizer([one["prompt"] for one in lines], ["kitchen cabinet", "go to"], 600)
     texts = token_texts(tokenizer)
+    assert texts is not None
     ours = Vocabulary(texts, 0)
     theirs = llguidance.LLTokenizer(tokenizer.to_str(), n_vocab=len(texts), eos_token=0)
     several = 0

@@ -288,14 +288,103 @@ def test_evaluation_in_whole_runs_uses_the_bench(trained: Path, cli: Cli, tmp_pa
     assert (out / "results.jsonl").read_text().count("\n") == 2
 
 
-def test_a_base_model_is_fine_tuned_and_goes_on(trained: Path, data: Path, cli: Cli, tmp_path: Path) -> None:
+#: A short training of LoRA matrices, in full precision.
+LORA = ("--rank", 4, "--tokens", 6000, "--batch-tokens", 2000, "--reports", 3, "--held-out", 4)
+LORA = (*LORA, "--processes", 1, "--precision", "fp32")
+
+
+@pytest.fixture(scope="module")
+def adapted(trained: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short training of LoRA matrices for the trained model."""
+    return train(data, tmp_path_factory.mktemp("adapted") / "out", ("--base", str(trained / "model"), *LORA))
+
+
+def test_all_weights_of_a_base_model_are_learnt_and_every_engine_runs_them(
+    trained: Path, data: Path, cli: Cli, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
-    base = ("--base", trained / "model", "--rank", 4, "--tokens", 6000, "--batch-tokens", 3000, "--reports", 2)
-    assert cli("train", "--data", data, "--out", out, *base, "--held-out", 4).code == 0
-    assert len(curves(out)) == 2
+    rank = [0 if one == 4 else one for one in LORA[:2]]
+    assert cli("train", "--data", data, "--out", out, "--base", trained / "model", *rank, *LORA[2:]).code == 0
+    assert len(curves(out)) == 3
     small, _ = said_by("small", data, 5, model=str(out / "model"))
     transformers, _ = said_by("transformers", data, 5, model=str(out / "model"))
     assert small == transformers
+
+
+def test_lora_matrices_are_written_apart_and_peft_puts_them_to_the_base(trained: Path, adapted: Path) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    from reactree_ros.lab.training.base import put_back
+    from reactree_ros.lab.training.checkpoint import load_checkpoint
+
+    assert not (adapted / "model").exists()
+    about = json.loads((adapted / "adapter" / "training.json").read_text())
+    assert about["planner"].startswith("reactree_wm")
+    assert about["settings"]["base"] == "model"  # and not where it lies on this machine
+    base = AutoModelForCausalLM.from_pretrained(trained / "model", dtype=torch.float32)
+    plain = base(torch.arange(9)[None]).logits
+    both = PeftModel.from_pretrained(base, adapted / "adapter")
+    put_back(both.base_model.model, load_checkpoint(adapted / "checkpoint.pt")["model"])
+    learnt = both(torch.arange(9)[None]).logits
+    again = PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(trained / "model", dtype=torch.float32), adapted / "adapter"
+    )
+    assert torch.allclose(again(torch.arange(9)[None]).logits, learnt, atol=0.02)  # it is written in 16 bits
+    assert not torch.allclose(learnt, plain, atol=0.02)
+
+
+def test_lora_matrices_of_a_training_that_is_killed_come_out_the_same(
+    trained: Path, data: Path, adapted: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = [*map(str, ("train", "--data", data, "--out", out, "--base", trained / "model", *LORA))]
+    setting = {"KILLED_AT": "2", "CHECKPOINT_EVERY": "inf"}
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], env={**os.environ, **setting}, timeout=600)
+    assert killed.returncode == -signal.SIGKILL
+    train(data, out, ("--base", str(trained / "model"), *LORA))
+    assert (out / CSV).read_bytes() == (adapted / CSV).read_bytes()
+    name = Path("adapter") / "adapter_model.safetensors"
+    assert (out / name).read_bytes() == (adapted / name).read_bytes()
+
+
+def test_lora_matrices_are_begun_with_those_of_an_earlier_training(
+    trained: Path, data: Path, adapted: Path, cli: Cli, tmp_path: Path
+) -> None:
+    command = ("train", "--data", data, "--base", trained / "model", *LORA, "--recompute")
+    assert cli(*command, "--out", tmp_path / "out", "--start", adapted / "adapter").code == 0
+    assert curves(tmp_path / "out")[0]["held_out_loss"] < curves(adapted)[0]["held_out_loss"]
+    ended = cli(*command, "--out", tmp_path / "other", "--start", trained / "model")
+    assert (ended.code, "holds no LoRA matrices of `reactree train`" in ended.err) == (2, True)
+    other = [2 if one == 4 else one for one in LORA]
+    command = ("train", "--data", data, "--base", trained / "model", *other, "--start", adapted / "adapter")
+    ended = cli(*command, "--out", tmp_path / "third")
+    assert (ended.code, "does not have the architecture of rank 2" in ended.err) == (2, True)
+
+
+def test_a_chat_is_learnt_as_the_model_will_be_asked(trained: Path, cli: Cli, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    base, chats = tmp_path / "base", tmp_path / "chats"
+    shutil.copytree(trained / "model", base)
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    command = ("train", "--data", chats, "--base", base, "--chat", *LORA)
+    houses = ("--houses", 2, "--first-seed", 7, "--rooms", 3, "--no-varied", "--held-out", 0.5, "--workers", 1)
+    assert cli("dataset", *houses, "--format", "chat", "--out", chats).code == 0
+    ended = cli(*command, "--out", tmp_path / "none")
+    assert (ended.code, "has no chat template" in ended.err) == (2, True)
+    tokenizer.chat_template = (
+        "{% for one in messages %}[{{ one.role }}]{{ one.content }}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}[assistant]{% endif %}"
+    )
+    tokenizer.save_pretrained(base)
+    assert cli(*command, "--out", tmp_path / "out").code == 0
+    prepared = Prepared.load(tmp_path / "out" / "prepared_train")
+    for node, first, length in zip(prepared.nodes[1:], prepared.first, prepared.length, strict=True):
+        assert prepared.tokens[node - 1] == tokenizer.eos_token_id  # the marker itself, and nothing after it
+        assert first + length == node
+        assert tokenizer.decode(prepared.tokens[first - 11 : first]).endswith("[assistant]")
 
 
 # ---------------------------------------------------------------------- what cannot be used
