@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -188,7 +189,7 @@ class Learner:
             weights.data = weights.data.to(precision)
         both = zip(self._passes.parameters(), model.parameters(), strict=True)
         self._copied = [] if self._passes is model else [pair for pair in both if pair[1].requires_grad]
-        if model.device.type == "cuda":
+        if model.device.type == "cuda" and "NOCOMPILE" not in os.environ or "COMPILE" in os.environ:
             for layer in self._passes.base_model.layers:
                 layer.compile(dynamic=True)
 
