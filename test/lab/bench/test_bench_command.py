@@ -187,8 +187,6 @@ class StruckDown(LocalWorkers):
 
     def send(self, slot: Slot, job: Job) -> None:
         pids, first = self.pids, self._started == 1
-        if first and len(slot.jobs) == 1:
-            os.kill(pids[0], signal.SIGSTOP)  # so that it cannot be done before it dies
         super().send(slot, job)
         if first and len(slot.jobs) == self.at_once:
             os.kill(pids[0], signal.SIGKILL)
@@ -203,7 +201,9 @@ def test_a_worker_that_dies_is_replaced_and_its_runs_carried_out_once(
         all_jobs = list(SETTINGS.jobs())
         given_up = carry_out(all_jobs, folder, StruckDown(SETTINGS, 1, at_once), died=deaths.append)
     assert given_up == []
-    assert [(died.jobs, died.reason) for died in deaths] == [(tuple(all_jobs[:at_once]), "killed by SIGKILL")]
+    (died,) = deaths
+    assert died.reason == "killed by SIGKILL"
+    assert died.jobs[-1].key == all_jobs[at_once - 1].key  # what it had done before counts as done
     assert_same_bench(tmp_path, undisturbed)
 
 
