@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
@@ -66,7 +67,11 @@ def assemble(
 
 def brought(name: str) -> EpisodicMemory | None:
     """Return the memory of that name if a package brings it, open for as long as this process lives."""
-    return _open(name) if is_brought(name) else None
+    with _opening:
+        return _open(name) if is_brought(name) else None
+
+
+_opening = threading.Lock()  # runs in several threads share what is open
 
 
 @cache

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
+from reactree_ros.errors import UserError
 from reactree_ros.llm.batching.batch import Batch
 from reactree_ros.llm.batching.held import Held
 from reactree_ros.llm.batching.row import Row
@@ -21,6 +24,7 @@ from reactree_ros.llm.port import LanguageModel, LanguageModelError, RequestReje
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
+from reactree_ros.plugins.installation import install_line
 
 #: Tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
 STATE_TOKENS = 65536
@@ -32,7 +36,11 @@ class TransformersEngine(LocalEngine):
     Requests at the same time are answered together, with one forward pass per token. The attention states of prompts
     are kept, so that a prompt with a known beginning is only read from there on.
 
+    The model lies on the GPU if there is one, and computes in bfloat16 there unless the options say otherwise.
+
     Args:
+        model: A Hugging Face model, a folder, or a GGUF file.
+        adapter: Folder of a LoRA adapter of peft, merged into the model; empty: none.
         state_tokens: Tokens whose attention states are kept for current texts, and as many again for earlier prompts.
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
     """
@@ -46,10 +54,12 @@ class TransformersEngine(LocalEngine):
         chat: bool | None = None,
         reasoning: Reasoning | None = None,
         examples: Examples | None = None,
+        adapter: str = "",
         state_tokens: int = STATE_TOKENS,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
+        self._adapter = adapter
         self._state_tokens = state_tokens
         self._options = dict(options or {})
         self._ends: frozenset[int] = frozenset()
@@ -70,11 +80,12 @@ class TransformersEngine(LocalEngine):
 
     def _load(self) -> Any:
         import llguidance.hf
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoTokenizer
 
+        where, gguf = named_model(self.model)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(self.model)
-            model = AutoModelForCausalLM.from_pretrained(self.model, **self._options).eval()
+            tokenizer = AutoTokenizer.from_pretrained(where, **gguf)
+            model = self._load_model(where, gguf)
         except Exception as error:
             raise ServerUnavailable(f"{self.name} cannot be loaded: {' '.join(str(error).split())[:400]}") from error
         ends = _listed(model.generation_config.eos_token_id) or _listed(tokenizer.eos_token_id)
@@ -89,6 +100,21 @@ class TransformersEngine(LocalEngine):
         self.context = getattr(config, "max_position_embeddings", None)
         self._batch = Batch(model, self._state_tokens)
         return tokenizer
+
+    def _load_model(self, where: str, gguf: Mapping[str, str]) -> Any:
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        gpu = torch.cuda.is_available()
+        options = {**({"dtype": torch.bfloat16} if gpu else {}), **gguf, **self._options}
+        model = AutoModelForCausalLM.from_pretrained(where, **options)
+        if gpu and "device_map" not in options:
+            model = model.to("cuda")
+        if self._adapter:
+            from peft import PeftModel
+
+            model = PeftModel.from_pretrained(model, self._adapter).merge_and_unload()
+        return model.eval()
 
     async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
         """Generate together with the other texts; cancelling removes the text before its next token."""
@@ -151,6 +177,12 @@ class TransformersEngine(LocalEngine):
         return {**super().status(), "requests": f"one after the other: {why}" if why else "answered together"}
 
 
+def named_model(model: str) -> tuple[str, dict[str, str]]:
+    """Return what ``from_pretrained`` loads, and with which options: a GGUF file is named beside its folder."""
+    path = Path(model)
+    return (str(path.parent), {"gguf_file": path.name}) if path.suffix == ".gguf" else (model, {})
+
+
 def _listed(token: int | list[int] | None) -> list[int]:
     return token if isinstance(token, list) else [] if token is None else [token]
 
@@ -158,6 +190,7 @@ def _listed(token: int | list[int] | None) -> list[int]:
 class TransformersSettings(LocalEngineSettings):
     """Settings of a Hugging Face model in this process."""
 
+    adapter: str = Field(default="", description="folder of a LoRA adapter of peft; empty: none")
     state_tokens: int = Field(
         default=STATE_TOKENS,
         ge=0,
@@ -166,11 +199,14 @@ class TransformersSettings(LocalEngineSettings):
 
 
 def _make(settings: TransformersSettings) -> LanguageModel:
+    if settings.adapter and find_spec("peft") is None:
+        raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_ros[transformers]')}")
     engine = TransformersEngine(
         settings.named_model("transformers"),
         chat=settings.chat,
         reasoning=settings.reasoning,
         examples=settings.examples,
+        adapter=settings.adapter,
         state_tokens=settings.state_tokens,
         options=settings.engine_args,
     )

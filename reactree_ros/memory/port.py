@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -43,6 +44,9 @@ class Counts:
     subgoals: int
     by_end: Mapping[End, int]
     by_task_name: Mapping[str, int]
+
+
+_finding = threading.Lock()  # runs in several threads share a memory's worker
 
 
 class EpisodicMemory(abc.ABC):
@@ -120,7 +124,9 @@ class EpisodicMemory(abc.ABC):
         most: int = 0,
     ) -> Pending[tuple[Experience, ...]]:
         """Look for in-context examples in the background, because a tick must not wait; see :meth:`retrieve`."""
-        return self._worker.do(
+        with _finding:
+            worker = self._worker
+        return worker.do(
             lambda: self.retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
         )
 

@@ -277,7 +277,8 @@ def test_what_fails_in_one_text_fails_it_alone(loaded: Loaded, monkeypatch: pyte
     held, free = loaded.row(house(1, 5), DECISION, max_tokens=6), loaded.row(house(2, 5), max_tokens=6)
     batch.waiting.extend([held, free])
     batch.advance()
-    monkeypatch.setattr(held, "_choose", lambda scores: loaded.tokenizer.bos_token_id)  # which may never be said
+    add = held.add
+    monkeypatch.setattr(held, "add", lambda token: add(loaded.tokenizer.bos_token_id))  # which may never be said
     assert set(finished(batch)) == {held, free}
     assert isinstance(held.failure, ServerUnavailable)
     assert free.failure is None
@@ -340,20 +341,21 @@ def test_a_model_that_attends_in_another_way_is_left_alone(tiny_model: Path) -> 
 def test_a_model_that_fails_with_several_texts_or_mixes_them_up_is_left_alone(
     loaded: Loaded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def as_the_library_does(beside: Any, keys: Any, values: Any, layer: int) -> Any:
-        return keys, values
+    rightly = attention.Beside.update
 
     def all_of_the_first(beside: Any, keys: Any, values: Any, layer: int) -> Any:
-        grown = [states.update(keys[:1], values[:1], layer) for states in beside._all]
-        return tuple(attention.Several([grown[0][number]] * len(keys)) for number in range(2))
+        return tuple(one[:1].expand(len(keys), -1, -1, -1) for one in rightly(beside, keys, values, layer))
+
+    def not_what_is_new(beside: Any, keys: Any, values: Any, layer: int) -> Any:
+        return rightly(beside, keys * 0, values * 0, layer)
 
     def not_at_all(beside: Any, keys: Any, values: Any, layer: int) -> Any:
         raise NotImplementedError("no room")
 
-    for update in (as_the_library_does, all_of_the_first):
-        monkeypatch.setattr(attention.SideBySide, "update", update)
+    for update in (all_of_the_first, not_what_is_new):
+        monkeypatch.setattr(attention.Beside, "update", update)
         assert Batch(loaded.model, ROOM).why_alone == "a text comes out differently in a batch"
-    monkeypatch.setattr(attention.SideBySide, "update", not_at_all)
+    monkeypatch.setattr(attention.Beside, "update", not_at_all)
     assert Batch(loaded.model, ROOM).why_alone == "it fails with several texts (NotImplementedError: no room)"
 
 
@@ -366,12 +368,8 @@ def kept(*texts: Sequence[int], limit: int) -> KeptPrompts:
 
 def states_of(tokens: int) -> Any:
     import torch
-    from transformers import DynamicCache
 
-    states = DynamicCache()
-    for layer in range(2):
-        states.update(torch.arange(float(tokens)).reshape(1, 1, tokens, 1), torch.zeros(1, 1, tokens, 1), layer)
-    return states
+    return torch.arange(float(tokens)).reshape(1, 1, 1, tokens, 1).expand(2, 2, -1, -1, -1)
 
 
 def test_prompts_are_kept_up_to_a_number_of_tokens_and_those_not_used_for_longest_go_first() -> None:
@@ -403,9 +401,13 @@ def test_where_it_may_be_longer_the_latest_prompt_is_kept_alone() -> None:
     assert nothing.tokens == 0
 
 
-def test_the_states_of_a_part_are_that_part_and_leave_the_whole_as_it_is() -> None:
-    whole = states_of(6)
-    part = attention.first(whole, 2)
-    part.update(whole.layers[0].keys[:, :, :1], whole.layers[0].values[:, :, :1], 0)
-    assert part.layers[0].keys.flatten().tolist() == [0, 1, 0]
-    assert whole.layers[0].keys.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+def test_places_keep_the_states_of_each_text_while_they_grow_and_texts_move(loaded: Loaded) -> None:
+    places = attention.Places(loaded.model, states_of(1))
+    for number in range(5):
+        places.make(number + 1, 200 * (number + 1))
+        places.put(number, states_of(6) + number)
+    places.move(4, 1, 6)
+    kept = places.copy(1, 3)
+    places.put(1, states_of(6))
+    assert kept[0, 0].flatten().tolist() == [4, 5, 6]
+    assert [places.copy(number, 2)[1, 1].flatten().tolist() for number in (0, 1, 3)] == [[0, 1], [0, 1], [3, 4]]

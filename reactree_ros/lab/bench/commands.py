@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -48,10 +49,13 @@ class _Tally:
         return f"GSR {self.achieved / self.done:.2f}{claimed}{broken}" if self.done else f"GSR –{broken}"
 
 
-def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console) -> bool:
+def bench(
+    settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console, at_once: int = 1
+) -> bool:
     """Carry out the remaining runs of a bench; return whether every run is done.
 
-    ``ray`` is the address of a Ray cluster, ``local`` for a new one on this machine; without it, processes work.
+    ``ray`` is the address of a Ray cluster, ``local`` for a new one on this machine; without it, processes work. Each
+    worker carries out ``at_once`` runs at the same time.
 
     Raises:
         UserError: Something cannot be used, or no worker gets ready.
@@ -64,15 +68,17 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
         claimed = sum(line.verdict.judgement is Judgement.CLAIMED for line in folder.done.values())
         tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()), claimed)
         if left := runs - tally.done:
-            folder.begin(workers=workers, where=ray or "processes", runs=runs)
+            folder.begin(workers=workers, at_once=at_once, where=ray or "processes", runs=runs)
             jobs = settings.jobs(tasks, done=folder.done)
-            _carry_out(jobs, runs, folder, lambda: _workers(settings, min(workers, left), ray), tally)
+            count = min(workers, math.ceil(left / at_once))
+            _carry_out(jobs, runs, folder, lambda: _workers(settings, count, at_once, ray), tally)
     lines = [f"{tally.done} of {runs} runs done in {out}, {tally.text}"]
     if tally.done < runs:
         lines.append("Repeat the command to run the rest again.")
     if tally.new:
+        each = f", {at_once} runs at once each" if at_once > 1 else ""
         lines.append(
-            f"{tally.new} runs in {tally.elapsed:.1f} s with {workers} worker{'s' * (workers > 1)}, "
+            f"{tally.new} runs in {tally.elapsed:.1f} s with {workers} worker{'s' * (workers > 1)}{each}, "
             f"busy for {tally.busy:.1f} s together"
         )
     lines.append(f"Compare the planners: reactree report {out}")
@@ -80,14 +86,14 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
     return tally.done == runs
 
 
-def _workers(settings: BenchSettings, count: int, ray: str | None) -> Workers:
+def _workers(settings: BenchSettings, count: int, at_once: int, ray: str | None) -> Workers:
     if ray is not None:
         from reactree_ros.lab.bench.ray_workers import RayWorkers
 
-        return RayWorkers(settings, count, address=ray)
+        return RayWorkers(settings, count, at_once, address=ray)
     from reactree_ros.lab.bench.local_workers import LocalWorkers
 
-    return LocalWorkers(settings, count)
+    return LocalWorkers(settings, count, at_once)
 
 
 def _carry_out(
@@ -99,7 +105,7 @@ def _carry_out(
         errors.print(text, style=style, markup=False, highlight=False)
 
     def died(worker: Died) -> None:
-        over = f" over {worker.job.key}" if worker.job else ""
+        over = f" over {' and '.join(str(job.key) for job in worker.jobs)}" if worker.jobs else ""
         say(f"{worker.worker} died{over} ({worker.reason}); another one takes its place", "yellow")
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"))

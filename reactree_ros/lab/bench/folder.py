@@ -33,6 +33,7 @@ class Session:
     Attributes:
         number: 1, and one more after each resume.
         workers: Number of workers.
+        at_once: Most runs that each worker carried out at the same time.
         where: ``processes`` of this machine, or the address of a Ray cluster.
         runs: Number of runs of the whole bench.
     """
@@ -41,6 +42,7 @@ class Session:
     workers: int
     where: str
     runs: int
+    at_once: int = 1
 
 
 class BenchFolder:
@@ -81,9 +83,9 @@ class BenchFolder:
             raise
         self._session = len(sessions) + 1
 
-    def begin(self, *, workers: int, where: str, runs: int) -> None:
+    def begin(self, *, workers: int, where: str, runs: int, at_once: int = 1) -> None:
         """Record the start of a session; the arguments are the attributes of :class:`Session`."""
-        session = Session(self._session, workers, where, runs)
+        session = Session(self._session, workers, where, runs, at_once)
         with (self.path / SESSIONS).open("ab") as file:
             append_line(file, json.dumps(asdict(session)))
 

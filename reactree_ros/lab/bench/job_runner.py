@@ -1,4 +1,4 @@
-"""A worker's job in any process: makes its language models once, then carries out one run after another."""
+"""A worker's job in any process: makes its language models once, then carries out runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from reactree_ros.lab.bench.events import told_by
 from reactree_ros.lab.bench.goal import goal_as_json
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine, broken_line, line_of
+from reactree_ros.lab.runs import Runs
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory
@@ -47,7 +48,7 @@ class Finished:
 
 
 class JobRunner:
-    """Carries out runs, one at a time.
+    """Carries out runs, also several at the same time in threads, which share its language models.
 
     It returns a run's files instead of writing them. So the same code works on another machine, and a worker that
     outlives a killed bench cannot spoil the next one's results.
@@ -61,6 +62,7 @@ class JobRunner:
         self._suite = settings.spec
         self._memories: dict[str, EpisodicMemory] = {}  # by name
         self._models: dict[str, LanguageModel] = {}  # by settings: planners may share one
+        self._runs = Runs()
         try:
             for name in settings.planners:
                 self._model_of(name).ready().result()
@@ -95,7 +97,8 @@ class JobRunner:
         return dataclasses.replace(finished, line=line)
 
     def close(self) -> None:
-        """Release the language models and the memories."""
+        """Cancel the runs under way, and release the language models and the memories."""
+        self._runs.cancel()
         for model in self._models.values():
             model.close()
         for one in self._memories.values():
@@ -120,7 +123,7 @@ class JobRunner:
                 memory=self._memories.get(self._settings.memory_of(key.planner)),
                 write=events.append,
             )
-            result = episode.run()
+            result = self._runs.carry_out(episode)
             record = "".join(f"{encoded(event)}\n" for event in events).encode("ascii")
             files = {RECORD: gzip.compress(record, mtime=0)}
             if self._suite.goal is not None and not result.broken:

@@ -7,7 +7,10 @@ import dataclasses
 import multiprocessing
 import signal
 import sys
+import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -17,7 +20,7 @@ from reactree_ros.background.worker_process import deaf_to_the_terminal, serve_t
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.job_runner import Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
-from reactree_ros.lab.bench.workers import Died, Slot
+from reactree_ros.lab.bench.workers import Died, Slot, Workers
 
 #: Seconds that workers have to end by themselves before they are killed.
 CLOSING_TIME = 5.0
@@ -29,19 +32,19 @@ class _Process(Slot):
     connection: Connection
     gone: bool = False
 
-    @property
-    def idle(self) -> bool:
+    def has_room(self, at_once: int) -> bool:
         """Whether it waits for a job."""
-        return super().idle and not self.gone
+        return super().has_room(at_once) and not self.gone
 
 
-class LocalWorkers:
+class LocalWorkers(Workers):
     """Worker processes, newly started (``spawn``), so that they inherit nothing of this process but the settings.
 
     A process ends when this one does, however that happens.
     """
 
-    def __init__(self, settings: BenchSettings, count: int) -> None:
+    def __init__(self, settings: BenchSettings, count: int, at_once: int = 1) -> None:
+        super().__init__(at_once)
         self._settings = settings
         self._started = 0
         self._processes: list[_Process] = []
@@ -49,7 +52,7 @@ class LocalWorkers:
             for _ in range(count):
                 self._start()
         except BaseException:
-            self.close(at_once=True)
+            self.close(kill=True)
             raise
 
     @property
@@ -58,23 +61,17 @@ class LocalWorkers:
         return [one.process.pid for one in self._processes if one.process.pid is not None]
 
     @property
-    def idle(self) -> int:
-        """Number of workers that wait for a job."""
-        return sum(one.idle for one in self._processes)
+    def slots(self) -> Sequence[Slot]:
+        """The processes."""
+        return self._processes
 
-    @property
-    def busy(self) -> int:
-        """Number of workers that have a job."""
-        return sum(one.job is not None for one in self._processes)
-
-    def submit(self, job: Job) -> None:
-        """Give a job to an idle worker."""
-        worker = next(one for one in self._processes if one.idle)
-        worker.job = job
+    def send(self, slot: Slot, job: Job) -> None:
+        """Send a job to a process."""
+        assert isinstance(slot, _Process)
         try:
-            worker.connection.send(job)
-        except OSError:  # it has just died; wait() reports that
-            worker.gone = True
+            slot.connection.send(job)
+        except OSError:
+            slot.gone = True
 
     def wait(self) -> list[Finished | Died]:
         """Wait until a run finishes, or a worker gets ready or dies."""
@@ -96,12 +93,12 @@ class LocalWorkers:
                 happened.append(self._replace(one))
         return happened
 
-    def close(self, *, at_once: bool = False) -> None:
+    def close(self, *, kill: bool = False) -> None:
         """End the workers; those that run longer than :data:`CLOSING_TIME` are killed."""
         processes, self._processes = self._processes, []
         for one in processes:
             one.connection.close()
-            if at_once:
+            if kill:
                 one.process.terminate()
         until = time.monotonic() + CLOSING_TIME
         for one in processes:
@@ -115,7 +112,8 @@ class LocalWorkers:
         self._started += 1
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._settings), name=f"worker {self._started}")
+        given = (theirs, self._settings, self.at_once)
+        process = context.Process(target=_serve, args=given, name=f"worker {self._started}")
         with deaf_to_the_terminal():
             process.start()
         theirs.close()
@@ -131,22 +129,32 @@ class LocalWorkers:
         reason = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         if not one.ready:
             raise UserError(f"{one.name} died before it was ready ({reason}); its output says why")
-        died = Died(one.name, one.job, reason)
+        died = Died(one.name, tuple(one.jobs.values()), reason)
         one.process.close()
         self._start()
         return died
 
 
-def _serve(jobs: Connection, settings: BenchSettings) -> None:
-    """Carry out incoming jobs until the sender is gone."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # cancels the current run on the way out
+def _serve(jobs: Connection, settings: BenchSettings, at_once: int) -> None:
+    """Carry out incoming jobs until the sender is gone, so many at the same time."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # cancels the current runs on the way out
     serve_the_parent()
     try:
         runner = JobRunner(settings)
     except (UserError, OSError) as error:
         jobs.send(str(error))
         return
-    with contextlib.closing(runner), contextlib.suppress(EOFError, OSError):
+    sending = threading.Lock()
+
+    def carry_out(job: Job) -> None:
+        said = runner.carry_out(job)
+        with sending, contextlib.suppress(OSError):  # the sender is gone
+            jobs.send(said)
+
+    with ThreadPoolExecutor(at_once) as threads, contextlib.closing(runner), contextlib.suppress(EOFError, OSError):
         jobs.send("")
         while True:
-            jobs.send(runner.carry_out(jobs.recv()))
+            if at_once > 1:
+                threads.submit(carry_out, jobs.recv())
+            else:  # in the main thread, where a signal interrupts whatever the run does
+                carry_out(jobs.recv())

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.job_runner import Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
-from reactree_ros.lab.bench.workers import Died, Slot
+from reactree_ros.lab.bench.workers import Died, Slot, Workers
 from reactree_ros.plugins.installation import install_line
 
 #: The address for a new Ray cluster on this machine.
@@ -42,10 +43,10 @@ class RayWorker:
 @dataclasses.dataclass(kw_only=True)
 class _Actor(Slot):
     actor: Any
-    answer: Any  # its current work: the reference of its answer
+    answers: list[Any]  # its current work: the references of its answers
 
 
-class RayWorkers:
+class RayWorkers(Workers):
     """Actors of a Ray cluster, one CPU each; the cluster chooses the machines.
 
     Files and servers in the settings must be reachable from every machine under the same name.
@@ -57,7 +58,8 @@ class RayWorkers:
         UserError: Ray is not installed, or the cluster cannot be reached.
     """
 
-    def __init__(self, settings: BenchSettings, count: int, *, address: str) -> None:
+    def __init__(self, settings: BenchSettings, count: int, at_once: int = 1, *, address: str) -> None:
+        super().__init__(at_once)
         try:
             import ray
         except ImportError as error:
@@ -78,39 +80,36 @@ class RayWorkers:
             self._start()
 
     @property
-    def idle(self) -> int:
-        """Number of workers that wait for a job."""
-        return sum(one.idle for one in self._actors)
+    def slots(self) -> Sequence[Slot]:
+        """The actors."""
+        return self._actors
 
-    @property
-    def busy(self) -> int:
-        """Number of workers that have a job."""
-        return sum(one.job is not None for one in self._actors)
-
-    def submit(self, job: Job) -> None:
-        """Give a job to an idle worker."""
-        worker = next(one for one in self._actors if one.idle)
-        worker.job, worker.answer = job, worker.actor.carry_out.remote(job)
+    def send(self, slot: Slot, job: Job) -> None:
+        """Send a job to an actor."""
+        assert isinstance(slot, _Actor)
+        slot.answers.append(slot.actor.carry_out.remote(job))
 
     def wait(self) -> list[Finished | Died]:
         """Wait until a run finishes, or a worker gets ready or dies."""
-        waited_for = {one.answer: one for one in self._actors if one.answer is not None}
+        waited_for = {answer: one for one in self._actors for answer in one.answers}
         first, others = self._ray.wait(list(waited_for), num_returns=1)
         more, _ = self._ray.wait(others, num_returns=len(others), timeout=0) if others else ([], [])
         happened: list[Finished | Died] = []
         for answer in [*first, *more]:
             one = waited_for[answer]
+            if one not in self._actors:  # another answer has told that it died
+                continue
             try:
                 said = self._ray.get(answer)
             except self._ray.exceptions.RayError as error:
                 happened.append(self._replace(one, error))
                 continue
-            one.answer = None
+            one.answers.remove(answer)
             if (finished := one.take(said)) is not None:
                 happened.append(finished)
         return happened
 
-    def close(self, *, at_once: bool = False) -> None:
+    def close(self, *, kill: bool = False) -> None:
         """End the workers and leave the cluster; a Ray started here ends, too."""
         actors, self._actors = self._actors, []
         for one in actors:
@@ -119,9 +118,9 @@ class RayWorkers:
 
     def _start(self) -> None:
         self._started += 1
-        actor = self._ray.remote(RayWorker).options(num_cpus=1).remote()
+        actor = self._ray.remote(RayWorker).options(num_cpus=1, max_concurrency=self.at_once).remote()
         begun = actor.begin.remote(self._settings)
-        self._actors.append(_Actor(name=f"worker {self._started}", actor=actor, answer=begun))
+        self._actors.append(_Actor(name=f"worker {self._started}", actor=actor, answers=[begun]))
 
     def _replace(self, one: _Actor, error: Exception) -> Died:
         reason = str(error).splitlines()[0]
@@ -130,7 +129,7 @@ class RayWorkers:
         self._actors.remove(one)
         self._ray.kill(one.actor)
         self._start()
-        return Died(one.name, one.job, reason)
+        return Died(one.name, tuple(one.jobs.values()), reason)
 
 
 def _check_reach(address: str) -> None:

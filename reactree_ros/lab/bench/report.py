@@ -409,6 +409,7 @@ class BenchReport:
                 [
                     str(session.number),
                     str(session.workers),
+                    str(session.at_once),
                     session.where,
                     str(len(runs)),
                     f"{wall:.1f}",
@@ -416,13 +417,13 @@ class BenchReport:
                     f"{60 * len(runs) / wall:.0f}" if wall else _UNKNOWN,
                 ]
             )
-        head = ["session", "workers", "where", "runs", "seconds", "busy seconds", "runs per minute"]
+        head = ["session", "workers", "at once", "where", "runs", "seconds", "busy seconds", "runs per minute"]
         return [
             Heading("Time"),
             Table(head, rows),
             Paragraph(
                 "A session is one call of `reactree bench`. Seconds go from its start to its last result; busy seconds "
-                "are those of all workers together."
+                "are those of all its runs together, and several go on at once."
             ),
         ]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
 
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.folder import BenchFolder
@@ -28,12 +28,12 @@ class Died:
 
     Attributes:
         worker: Its name.
-        job: Its job; None if it had none.
+        jobs: The jobs that it had.
         reason: How it ended, in words.
     """
 
     worker: str
-    job: Job | None
+    jobs: tuple[Job, ...]
     reason: str
 
 
@@ -44,22 +44,23 @@ class Slot:
     Attributes:
         name: Its name.
         ready: Whether it has reported to be ready.
-        job: Its job; None if it has none.
+        jobs: Its jobs.
+        alone: Whether it gets no further job beside the one that it has.
     """
 
     name: str
     ready: bool = False
-    job: Job | None = None
+    jobs: dict[Key, Job] = field(default_factory=dict)
+    alone: bool = False
 
-    @property
-    def idle(self) -> bool:
+    def has_room(self, at_once: int) -> bool:
         """Whether it waits for a job."""
-        return self.ready and self.job is None
+        return self.ready and len(self.jobs) < (1 if self.alone else at_once)
 
     def take(self, said: Finished | str) -> Finished | None:
         """Read the worker's message: a finished run, a problem in words, or nothing when it gets ready."""
         if isinstance(said, Finished):
-            self.job = None
+            del self.jobs[said.line.key]
             return replace(said, line=replace(said.line, worker=self.name))
         if said:
             raise UserError(f"{self.name}: {said}")
@@ -67,28 +68,55 @@ class Slot:
         return None
 
 
-class Workers(Protocol):
-    """Workers on this machine or on others, with one job at a time each."""
+class Workers(abc.ABC):
+    """Workers on this machine or on others.
+
+    Args:
+        at_once: Most jobs that a worker has at the same time.
+    """
+
+    def __init__(self, at_once: int = 1) -> None:
+        self.at_once = at_once
 
     @property
-    def idle(self) -> int:
-        """Number of workers that wait for a job."""
+    @abc.abstractmethod
+    def slots(self) -> Sequence[Slot]:
+        """The workers."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether a worker can take jobs."""
+        return any(one.ready for one in self.slots)
 
     @property
     def busy(self) -> int:
-        """Number of workers that have a job."""
+        """Number of jobs that the workers have."""
+        return sum(len(one.jobs) for one in self.slots)
 
-    def submit(self, job: Job) -> None:
-        """Give a job to an idle worker."""
+    def submit(self, job: Job, *, alone: bool = False) -> bool:
+        """Give a job to the worker with the most room, or with nothing else to do; return whether there is one."""
+        at_once = 1 if alone else self.at_once
+        slot = min((one for one in self.slots if one.has_room(at_once)), key=lambda one: len(one.jobs), default=None)
+        if slot is None:
+            return False
+        slot.jobs[job.key], slot.alone = job, alone
+        self.send(slot, job)
+        return True
 
+    @abc.abstractmethod
+    def send(self, slot: Slot, job: Job) -> None:
+        """Send a job to a worker; if it has just died, :meth:`wait` reports that."""
+
+    @abc.abstractmethod
     def wait(self) -> list[Finished | Died]:
         """Wait until a run finishes, or a worker gets ready or dies; one that cannot do its work is an error.
 
         A worker that died has been replaced by a new one.
         """
 
-    def close(self, *, at_once: bool = False) -> None:
-        """End the workers within a time limit; with ``at_once`` in the middle of their work."""
+    @abc.abstractmethod
+    def close(self, *, kill: bool = False) -> None:
+        """End the workers within a time limit; with ``kill`` in the middle of their work."""
 
 
 def carry_out(
@@ -101,7 +129,8 @@ def carry_out(
 ) -> list[Key]:
     """Carry out jobs; stop starting new ones after :data:`OUTAGE` runs in a row without an answer.
 
-    Each job is taken shortly before a worker needs it. The workers are closed at the end, even after an exception
+    Each job is taken shortly before a worker needs it. A job whose worker died is tried again with nothing beside it,
+    so that it is not given up for what another one does. The workers are closed at the end, even after an exception
     (Ctrl-C). ``recorded`` is called with the line of each run once it is written, even if the run broke off, ``died``
     for each worker that died. Returned are the runs whose worker died at every attempt. They are not recorded, so that
     a resume tries them again.
@@ -112,22 +141,24 @@ def carry_out(
     given_up: list[Key] = []
     gone = 0
     try:
-        waiting = deque(islice(further, 1))  # failed attempts come before further jobs are made
-        while waiting or workers.busy:
-            happened = workers.wait() if workers.busy or not workers.idle else []
+        waiting, again = deque(islice(further, 1)), deque[Job]()
+        while waiting or again or workers.busy:
+            happened = workers.wait() if workers.busy or not workers.ready else []
             for one in happened:
                 if isinstance(one, Died):
                     died(one)
-                    if one.job is None:
-                        continue
-                    deaths[one.job.key] += 1
-                    if deaths[one.job.key] < ATTEMPTS:
-                        waiting.appendleft(one.job)
-                    else:
-                        given_up.append(one.job.key)
-            while waiting and workers.idle:  # before the results are written: no worker waits for the disk
-                workers.submit(waiting.popleft())
-                waiting.extend(islice(further, 0 if waiting else 1))
+                    for job in one.jobs:
+                        deaths[job.key] += 1
+                        if deaths[job.key] < ATTEMPTS:
+                            again.append(job)
+                        else:
+                            given_up.append(job.key)
+            # Before the results are written: no worker waits for the disk.
+            while again and workers.submit(again[0], alone=True):
+                again.popleft()
+            while waiting and workers.submit(waiting[0]):
+                waiting.popleft()
+                waiting.extend(islice(further, 1))
             for one in happened:
                 if isinstance(one, Finished):
                     line = folder.record(one, elapsed=time.monotonic() - begin)
@@ -136,8 +167,9 @@ def carry_out(
             if gone >= OUTAGE:
                 further = iter(())
                 waiting.clear()
+                again.clear()
     except BaseException:
-        workers.close(at_once=True)
+        workers.close(kill=True)
         raise
     workers.close()
     return given_up

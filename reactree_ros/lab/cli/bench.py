@@ -55,6 +55,10 @@ def bench(
     workers: Annotated[
         int, typer.Option(min=1, help="Worker processes; each makes its own language model, a server serves them all.")
     ] = 1,
+    at_once: Annotated[
+        int,
+        typer.Option(min=1, help="Runs of each worker at the same time; its one language model answers them together."),
+    ] = 1,
     ray: Annotated[
         str | None, typer.Option(help="Workers on Ray: 'local' starts a cluster here, an address joins one.")
     ] = None,
@@ -90,5 +94,5 @@ def bench(
         contenders=named,
         person=read_person(person),
     )
-    if not commands.bench(settings, out, workers=workers, ray=ray, console=Console()):
+    if not commands.bench(settings, out, workers=workers, at_once=at_once, ray=ray, console=Console()):
         raise typer.Exit(NOT_ACHIEVED)

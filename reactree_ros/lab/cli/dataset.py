@@ -34,6 +34,10 @@ def dataset(
         NamedMemory | None, memory_option("An episodic memory for --examples in generated houses.")
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0: one per core.")] = 0,
+    at_once: Annotated[
+        int,
+        typer.Option(min=1, help="Runs of each worker at the same time, which its one --on-policy model answers."),
+    ] = 1,
     *,
     settings: DatasetSettings,
     pupil: Chosen | None,
@@ -63,7 +67,7 @@ def dataset(
         if folder.finished is None:
             left = {number: part for number, part in enumerate(parts) if not folder.has(number)}
             with progress("Making the dataset") as advance:
-                made = made_parts(recipe, left, workers=workers or len(os.sched_getaffinity(0)))
+                made = made_parts(recipe, left, workers=workers or len(os.sched_getaffinity(0)), at_once=at_once)
                 make_dataset(folder, len(parts), made, advance=advance)
         about = folder.finished or {}
     counts = about["counts"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from reactree_ros.lab.dataset.exercises import exercise
 from reactree_ros.lab.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_ros.lab.dataset.settings import Recipe
 from reactree_ros.lab.dataset.teaching import Teacher
+from reactree_ros.lab.runs import Runs
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
@@ -44,6 +47,9 @@ class Exercise:
 
     seed: int
 
+
+#: Sources that wait for each thread, or are made in it.
+_AHEAD = 4
 
 #: A record, the seed of a generated house, or an exercise.
 Source = Path | int | Exercise
@@ -66,28 +72,51 @@ class DatasetPart:
     houses: set[str]
 
 
-@dataclass
 class Maker:
-    """Makes the lines of one source after another.
+    """Makes the lines of sources, of so many at the same time.
+
+    Args:
+        recipe: How they are made; it makes the same lines whatever ``at_once`` is.
+        at_once: Most sources at the same time, each in a thread; all have the same pupil.
 
     Raises:
         UserError: The pupil does not get ready, or the memory cannot be opened.
     """
 
-    recipe: Recipe
-    _memory: EpisodicMemory | None = field(default=None, init=False)
+    def __init__(self, recipe: Recipe, at_once: int = 1) -> None:
+        self.recipe = recipe
+        self._at_once = at_once
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="dataset")
+        self._runs = Runs()
+        self._pupil: LanguageModel | None = None
+        self._memory: EpisodicMemory | None = None
+        try:
+            self._pupil = self._ready_pupil()
+            self._examples = self._found_examples()
+        except BaseException:
+            self.close()
+            raise
 
-    def part(self, sources: list[Source]) -> DatasetPart:
-        """Make the lines of some sources."""
+    def parts(self, jobs: Iterable[tuple[int, Sequence[Source]]]) -> Iterator[tuple[int, DatasetPart]]:
+        """Make numbered parts in order; sources of the next ones are begun before a part is done."""
+        ahead: deque[tuple[int, list[Future[DatasetPart]]]] = deque()
+        for number, sources in jobs:
+            ahead.append((number, [self._threads.submit(self._part, source) for source in sources]))
+            while sum(len(made) for _, made in ahead) >= _AHEAD * self._at_once:
+                yield _first(ahead)
+        while ahead:
+            yield _first(ahead)
+
+    def _part(self, source: Source) -> DatasetPart:
+        """Make the lines of a source."""
         lines: list[str] = []
         houses: set[str] = set()
         runs = left_out = 0
-        for source in sources:
-            for run in self._of(source):
-                runs += 1
-                left_out += run is None
-                lines += map(self._as_json, in_order(run or ()))
-                houses |= {line.run.house for line in run or ()}
+        for run in self._of(source):
+            runs += 1
+            left_out += run is None
+            lines += map(self._as_json, in_order(run or ()))
+            houses |= {line.run.house for line in run or ()}
         return DatasetPart(lines, runs, left_out, houses)
 
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
@@ -147,7 +176,7 @@ class Maker:
         events: list[Event] = []
         with SymbolicWorld(task, scored=not unclear) as world:
             episode = assemble(spec, world=world, model=teacher, examples=self._examples, write=events.append)
-            result = episode.run()
+            result = self._runs.carry_out(episode)
         if result.broken:
             raise UserError(f"{run.house}, task {run.task}: {result.message}; repeat the command to continue here")
         if self._pupil is None and not settings.decisions and result.achieved == unclear:
@@ -155,8 +184,7 @@ class Maker:
         labels = None if self._pupil is None else teacher.labels
         return list(lines_of(events, run, labels=labels, astray=teacher.astray))
 
-    @cached_property
-    def _pupil(self) -> LanguageModel | None:
+    def _ready_pupil(self) -> LanguageModel | None:
         if not self.recipe.pupil:
             return None
         model = make_model(*model_from_dict(self.recipe.pupil, where="--on-policy"))
@@ -167,8 +195,7 @@ class Maker:
             raise UserError(str(error)) from error
         return model
 
-    @cached_property
-    def _examples(self) -> Examples | None:
+    def _found_examples(self) -> Examples | None:
         most = self.recipe.settings.examples
         if not self.recipe.memory or not most:
             return None
@@ -176,9 +203,11 @@ class Maker:
         return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
 
     def close(self) -> None:
-        """Release the pupil and the memory."""
-        if "_pupil" in self.__dict__ and self._pupil is not None:
+        """Cancel the runs under way, and release the pupil and the memory."""
+        self._runs.cancel()
+        if self._pupil is not None:
             self._pupil.close()
+        self._threads.shutdown(cancel_futures=True)
         if self._memory is not None:
             self._memory.close()
 
@@ -200,6 +229,15 @@ class Maker:
                 ),
             )
         )
+
+
+def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, DatasetPart]:
+    """Return the first part once all its sources are made."""
+    number, made = ahead.popleft()
+    parts = [one.result() for one in made]
+    lines = [line for part in parts for line in part.lines]
+    houses = {house for part in parts for house in part.houses}
+    return number, DatasetPart(lines, sum(p.runs for p in parts), sum(p.left_out for p in parts), houses)
 
 
 def achieved(record: Record) -> bool:

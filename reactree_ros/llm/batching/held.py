@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,12 @@ class Held:
         self._matcher = LLMatcher(vocabulary, _grammar(constraint))
         if problem := self._matcher.get_error():
             raise RequestRejected(f"llguidance refuses the constraint: {' '.join(problem.split())[:400]}")
+
+    def forced(self) -> list[int]:
+        """Return the next tokens as far as the constraint leaves only one text, in the tokenizer's own words."""
+        tokens = list(self._matcher.compute_ff_tokens())
+        self._check()
+        return tokens
 
     def mask(self, scores: Any) -> None:
         """Set the scores of forbidden tokens to minus infinity."""
@@ -61,6 +69,37 @@ class Held:
         """Raise if the matcher failed: it reports an error only as having stopped."""
         if problem := self._matcher.get_error():
             raise ServerUnavailable(f"llguidance failed within the constraint: {' '.join(problem.split())[:400]}")
+
+
+def masks_of(several: Sequence[Held | None], vocabulary: int) -> Any:
+    """Return which tokens may come next in each of several texts, one bit per token; None if anything may.
+
+    A constraint that fails is told where its text goes on.
+    """
+    import llguidance.numpy
+
+    places = [number for number, held in enumerate(several) if held is not None]
+    if not places:
+        return None
+    held = [one for one in several if one is not None]
+    found = llguidance.numpy.allocate_token_bitmask(len(held), held[0]._size)
+    matchers = [(one._matcher, number) for number, one in enumerate(held)]
+    if len(held) == 1:
+        llguidance.numpy.fill_next_token_bitmask(held[0]._matcher, found, 0)
+    else:
+        llguidance.numpy.fill_next_token_bitmask_par(_executor(), matchers, found)
+    masks = np.full((len(several), -(-vocabulary // 32)), -1, np.int32)
+    masks[places] = 0
+    width = min(masks.shape[1], found.shape[1])
+    masks[places, :width] = found[:, :width]
+    return masks
+
+
+@cache
+def _executor() -> Any:
+    from llguidance import LLExecutor
+
+    return LLExecutor()
 
 
 def _grammar(constraint: Constraint) -> str:

@@ -29,7 +29,7 @@ class KeptPrompts:
         limit: int,
         *,
         first: Callable[[Any, int], Any] = attention.first,
-        is_plain: Callable[[Any], bool] = attention.is_plain,
+        is_plain: Callable[[Any], bool] = lambda states: True,
         longer: bool = False,
     ) -> None:
         self._limit, self._first, self._is_plain = limit, first, is_plain
@@ -45,11 +45,11 @@ class KeptPrompts:
         """Return how many tokens of a prompt are known (never the last one), and their states or None."""
         best, count = None, 0
         for one in self._kept:
-            shared = min(_shared(one.tokens, prompt), len(prompt) - 1)
-            if not self._is_plain(one.states) and shared < len(one.tokens):
+            known = min(shared(one.tokens, prompt), len(prompt) - 1)
+            if not self._is_plain(one.states) and known < len(one.tokens):
                 continue  # these states cannot be cut
-            if shared > count:
-                best, count = one, shared
+            if known > count:
+                best, count = one, known
         if best is None:
             return 0, None
         self._kept.remove(best)
@@ -60,15 +60,15 @@ class KeptPrompts:
 
     def keep(self, tokens: list[int], states: Any) -> None:
         """Keep a text, and drop a kept text that is only its beginning."""
-        if any(_shared(one.tokens, tokens) == len(tokens) for one in self._kept):
+        if any(shared(one.tokens, tokens) == len(tokens) for one in self._kept):
             return
-        others = [one for one in self._kept if _shared(one.tokens, tokens) < len(one.tokens)]
+        others = [one for one in self._kept if shared(one.tokens, tokens) < len(one.tokens)]
         self._kept = [*others, _Kept(tokens, states)]
         while self.tokens > self._limit and len(self._kept) > self._fewest:
             del self._kept[0]
 
 
-def _shared(one: list[int], other: list[int]) -> int:
+def shared(one: list[int], other: list[int]) -> int:
     """Return the number of tokens that both texts begin with."""
     length = min(len(one), len(other))
     if one[:length] == other[:length]:

@@ -23,7 +23,8 @@ class Row:
     Attributes:
         cached: Number of prompt tokens whose states were kept.
         read: Number of tokens of prompt and text that the model has read.
-        states: Attention states of the tokens read; None before the first.
+        states: Attention states of the tokens read, of a text that is read alone or by another engine.
+        held: What constrains the text.
         cancelled: Whether nobody waits for the text any more.
     """
 
@@ -48,7 +49,7 @@ class Row:
         self._generation = generation
         self._tokenizer = tokenizer
         self._ends = ends
-        self._held = held
+        self.held = held
         self._marked = marked
         self._draw = np.random.default_rng(generation.seed % 2**63)
         self._text: str | None = None  # up to a stop string
@@ -66,13 +67,49 @@ class Row:
         """Whether the text needs no more tokens."""
         return self.ended or self.cancelled or self.failure is not None
 
+    @property
+    def tokens(self) -> list[int]:
+        """Prompt and text."""
+        return [*self.prompt, *self.said]
+
+    @property
+    def unread(self) -> int:
+        """Number of tokens of prompt and text that the model has not read yet."""
+        return len(self.prompt) + len(self.said) - self.read
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the prompt is not read to its end yet."""
+        return self.read < len(self.prompt)
+
+    @property
+    def draws(self) -> bool:
+        """Whether the next token is drawn, rather than the likeliest one."""
+        return self._generation.temperature > 0
+
+    def next(self, count: int) -> list[int]:
+        """Return so many of the tokens that the model has not read yet."""
+        since = self.read - len(self.prompt)
+        return self.said[since : since + count] if since >= 0 else self.tokens[self.read : self.read + count]
+
     def only(self) -> int | None:
         """Return the next token if only one is allowed: then no scores are needed."""
-        return None if self._held is None else self._held.only()
+        return None if self.held is None else self.held.only()
+
+    def force(self) -> None:
+        """Append the tokens to which the constraint leaves no alternative: they need no scores."""
+        if self.held is None or self.is_done:
+            return
+        for token in self.held.forced():
+            if self.is_done:
+                return
+            self.add(token)
 
     def take(self, scores: Any) -> None:
         """Choose the next token by the scores of all tokens (float32, changed in place)."""
-        self.add(self._choose(scores))
+        if self.held is not None:
+            self.held.mask(scores)
+        self.add(self.draw(scores) if self.draws else int(np.argmax(scores)))
 
     def add(self, token: int) -> None:
         """Append the next token, and check whether it is the last."""
@@ -80,7 +117,7 @@ class Row:
             self._end("stop")
             return
         self.said.append(token)
-        if self._held is not None and self._held.follow(token):
+        if self.held is not None and self.held.follow(token):
             self._end("stop")
         elif self._stops():
             self._text = self._until_stop()
@@ -99,11 +136,8 @@ class Row:
     def _end(self, finish: str) -> None:
         self.ended, self._finish = True, finish
 
-    def _choose(self, scores: Any) -> int:
-        if self._held is not None:
-            self._held.mask(scores)
-        if self._generation.temperature <= 0:
-            return int(np.argmax(scores))
+    def draw(self, scores: Any) -> int:
+        """Draw a token by the scores of all tokens; forbidden ones have minus infinity."""
         shares = np.exp((scores - scores.max()).astype(np.float64) / self._generation.temperature)
         shares /= shares.sum()
         if self._generation.top_p < 1:

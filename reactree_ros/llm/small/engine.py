@@ -100,7 +100,7 @@ class SmallEngine(LocalEngine):
                 f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
             ) from error
         self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
-        self._kept = KeptPrompts(self._state_tokens, first=network.first, is_plain=lambda states: True, longer=True)
+        self._kept = KeptPrompts(self._state_tokens, first=network.first, longer=True)
         return words
 
     async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:

@@ -14,7 +14,7 @@ from reactree_ros.lab.bench.folder import BenchFolder, read_results
 from reactree_ros.lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine
-from reactree_ros.lab.bench.workers import Died, carry_out
+from reactree_ros.lab.bench.workers import Died, Slot, Workers, carry_out
 from reactree_ros.record.reader import read_record
 
 #: Two tasks of one house, two planners: four runs. The same bench as settings and as options.
@@ -47,33 +47,41 @@ main()
 KILLED = DISTURBED.format(what="file.write(line[:40].encode()); file.flush(); os.kill(os.getpid(), signal.SIGKILL)")
 
 
-class InlineWorkers:
+class OneWorker(Workers):
+    """One worker, which does all at once what it is asked to."""
+
+    def __init__(self, at_once: int = 1) -> None:
+        super().__init__(at_once)
+        self.slot = Slot(name="worker", ready=True)
+        self.sent: list[Job] = []
+
+    @property
+    def slots(self) -> list[Slot]:
+        return [self.slot]
+
+    def send(self, slot: Slot, job: Job) -> None:
+        self.sent.append(job)
+
+    def close(self, *, kill: bool = False) -> None:
+        self.closed = True
+
+
+class InlineWorkers(OneWorker):
     """One worker in this process."""
 
     def __init__(self, settings: BenchSettings) -> None:
+        super().__init__()
         self._runner = JobRunner(settings)
-        self._jobs: list[Job] = []
-        self.carried_out: list[Job] = []
-
-    @property
-    def idle(self) -> int:
-        return 1 - len(self._jobs)
-
-    @property
-    def busy(self) -> int:
-        return len(self._jobs)
-
-    def submit(self, job: Job) -> None:
-        self._jobs.append(job)
 
     def wait(self) -> list[Finished | Died]:
-        job = self._jobs.pop()
-        self.carried_out.append(job)
+        (job,) = self.slot.jobs.values()
         finished = self._runner.carry_out(job)
         assert isinstance(finished, Finished), finished
-        return [finished]
+        took = self.slot.take(finished)
+        assert took is not None
+        return [took]
 
-    def close(self, *, at_once: bool = False) -> None:
+    def close(self, *, kill: bool = False) -> None:
         self._runner.close()
 
 
@@ -91,7 +99,7 @@ def bench_here(out: Path, settings: BenchSettings = SETTINGS) -> list[Job]:
     with closing(BenchFolder(out, settings)) as folder:
         folder.begin(workers=1, where="processes", runs=len(list(settings.jobs())))
         carry_out(settings.jobs(done=folder.done), folder, workers)
-    return workers.carried_out
+    return workers.sent
 
 
 def line(planner: str = "react", task_id: int = 1, *, seed: int = 0, gsr: float = 1.0, **others: Any) -> RunLine:

@@ -18,6 +18,7 @@ from bench_runs import (
     OPTIONS,
     SETTINGS,
     InlineWorkers,
+    OneWorker,
     assert_same_bench,
     bench_here,
     in_process_of_its_own,
@@ -39,7 +40,7 @@ from reactree_ros.lab.bench.folder import BenchFolder, read_broken, read_results
 from reactree_ros.lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_ros.lab.bench.jobs import Job
 from reactree_ros.lab.bench.local_workers import LocalWorkers
-from reactree_ros.lab.bench.workers import Died, carry_out
+from reactree_ros.lab.bench.workers import Died, Slot, carry_out
 from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.record.reader import read_record
 
@@ -78,6 +79,18 @@ def test_two_worker_processes_come_to_what_one_worker_comes_to(tmp_path: Path, u
     assert (session.workers, session.where, session.runs) == (2, "processes", 4)
 
 
+def test_several_runs_at_once_of_one_process_come_to_what_one_at_a_time_comes_to(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, "--at-once", 3, "--out", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    assert "with 1 worker, 3 runs at once each, busy for" in ended.out
+    assert_same_bench(tmp_path / "out", undisturbed)
+    assert {one.worker for one in read_results(tmp_path / "out")} == {"worker 1"}
+    (session,) = read_sessions(tmp_path / "out")
+    assert (session.workers, session.at_once) == (1, 3)
+
+
 def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp_path: Path, undisturbed: Path) -> None:
     out = tmp_path / "out"
     # That it ends at all shows that its workers end with it: they have its output.
@@ -93,9 +106,10 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp
     assert [one.session for one in read_results(out)] == [1, 1, 2, 2]
 
 
-def test_ctrl_c_ends_the_workers_too_and_loses_nothing(tmp_path: Path, undisturbed: Path) -> None:
+@pytest.mark.parametrize("how", ["--workers", "--at-once"])
+def test_ctrl_c_ends_the_workers_too_and_loses_nothing(how: str, tmp_path: Path, undisturbed: Path) -> None:
     out = tmp_path / "out"
-    interrupted = in_process_of_its_own(INTERRUPTED, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    interrupted = in_process_of_its_own(INTERRUPTED, "bench", *OPTIONS, how, 2, "--out", out)
     assert interrupted.code == 130
     assert "interrupted after 2 runs; repeat the command to continue" in interrupted.err
     assert "Traceback" not in interrupted.err
@@ -169,55 +183,55 @@ def test_a_bench_that_is_done_is_not_carried_out_again(
 
 
 class StruckDown(LocalWorkers):
-    """The first worker that gets a job dies over it."""
+    """The first worker dies over the jobs that it gets."""
 
-    def submit(self, job: Job) -> None:
+    def send(self, slot: Slot, job: Job) -> None:
         pids, first = self.pids, self._started == 1
-        if first:
-            os.kill(pids[0], signal.SIGSTOP)  # so that it cannot be done before it dies
-        super().submit(job)
-        if first:
+        super().send(slot, job)
+        if first and len(slot.jobs) == self.at_once:
             os.kill(pids[0], signal.SIGKILL)
 
 
-def test_a_worker_that_dies_is_replaced_and_its_run_carried_out_once(tmp_path: Path, undisturbed: Path) -> None:
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_worker_that_dies_is_replaced_and_its_runs_carried_out_once(
+    at_once: int, tmp_path: Path, undisturbed: Path
+) -> None:
     deaths: list[Died] = []
     with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
         all_jobs = list(SETTINGS.jobs())
-        given_up = carry_out(all_jobs, folder, StruckDown(SETTINGS, 1), died=deaths.append)
+        given_up = carry_out(all_jobs, folder, StruckDown(SETTINGS, 1, at_once), died=deaths.append)
     assert given_up == []
-    assert [(died.job and died.job.key, died.reason) for died in deaths] == [(all_jobs[0].key, "killed by SIGKILL")]
+    (died,) = deaths
+    assert died.reason == "killed by SIGKILL"
+    assert died.jobs[-1].key == all_jobs[at_once - 1].key  # what it had done before counts as done
     assert_same_bench(tmp_path, undisturbed)
 
 
-class Deadly:
-    """Workers of whom each dies over one run."""
+class Deadly(OneWorker):
+    """A worker that dies over one run, with all its jobs, and is replaced."""
 
-    def __init__(self, key: object) -> None:
+    def __init__(self, key: object, at_once: int = 1) -> None:
+        super().__init__(at_once)
         self._key = key
-        self._job: Job | None = None
-        self.idle, self.busy = 1, 0
 
-    def submit(self, job: Job) -> None:
-        self._job, self.idle, self.busy = job, 0, 1
-
-    def wait(self) -> list[object]:
-        job, self.idle, self.busy = self._job, 1, 0
-        assert job is not None
-        if job.key == self._key:
-            return [Died("worker", job, "killed by SIGKILL")]
-        return [Finished(line(job.key.planner, job.key.task_id, seed=job.key.seed), {})]
-
-    def close(self, *, at_once: bool = False) -> None:
-        self.closed = True
+    def wait(self) -> list[Finished | Died]:
+        jobs = self.slot.jobs
+        if self._key in jobs:
+            self.slot = Slot(name="worker", ready=True)
+            return [Died("worker", tuple(jobs.values()), "killed by SIGKILL")]
+        done = (Finished(line(key.planner, key.task_id, seed=key.seed), {}) for key in list(jobs))
+        return [took for one in done if (took := self.slot.take(one)) is not None]
 
 
-def test_a_run_over_which_every_worker_dies_is_given_up_and_the_others_are_carried_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_run_over_which_every_worker_dies_is_given_up_and_the_others_are_carried_out(
+    at_once: int, tmp_path: Path
+) -> None:
     all_jobs = list(SETTINGS.jobs())
     deaths: list[Died] = []
-    workers = Deadly(all_jobs[1].key)
+    workers = Deadly(all_jobs[1].key, at_once)
     with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
-        assert carry_out(all_jobs, folder, workers, died=deaths.append) == [all_jobs[1].key]  # type: ignore[arg-type]
+        assert carry_out(all_jobs, folder, workers, died=deaths.append) == [all_jobs[1].key]
     assert len(deaths) == 2
     assert len(read_results(tmp_path)) == 3
     assert workers.closed
@@ -226,16 +240,16 @@ def test_a_run_over_which_every_worker_dies_is_given_up_and_the_others_are_carri
 def test_a_job_is_taken_when_a_worker_is_about_to_need_it(tmp_path: Path) -> None:
     taken: list[Job] = []
     workers = Deadly(None)
-    submit, ahead = workers.submit, list[int]()
+    send, ahead = workers.send, list[int]()
 
-    def watched(job: Job) -> None:
-        submit(job)
+    def watched(slot: Slot, job: Job) -> None:
+        send(slot, job)
         ahead.append(len(taken) - len(ahead))
 
-    workers.submit = watched  # type: ignore[method-assign]
+    workers.send = watched  # type: ignore[method-assign]
     with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
         jobs = (taken.append(job) or job for job in SETTINGS.jobs())
-        assert carry_out(jobs, folder, workers) == []  # type: ignore[arg-type]
+        assert carry_out(jobs, folder, workers) == []
     assert len(taken) == len(ahead) == len(read_results(tmp_path))
     assert max(ahead) == 1
 
@@ -321,7 +335,7 @@ def test_what_broke_off_is_told_in_the_summary_and_is_exit_code_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reactree_ros.lab.bench.job_runner.make_model", lambda spec, settings: Dying())
-    monkeypatch.setattr(commands, "_workers", lambda settings, count, ray: InlineWorkers(settings))
+    monkeypatch.setattr(commands, "_workers", lambda settings, count, at_once, ray: InlineWorkers(settings))
     console = Console(file=io.StringIO(), width=200)
     assert not commands.bench(SETTINGS, tmp_path, workers=1, ray=None, console=console)
     said = console.file.getvalue()  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.folder import BenchFolder, read_results, read_sessions
 from reactree_ros.lab.bench.jobs import Job
 from reactree_ros.lab.bench.ray_workers import LOCAL, RayWorkers
-from reactree_ros.lab.bench.workers import Died, carry_out
+from reactree_ros.lab.bench.workers import Died, Slot, carry_out
 
 pytestmark = pytest.mark.bench
 
@@ -34,18 +34,21 @@ def test_a_bench_on_ray_that_is_killed_goes_on_where_it_was(tmp_path: Path, undi
 class StruckDown(RayWorkers):
     """The first worker that gets a job is dead already."""
 
-    def submit(self, job: Job) -> None:
+    def send(self, slot: Slot, job: Job) -> None:
         if self._started == 1:
             self._ray.kill(self._actors[0].actor)
-        super().submit(job)
+        super().send(slot, job)
 
 
-def test_a_worker_that_dies_is_replaced_and_its_run_carried_out_once(tmp_path: Path, undisturbed: Path) -> None:
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_worker_that_dies_is_replaced_and_its_runs_carried_out_once(
+    at_once: int, tmp_path: Path, undisturbed: Path
+) -> None:
     deaths: list[Died] = []
     with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
         all_jobs = list(SETTINGS.jobs())
-        assert carry_out(all_jobs, folder, StruckDown(SETTINGS, 1, address=LOCAL), died=deaths.append) == []
-    assert [died.job for died in deaths] == [all_jobs[0]]
+        assert carry_out(all_jobs, folder, StruckDown(SETTINGS, 1, at_once, address=LOCAL), died=deaths.append) == []
+    assert [died.jobs for died in deaths] == [tuple(all_jobs[:at_once])]
     assert_same_bench(tmp_path, undisturbed)
 
 

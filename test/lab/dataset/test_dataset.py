@@ -8,8 +8,11 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,16 +24,19 @@ from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
+from reactree_ros.lab.cli import dataset as dataset_command
 from reactree_ros.lab.dataset import folder as dataset_folder
 from reactree_ros.lab.dataset.folder import those_held_out
 from reactree_ros.lab.dataset.lines import Run, bare, lines_of
 from reactree_ros.lab.dataset.teaching import Teacher
+from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
@@ -206,6 +212,56 @@ def test_on_policy_the_model_acts_and_the_expert_says_what_is_learnt(cli: Cli, t
             else:
                 assert following["prompt"].startswith(f"{line['prompt']}{line['completion']}\n")
     assert corrected > 0
+
+
+class Thinking(ExpertModel):
+    """Answers from another thread, as an engine does; it knows how many requests it had at most at the same time."""
+
+    most = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads, self._lock, self._now = ThreadPoolExecutor(8), threading.Lock(), 0
+        self._together = threading.Barrier(2)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        pending: Pending[Reply] = Pending()
+        pass_on(self._threads.submit(self._answer, request), pending)
+        return pending
+
+    def _answer(self, request: DecisionRequest) -> Reply:
+        with self._lock:
+            self._now += 1
+            Thinking.most = max(Thinking.most, self._now)
+        if Thinking.most < 2:
+            with suppress(threading.BrokenBarrierError):  # one run asks for one decision after the other
+                self._together.wait(1)
+        answer = super().decide(request).result()
+        with self._lock:
+            self._now -= 1
+        return answer
+
+
+def test_several_runs_at_once_of_one_model_make_the_same_dataset(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.lab.dataset.making.make_model", lambda spec, settings: Thinking())
+    monkeypatch.setattr(dataset_command, "PART", 2)
+    settings = ("--houses", 7, "--rooms", 3, "--on-policy", "expert", "--workers", 1, "--exercises", 2)
+    for name, at_once in (("one", 1), ("several", 5)):
+        Thinking.most = 0
+        assert cli("dataset", *settings, "--at-once", at_once, "--out", tmp_path / name).code == 0
+        assert (Thinking.most > 1) is (at_once > 1)
+    for file in ("train.jsonl", "held_out.jsonl", "dataset.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "several" / file).read_bytes()
+
+
+def test_several_processes_with_several_runs_at_once_make_the_same_dataset(cli: Cli, tmp_path: Path) -> None:
+    settings = ("--houses", 45, "--rooms", 3, "--decisions", 2, "--on-policy", "expert")
+    for name, how in (("one", ("--workers", 1)), ("several", ("--workers", 2, "--at-once", 3))):
+        assert cli("dataset", *settings, *how, "--out", tmp_path / name).code == 0
+    for file in ("train.jsonl", "held_out.jsonl", "dataset.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "several" / file).read_bytes()
 
 
 def test_on_policy_hiagent_is_corrected_in_its_own_words(cli: Cli, tmp_path: Path) -> None:
