@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
-from reactree_ros.household.expert.goals import goals_of
+from reactree_ros.household.expert.goals import Goal, goals_of
 from reactree_ros.household.generator import generate_house
+from reactree_ros.household.naming import TAUGHT
+from reactree_ros.household.people import say_impossible, say_openly
+from reactree_ros.household.person import SimulatedPerson
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.wording import say_nonsense
@@ -45,6 +48,10 @@ class Exercise:
     seed: int
 
 
+#: Share of the houses of people that call their things by other names, and of their impossible requests by rule.
+_RENAMED, _BY_PEOPLE = 0.5, 0.9
+#: Share of instructions that leave something open where there is a person; share of the hopeless ones with nobody.
+_OPEN, _NOBODY = 0.75, 0.25
 #: A record, the seed of a generated house, or an exercise.
 Source = Path | int | Exercise
 
@@ -64,6 +71,23 @@ class DatasetPart:
     runs: int
     left_out: int
     houses: set[str]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """How a task is asked for.
+
+    Attributes:
+        instruction: What is said; None: the task's own instruction.
+        goals: What it means; nothing if nobody can tell.
+        questions: Questions whose answers are needed first.
+        person: Whether there is a person to ask.
+    """
+
+    instruction: str | None
+    goals: Sequence[Goal] = ()
+    questions: Sequence[str] = ()
+    person: bool = False
 
 
 @dataclass
@@ -115,6 +139,8 @@ class Maker:
         settings = self.recipe.settings
         rooms = settings.rooms or random.Random(f"rooms {seed}").randint(3, 8)
         house = house_name(seed, rooms, varied=settings.varied)
+        people = (drawn := random.Random(f"people {seed}")).random() < settings.people
+        nouns = TAUGHT if people and drawn.random() < _RENAMED else ""
         made = generate_house(
             seed=seed,
             rooms=rooms,
@@ -122,10 +148,13 @@ class Maker:
             varied=settings.varied,
             without=settings.without,
             about=settings.about,
+            nouns=nouns,
+            people=people,
         )
         for task in parse_tasks(made):
             who, most = self.recipe.planner, settings.examples
-            yield self._carry_out(task, Run(house=house, task=str(task.task_id), planner=who, examples=most))
+            run = Run(house=house, task=str(task.task_id), planner=who, examples=most)
+            yield self._carry_out(task, run, self._request(task, run, people=people))
 
     def spec_of(self, task: Task, instruction: str | None = None) -> RunSpec:
         """Return the specification of a task's run; an instruction replaces the task's own."""
@@ -134,23 +163,49 @@ class Maker:
         spec = RunSpec(planner=recipe.planner, options=options, memory=recipe.memory if settings.examples else "")
         return spec.of_task(task, task.task_id, instruction)
 
-    def _carry_out(self, task: Task, run: Run) -> list[Line] | None:
-        """Carry out a task; return None if the expert did not reach its goal."""
+    def _request(self, task: Task, run: Run, *, people: bool) -> _Request:
+        """Draw how a task is asked for: as its own instruction does, as one that nobody can meet, or as an open one."""
         settings, drawn = self.recipe.settings, random.Random(f"dataset {run.house} {run.task}")
-        unclear = drawn.random() < settings.unclear
-        spec = self.spec_of(task, say_nonsense(drawn) if unclear else None)
-        goals = () if unclear else goals_of(task.goal)
-        seed = f"noise {run.house} {run.task}"
+        if drawn.random() < settings.unclear:
+            by_people = people and drawn.random() < _BY_PEOPLE
+            return _Request(say_impossible(drawn) if by_people else say_nonsense(drawn))
+        clear = _Request(None, goals_of(task.goal))
+        if task.names or drawn.random() >= settings.asking:  # a person knows only the vocabulary's words
+            return clear
+        clear = replace(clear, person=True)
+        request = say_openly(drawn, task.goal) if drawn.random() < _OPEN else None
+        if request is None:
+            return clear
+        if request.hopeless and drawn.random() < _NOBODY:
+            return _Request(request.text)
+        return replace(clear, instruction=request.text, questions=request.questions)
+
+    def _carry_out(self, task: Task, run: Run, request: _Request) -> list[Line] | None:
+        """Carry out a task; return None if the expert did not reach its goal, or an answer did not help."""
+        settings, unclear = self.recipe.settings, not request.goals
+        spec = self.spec_of(task, request.instruction).model_copy(update={"person": request.person})
         teacher = Teacher(
-            spec.instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta
+            spec.instruction,
+            request.goals,
+            names=task.names,
+            questions=request.questions,
+            noise=settings.noise,
+            seed=f"noise {run.house} {run.task}",
+            pupil=self._pupil,
+            beta=settings.beta,
         )
         events: list[Event] = []
+        person = SimulatedPerson(task.goal, of=f"{run.house} {run.task}")
         with SymbolicWorld(task, scored=not unclear) as world:
-            episode = assemble(spec, world=world, model=teacher, examples=self._examples, write=events.append)
+            episode = assemble(
+                spec, world=world, model=teacher, person=person, examples=self._examples, write=events.append
+            )
             result = episode.run()
         if result.broken:
             raise UserError(f"{run.house}, task {run.task}: {result.message}; repeat the command to continue here")
         if self._pupil is None and not settings.decisions and result.achieved == unclear:
+            return None
+        if self._pupil is None and not all(answered.facts for answered in person.told):
             return None
         labels = None if self._pupil is None else teacher.labels
         return list(lines_of(events, run, labels=labels, astray=teacher.astray))

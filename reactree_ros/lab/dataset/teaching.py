@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -25,6 +26,8 @@ class Teacher(LanguageModel):
 
     Args:
         goals: Its goals; none if a household robot cannot do it.
+        names: Names of classes that the house calls otherwise.
+        questions: Questions whose answers are needed first.
         noise: Share of the expert's decisions that are replaced by another allowed one.
         seed: Seed of the draws.
         pupil: Acts instead of the expert; then there is no noise.
@@ -40,12 +43,14 @@ class Teacher(LanguageModel):
         instruction: str,
         goals: Sequence[Goal],
         *,
+        names: Mapping[str, str] = MappingProxyType({}),
+        questions: Sequence[str] = (),
         noise: float,
         seed: str,
         pupil: LanguageModel | None = None,
         beta: float = 0.0,
     ) -> None:
-        self._expert = ExpertModel({instruction: goals})
+        self._expert = ExpertModel({instruction: goals}, names=names, questions={instruction: questions})
         self._understands = bool(goals)
         self._noise = noise
         self._rng = random.Random(seed)
