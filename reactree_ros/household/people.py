@@ -120,15 +120,14 @@ class _Somebody(Speaker):
 
     def _phrases(self, group: Sequence[Wish], style: str) -> list[str]:
         both = [wish for wish in group if wish.thing in _GLASSES and wish.count == 1 and wish.thing not in self.names]
-        if len(both) < 2 or self.rng.random() < 0.7:
+        if len(both) < 2 or group.index(both[1]) != group.index(both[0]) + 1 or self.rng.random() < 0.7:
             return super()._phrases(group, style)
-        others = [wish for wish in group if wish not in both]
-        first, last = self.rng.sample(("wine", "water"), 2)
+        first, last = (wish.thing.removesuffix("glass") for wish in both)
         article = self.rng.choice(("the ", "a ", "1 ", ""))
         several = f"{article} {first} and {last} glasses" if article == "the " else f"{article}{first} and {last} glass"
-        phrases = [*super()._phrases(others, style), " ".join(several.split())]
-        self.rng.shuffle(phrases)
-        return phrases
+        phrases = super()._phrases(group, style)
+        at = group.index(both[0])
+        return [*phrases[:at], " ".join(several.split()), *phrases[at + 2 :]]
 
     def _phrase(self, wish: Wish, group: Sequence[Wish], style: str) -> str:
         said = super()._phrase(wish, group, style)
@@ -166,11 +165,13 @@ class OpenRequest:
         text: The instruction.
         questions: Questions to the person in order; their answers tell the rest.
         hopeless: Whether nobody can even guess what is meant without an answer.
+        goal: The conditions in the order in which the instruction and the answers tell them.
     """
 
     text: str
     questions: tuple[str, ...]
     hopeless: bool
+    goal: tuple[GoalCondition, ...]
 
 
 def say_openly(rng: random.Random, goal: Sequence[GoalCondition]) -> OpenRequest | None:
@@ -178,7 +179,7 @@ def say_openly(rng: random.Random, goal: Sequence[GoalCondition]) -> OpenRequest
     moved = [one for one in goal if one.item]
     switched = [one for one in goal if not one.item]
     targets = {one.target for one in goal}
-    return _Opener(rng, moved, bool(switched)).request() if moved and len(targets) == 1 else None
+    return _Opener(rng, moved, switched).request() if moved and len(targets) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class _Opener:
 
     rng: random.Random
     moved: Sequence[GoalCondition]
-    switched: bool
+    switched: Sequence[GoalCondition]
 
     def request(self) -> OpenRequest:
         kinds = ["group", "group", "either thing"] if len(self.moved) == 1 else ["group", "group", "hidden", "hidden"]
@@ -195,7 +196,8 @@ class _Opener:
         kinds += ["number"] * 3 if self._uncertain(self.moved) else []
         kinds += ["table"] * 2 if self.moved[0].target.endswith("table") and not self.switched else []
         kind = self.rng.choice(kinds)
-        text, questions, counted = self._of(kind)
+        told = self._told() if kind == "hidden" else self.moved
+        text, questions, counted = self._of(kind, told)
         asks = [*questions, *([] if counted else self._numbers(self.moved))]
         imperative = text.split()[0] in PEOPLES["open"]["put"]
         before = self.rng.choice(PEOPLES["open"]["before"]) if imperative else ""
@@ -203,10 +205,18 @@ class _Opener:
         ending = self.rng.choice((" and turn it on", ", then start it", " and switch it on")) if self.switched else ""
         said = f"{before}{text}{ending}{end}"
         return OpenRequest(
-            finished(self.rng, f"{said[0].upper()}{said[1:]}"), tuple(asks), kind in ("nothing", "place", "both")
+            text=finished(self.rng, f"{said[0].upper()}{said[1:]}"),
+            questions=tuple(asks),
+            hopeless=kind in ("nothing", "place", "both"),
+            goal=(*told, *(one for one in self.moved if one not in told), *self.switched),
         )
 
-    def _of(self, kind: str) -> tuple[str, list[str], bool]:
+    def _told(self) -> Sequence[GoalCondition]:
+        """Return the conditions that an instruction tells if it hides the others."""
+        hidden = self.rng.sample(self.moved, self.rng.randint(1, len(self.moved) - 1))
+        return [one for one in self.moved if one not in hidden]
+
+    def _of(self, kind: str, told: Sequence[GoalCondition]) -> tuple[str, list[str], bool]:
         """Return the text, its questions but for numbers, and whether the text or a question tells all numbers."""
         at, moved, rng = self._at(), self.moved, self.rng
         put, named = rng.choice(PEOPLES["open"]["put"]), self._named(moved)
@@ -226,8 +236,7 @@ class _Opener:
         if kind == "number":
             return f"{put} {self._said(moved, open_number=True)} {self._said_at()}", self._numbers(moved), True
         if kind == "hidden":
-            told = list(moved)
-            hidden = [told.pop(rng.randrange(len(told))) for _ in range(rng.randint(1, len(moved) - 1))]
+            hidden = [one for one in moved if one not in told]
             text = f"{put} {self._said(told)} and {self._group(hidden)} {self._said_at()}"
             return text, [f"What else should I put{at} than {self._named(told)}?", *self._numbers(hidden)], True
         return self._either(kind, put, at)

@@ -27,6 +27,7 @@ from reactree_ros.household.wording import say_nonsense
 from reactree_ros.lab.bench.suites import HOUSE_STRIDE, GeneratedSettings
 from reactree_ros.lab.dataset.exercises import exercise
 from reactree_ros.lab.dataset.lines import Line, Run, bare, in_order, lines_of
+from reactree_ros.lab.dataset.lived_in import LivedInHouse
 from reactree_ros.lab.dataset.settings import Recipe
 from reactree_ros.lab.dataset.teaching import Teacher
 from reactree_ros.llm.chat import chat_messages
@@ -52,6 +53,10 @@ class Exercise:
 _RENAMED, _BY_PEOPLE = 0.5, 0.9
 #: Share of instructions that leave something open where there is a person; share of the hopeless ones with nobody.
 _OPEN, _NOBODY = 0.75, 0.25
+#: Share of the tasks in houses of people where things are moved meanwhile.
+_LIVED_IN = 0.3
+#: Most questions to a person.
+_QUESTIONS = 8
 #: A record, the seed of a generated house, or an exercise.
 Source = Path | int | Exercise
 
@@ -82,12 +87,14 @@ class _Request:
         goals: What it means; nothing if nobody can tell.
         questions: Questions whose answers are needed first.
         person: Whether there is a person to ask.
+        lived_in: Whether things may be moved meanwhile.
     """
 
     instruction: str | None
     goals: Sequence[Goal] = ()
     questions: Sequence[str] = ()
     person: bool = False
+    lived_in: bool = False
 
 
 @dataclass
@@ -156,11 +163,17 @@ class Maker:
             run = Run(house=house, task=str(task.task_id), planner=who, examples=most)
             yield self._carry_out(task, run, self._request(task, run, people=people))
 
-    def spec_of(self, task: Task, instruction: str | None = None) -> RunSpec:
+    def spec_of(self, task: Task, instruction: str | None = None, *, person: bool = False) -> RunSpec:
         """Return the specification of a task's run; an instruction replaces the task's own."""
-        settings, recipe = self.recipe.settings, self.recipe
-        options = TreeOptions(max_decisions=settings.decisions)
-        spec = RunSpec(planner=recipe.planner, options=options, memory=recipe.memory if settings.examples else "")
+        settings, planner = self.recipe.settings, self.recipe.planner
+        if person and ":questions=" not in planner:
+            planner = f"{planner}:questions={_QUESTIONS}"
+        spec = RunSpec(
+            planner=planner,
+            options=TreeOptions(max_decisions=settings.decisions),
+            memory=self.recipe.memory if settings.examples else "",
+            person=person,
+        )
         return spec.of_task(task, task.task_id, instruction)
 
     def _request(self, task: Task, run: Run, *, people: bool) -> _Request:
@@ -168,8 +181,9 @@ class Maker:
         settings, drawn = self.recipe.settings, random.Random(f"dataset {run.house} {run.task}")
         if drawn.random() < settings.unclear:
             by_people = people and drawn.random() < _BY_PEOPLE
-            return _Request(say_impossible(drawn) if by_people else say_nonsense(drawn))
-        clear = _Request(None, goals_of(task.goal))
+            text = say_impossible(drawn) if by_people else say_nonsense(drawn)
+            return _Request(text, person=drawn.random() < settings.asking)
+        clear = _Request(None, goals_of(task.goal), lived_in=people)
         if task.names or drawn.random() >= settings.asking:  # a person knows only the vocabulary's words
             return clear
         clear = replace(clear, person=True)
@@ -178,12 +192,14 @@ class Maker:
             return clear
         if request.hopeless and drawn.random() < _NOBODY:
             return _Request(request.text)
-        return replace(clear, instruction=request.text, questions=request.questions)
+        return replace(
+            clear, instruction=request.text, questions=request.questions, goals=goals_of(request.goal)
+        )
 
     def _carry_out(self, task: Task, run: Run, request: _Request) -> list[Line] | None:
         """Carry out a task; return None if the expert did not reach its goal, or an answer did not help."""
         settings, unclear = self.recipe.settings, not request.goals
-        spec = self.spec_of(task, request.instruction).model_copy(update={"person": request.person})
+        spec = self.spec_of(task, request.instruction, person=request.person)
         teacher = Teacher(
             spec.instruction,
             request.goals,
@@ -196,7 +212,7 @@ class Maker:
         )
         events: list[Event] = []
         person = SimulatedPerson(task.goal, of=f"{run.house} {run.task}")
-        with SymbolicWorld(task, scored=not unclear) as world:
+        with self._world(task, run, request, scored=not unclear) as world:
             episode = assemble(
                 spec, world=world, model=teacher, person=person, examples=self._examples, write=events.append
             )
@@ -209,6 +225,12 @@ class Maker:
             return None
         labels = None if self._pupil is None else teacher.labels
         return list(lines_of(events, run, labels=labels, astray=teacher.astray))
+
+    def _world(self, task: Task, run: Run, request: _Request, *, scored: bool) -> SymbolicWorld:
+        drawn = random.Random(f"lived in {run.house} {run.task}")
+        if request.lived_in and drawn.random() < _LIVED_IN:
+            return LivedInHouse(task, drawn, scored=scored)
+        return SymbolicWorld(task, scored=scored)
 
     @cached_property
     def _pupil(self) -> LanguageModel | None:
