@@ -53,8 +53,8 @@ class Exercise:
 _RENAMED, _BY_PEOPLE = 0.5, 0.9
 #: Share of instructions that leave something open where there is a person; share of the hopeless ones with nobody.
 _OPEN, _NOBODY = 0.75, 0.25
-#: Share of the tasks in houses of people where things are moved meanwhile.
-_LIVED_IN = 0.3
+#: Share of the tasks in houses of people where things are moved meanwhile; share of those with several robots.
+_MOVING, _TEAMS = 0.3, 0.1
 #: Most questions to a person.
 _QUESTIONS = 8
 #: A record, the seed of a generated house, or an exercise.
@@ -87,7 +87,7 @@ class _Request:
         goals: What it means; nothing if nobody can tell.
         questions: Questions whose answers are needed first.
         person: Whether there is a person to ask.
-        lived_in: Whether things may be moved meanwhile.
+        lived_in: Whether things may be moved meanwhile, or several robots may work.
     """
 
     instruction: str | None
@@ -228,9 +228,10 @@ class Maker:
 
     def _world(self, task: Task, run: Run, request: _Request, *, scored: bool) -> SymbolicWorld:
         drawn = random.Random(f"lived in {run.house} {run.task}")
-        if request.lived_in and drawn.random() < _LIVED_IN:
+        chance = drawn.random() if request.lived_in else _MOVING
+        if chance < _MOVING:
             return LivedInHouse(task, drawn, scored=scored)
-        return SymbolicWorld(task, scored=scored)
+        return SymbolicWorld(task, scored=scored, robots=drawn.choice((2, 2, 3)) if chance > 1 - _TEAMS else 1)
 
     @cached_property
     def _pupil(self) -> LanguageModel | None:
