@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib.resources import files
 
+from reactree_ros.household.lexicon import word_set
 from reactree_ros.household.vocabulary import CLASSES
 
 #: Nouns by their use, then by the kind of room where such a thing is looked for first.
@@ -21,10 +22,10 @@ NOUNS: Mapping[str, Mapping[str, Sequence[str]]] = json.loads(
 TAUGHT, KEPT = NOUNS
 
 #: Classes of movable things by the kind of room where such a thing is looked for first; all others: the living room.
-_BATHROOM = frozenset({"barsoap", "facecream", "lotionbottle", "toiletpaper"})
-_LIVING_ROOM = frozenset(
+_BATHROOM = word_set("barsoap facecream lotionbottle toiletpaper")
+_LIVING_ROOM = word_set(
     "book box bucket cellphone clock clothespants clothesshirt folder glasses magazine notes remotecontrol sportsball "
-    "teddybear toy".split()
+    "teddybear toy"
 )
 _MOVABLE = tuple(
     name

@@ -38,7 +38,12 @@ _WORDS = {
     },
 }
 #: What a drink or its glass may be called too: a glass of wine is to drink, or part of a laid table.
-_SERVED = {"wine": "glass of wine", "juice": "glass of juice", "wineglass": "glass of wine", "waterglass": "glass of water"}
+_SERVED = {
+    "wine": "glass of wine",
+    "juice": "glass of juice",
+    "wineglass": "glass of wine",
+    "waterglass": "glass of water",
+}
 _GLASSES = ("wineglass", "waterglass")
 
 
@@ -70,7 +75,9 @@ def _filled(rng: random.Random, slot: str, slots: Mapping[str, Sequence[str]]) -
     if slot in ("thing", "place"):
         return rng.choice(rng.choice(list((_THINGS if slot == "thing" else _PLACES).values())))
     if slot in ("put", "in"):
-        return str(rng.choice(PEOPLES["open"]["put"] if slot == "put" else ("in", "on", "into", "to", "onto", "inside")))
+        return str(
+            rng.choice(PEOPLES["open"]["put"] if slot == "put" else ("in", "on", "into", "to", "onto", "inside"))
+        )
     return rng.choice(slots[slot])
 
 
@@ -98,7 +105,7 @@ class _Somebody(Speaker):
         on = self.rng.choice(("in", "into", "inside") if group[0].inside else ("on", "onto"))
         place = f"the {self._draw_name(self._names_of_place(group))}"
         again = place if self.rng.random() < 0.6 or "{place}" in frame else ""
-        parts = []
+        parts = list[str]()
         for wish in group:
             at = f"{on} {place if not parts else again}" if again or not parts else "there"
             thing = self._phrase(wish, group, style)
@@ -250,7 +257,9 @@ class _Opener:
             things = " or ".join(f"the {word}" for word in pair)
             return f"{put} {things} {self._said_at()}", [f"Should I put {things}{at}?"], False
         inside = one.relation == "inside"
-        others = ["fridge", "dishwasher", "microwave"] if inside else ["kitchentable", "coffeetable", "desk", "bed", "sofa"]
+        others = (
+            ["fridge", "dishwasher", "microwave"] if inside else ["kitchentable", "coffeetable", "desk", "bed", "sofa"]
+        )
         other = self.rng.choice([name for name in others if name != one.target])
         pair = self.rng.sample([_where(one.target, inside=inside), _where(other, inside=inside)], 2)
         return (
@@ -267,7 +276,8 @@ class _Opener:
     def _said_at(self) -> str:
         one = self.moved[0]
         names = [name for name in _PLACES[one.target] if name != "table"]
-        return f"{'in' if one.relation == 'inside' else 'on'} the {names[0] if self.rng.random() < 0.5 else self.rng.choice(names)}"
+        name = names[0] if self.rng.random() < 0.5 else self.rng.choice(names)
+        return f"{'in' if one.relation == 'inside' else 'on'} the {name}"
 
     def _named(self, some: Sequence[GoalCondition]) -> str:
         *first, last = (f"the {CLASSES[one.item].word}" for one in some)

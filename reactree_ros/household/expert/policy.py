@@ -68,7 +68,7 @@ def consider(
         prompt: See :func:`decide`.
         known: See :func:`decide`.
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
-        questions: Questions that known goals need first, by instruction; each is asked unless one of the same meaning was.
+        questions: Questions that known goals need first, by instruction; asked unless one of that meaning was.
         checks: Whether to ask at the end if anything else is wanted.
         recollect: Changes the knowledge about a household of rooms before the decision.
     """

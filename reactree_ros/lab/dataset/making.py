@@ -186,14 +186,14 @@ class Maker:
         clear = _Request(None, goals_of(task.goal), lived_in=people)
         if task.names or drawn.random() >= settings.asking:  # a person knows only the vocabulary's words
             return clear
-        clear = replace(clear, person=True)
+        clear = replace(clear, person="the table" not in task.instruction.lower())  # which one, a person would be asked
         request = say_openly(drawn, task.goal) if drawn.random() < _OPEN else None
         if request is None:
             return clear
         if request.hopeless and drawn.random() < _NOBODY:
             return _Request(request.text)
         return replace(
-            clear, instruction=request.text, questions=request.questions, goals=goals_of(request.goal)
+            clear, person=True, instruction=request.text, questions=request.questions, goals=goals_of(request.goal)
         )
 
     def _carry_out(self, task: Task, run: Run, request: _Request) -> list[Line] | None:

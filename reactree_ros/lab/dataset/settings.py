@@ -61,7 +61,7 @@ class DatasetSettings(Settings):
         default=0.0,
         ge=0,
         le=1,
-        description="share of tasks with a person who answers questions, most of whose instructions leave something open",
+        description="share of tasks with a person to ask; most of their instructions leave something open",
     )
     noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that leave the expert's path")
     beta: float = Field(
