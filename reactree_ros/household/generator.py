@@ -228,6 +228,7 @@ def generate_house(
         room = rng.choice(list(apartment.rooms))
         asked = list(needed.items())
         rng.shuffle(asked)
+        errand = replace(errand, wanted={(name, kind.receptacle): count for name, count in asked})
         plain = _instruct(rng, errand.name, dict(asked), said.names)
         things = _place_things(rng, apartment, kind, needed)
         documents.append(

@@ -127,6 +127,21 @@ def test_people_name_each_thing_and_place_with_its_number(monkeypatch: pytest.Mo
             assert wish.count == 1 or re.search(r"\b(?:2|3|two|three|both|couple|pair)\b", text), (wish, text)
 
 
+@pytest.mark.parametrize("varied", [False, True])
+def test_things_are_wanted_in_the_order_in_which_they_are_named(varied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the expert lists follows from the instruction."""
+    monkeypatch.setattr("reactree_ros.household.wording._TYPING", 0)
+    compared = 0
+    for seed in range(40):
+        for task in parse_tasks(generate_house(seed=seed, tasks=3, varied=varied, nouns=TAUGHT, people=True)):
+            text = task.instruction.lower()
+            at = [text.find(task.names[one.item]) for one in task.goal if one.item in task.names]
+            if -1 not in at and len(at) > 1:
+                compared += 1
+                assert at == sorted(at), (text, task.goal)
+    assert compared > 30
+
+
 def test_no_name_of_people_is_of_two_classes() -> None:
     for table in (people._THINGS, people._PLACES):
         names = Counter(name.lower() for named in table.values() for name in set(named))
