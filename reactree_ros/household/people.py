@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -68,8 +69,8 @@ def say_impossible(rng: random.Random) -> str:
 
 def _filled(rng: random.Random, slot: str, slots: Mapping[str, Sequence[str]]) -> str:
     if slot == "noise":
-        letters = "abcdefghijklmnopqrstuvwxyz"
-        return " ".join("".join(rng.choices(letters, k=rng.randint(2, 7))) for _ in range(rng.randint(1, 4)))
+        signs = rng.choice((string.ascii_lowercase, string.ascii_lowercase, string.digits, "?!", "aeiou", "x#%&*"))
+        return " ".join("".join(rng.choices(signs, k=rng.randint(2, 7))) for _ in range(rng.randint(1, 4)))
     if slot == "chore_low":
         return str(rng.choice(slots["chore"])).lower()
     if slot in ("thing", "place"):
