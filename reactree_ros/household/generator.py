@@ -16,8 +16,10 @@ from typing import Any
 
 from reactree_ros.errors import UserError
 from reactree_ros.household.errands import DESTINATIONS, KINDS, SWITCHES, Errand, draw_errand
+from reactree_ros.household.naming import KEPT, draw_names
+from reactree_ros.household.people import say_as_people
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
-from reactree_ros.household.wording import Wish, say_errands
+from reactree_ros.household.wording import Wish, plural, say_errands
 from reactree_ros.plugins.settings import check_names
 
 Task = dict[str, Any]
@@ -172,6 +174,8 @@ def generate_house(
     varied: bool = False,
     without: str = "",
     about: str = "",
+    nouns: str = "",
+    people: bool = False,
 ) -> list[Task]:
     """Make an apartment and its tasks.
 
@@ -189,6 +193,9 @@ def generate_house(
             its type and the classes that its goal names; such things may still be clutter. The first fitting tasks are
             taken.
         about: Subjects of which each task must have at least one; empty allows any.
+        nouns: Use of the nouns that the house calls its things by, ``taught`` or ``kept``, see
+            :mod:`~reactree_ros.household.naming`; empty for the vocabulary's words. Else the tasks stay the same.
+        people: Whether instructions are said as people do, see :mod:`~reactree_ros.household.people`.
 
     Returns:
         The tasks as documents of a task file. :func:`~reactree_ros.household.tasks.parse_tasks` makes tasks of them,
@@ -207,8 +214,9 @@ def generate_house(
         without=frozenset(filter(None, check_subjects(without).split(","))),
         about=frozenset(filter(None, check_subjects(about).split(","))),
     )
+    said = _Said(_names_in(seed, rooms, nouns), people)
     if varied:
-        return _varied_house(seed, rooms, tasks, choice)
+        return _varied_house(seed, rooms, tasks, choice, said)
     rng = random.Random(f"apartment {seed} {rooms}")
     apartment = _make_apartment(rng, rooms)
     names = list(_KINDS)
@@ -220,18 +228,54 @@ def generate_house(
         room = rng.choice(list(apartment.rooms))
         asked = list(needed.items())
         rng.shuffle(asked)
+        errand = replace(errand, wanted={(name, kind.receptacle): count for name, count in asked})
+        plain = _instruct(rng, errand.name, dict(asked), said.names)
+        things = _place_things(rng, apartment, kind, needed)
         documents.append(
             {
                 "task_id": number,
                 "task_name": errand.name,
-                "nl_instructions": [_instruct(rng, errand.name, dict(asked))],
+                "nl_instructions": [said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain],
                 "task_goal": _goal_keys(kind, dict(asked)),
                 "env_id": seed,
                 "init_room": apartment.rooms[room],
-                "init_graph": _graph(apartment, _place_things(rng, apartment, kind, needed), room),
+                "init_graph": _graph(apartment, things, room),
+                **said.fields,
             }
         )
     return documents
+
+
+@dataclass(frozen=True)
+class _Said:
+    """How the tasks of a house are said.
+
+    Attributes:
+        names: Names of classes that the house calls otherwise.
+        people: Whether instructions are said as people do.
+    """
+
+    names: Mapping[str, str]
+    people: bool
+
+    @property
+    def fields(self) -> Task:
+        """The field of a task document for the names, if there are any."""
+        return {"names": dict(self.names)} if self.names else {}
+
+    def as_people(self, apartment: _Apartment, errand: Errand, things: Sequence[_Thing], of: str) -> str:
+        """Return a task's instruction as people say it, which draws nothing else; empty if they do not."""
+        if not self.people:
+            return ""
+        rng = random.Random(f"people {of}")
+        return say_as_people(rng, _wishes(rng, apartment, errand, things), errand.switches, self.names)
+
+
+def _names_in(seed: int, rooms: int, nouns: str) -> Mapping[str, str]:
+    """Draw the names of a house: all that training never uses, or many of the others."""
+    rng = random.Random(f"names {seed} {rooms}")
+    first = (*_DISHES, *_FOOD, "coffeepot")
+    return draw_names(rng, nouns, first=first, share=1.0 if nouns == KEPT else 0.7) if nouns else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +330,7 @@ def _varied_errands(seed: int, rooms: int, classes: Collection[str]) -> Iterator
         yield rng, _errand_of(rng, rng.choice(list(_KINDS))) if rng.random() < _USUAL else draw_errand(rng, classes)
 
 
-def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice) -> list[Task]:
+def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice, said: _Said) -> list[Task]:
     rng = random.Random(f"varied apartment {seed} {rooms}")
     apartment = _make_apartment(rng, rooms, plenty=rng.choice((1, 1, 2)))
     classes = {item.class_name for item in apartment.furniture}
@@ -294,16 +338,18 @@ def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice) -> list[Ta
     for number, rng, errand in choice.first(tasks, _varied_errands(seed, rooms, classes)):
         room = rng.choice(list(apartment.rooms))
         things = _place_varied(rng, apartment, errand)
+        plain = say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches, said.names)
         goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
         documents.append(
             {
                 "task_id": number,
                 "task_name": errand.name,
-                "nl_instructions": [say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches)],
+                "nl_instructions": [said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain],
                 "task_goal": goal | {f"turnOn_{name}": 1 for name in errand.switches},
                 "env_id": seed,
                 "init_room": apartment.rooms[room],
                 "init_graph": _graph(replace(apartment, clutter=()), things, room),
+                **said.fields,
             }
         )
     return documents
@@ -617,19 +663,21 @@ _THEN = (" and turn it on", ", then turn it on", " and start it")
 _THEN_LATER = (". Then turn on the dishwasher", ". Once done, turn the dishwasher on")
 
 
-def _phrase(rng: random.Random, class_name: str, count: int, style: str) -> str:
+def _phrase(rng: random.Random, class_name: str, count: int, style: str, names: Mapping[str, str]) -> str:
     """Name `count` things of a class: "1 apple", "one apple", "an apple", "the apple" or "apple"."""
     if count > 1:
         number = str(count) if style == "digit" else "two"
-        return f"the {number} {_PLURALS[class_name]}" if style == "the" else f"{number} {_PLURALS[class_name]}"
+        several = plural(names[class_name]) if class_name in names else _PLURALS[class_name]
+        return f"the {number} {several}" if style == "the" else f"{number} {several}"
     word = CLASSES[class_name].word
     if class_name in _EVERYDAY and style != "bare" and rng.random() < 0.25:
         word = _EVERYDAY[class_name]
+    word = names.get(class_name, word)
     article = "an" if word[0] in "aeiou" else "a"
     return {"digit": "1 ", "word": "one ", "article": f"{article} ", "the": "the ", "bare": ""}[style] + word
 
 
-def _instruct(rng: random.Random, task_name: str, needed: Mapping[str, int]) -> str:
+def _instruct(rng: random.Random, task_name: str, needed: Mapping[str, int], names: Mapping[str, str]) -> str:
     kind = _KINDS[task_name]
     receptacle = CLASSES[kind.receptacle].word
     plain, *others = ("on", "on", "onto") if kind.relation == "on" else ("in", "in", "into", "inside")
@@ -637,7 +685,7 @@ def _instruct(rng: random.Random, task_name: str, needed: Mapping[str, int]) -> 
     several = sum(needed.values()) > 1
     if several and not kind.turn_on and max(needed.values()) == 1 and rng.random() < 0.1:
         sentence, between = rng.choice(_SENTENCE_EACH), rng.choice(("\n", " "))
-        items = [_phrase(rng, name, 1, "the") for name, _ in things]
+        items = [_phrase(rng, name, 1, "the", names) for name, _ in things]
         return between.join(sentence.format(item=item, on=f"{plain} the {receptacle}") for item in items)
     template = rng.choice((*_TEMPLATES, *(_LIST_TEMPLATES if several else ()), *_OWN_TEMPLATES[task_name]))
     style = rng.choice(("digit", "digit", "word", "article", "the", "bare" if several else "the"))
@@ -645,8 +693,8 @@ def _instruct(rng: random.Random, task_name: str, needed: Mapping[str, int]) -> 
     if kind.turn_on and template.endswith("{then}.") and rng.random() < 0.4:
         then = rng.choice(_THEN_LATER)
     text: str = template.format(
-        items=_joined(rng, [_phrase(rng, name, count, style) for name, count in things]),
-        list="\n".join(f"- {_phrase(rng, name, count, 'digit')}" for name, count in things),
+        items=_joined(rng, [_phrase(rng, name, count, style, names) for name, count in things]),
+        list="\n".join(f"- {_phrase(rng, name, count, 'digit', names)}" for name, count in things),
         at=f"{rng.choice(others)} the {receptacle}",
         on=f"{plain} the {receptacle}",
         them="them" if several else "it",

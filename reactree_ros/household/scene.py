@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
@@ -45,13 +46,13 @@ class Thing:
         "word",
     )
 
-    def __init__(self, node: Node, number: int) -> None:
+    def __init__(self, node: Node, number: int, word: str = "") -> None:
         known = CLASSES[node.class_name]
         self.id = node.id
         self.class_name = node.class_name
-        self.word = known.word
+        self.word = word or known.word
         self.number = number
-        self.name = f"{known.word} {number}"
+        self.name = f"{self.word} {number}"
         self.properties = frozenset(node.properties)
         self.states = set(node.states)
         self.is_room = node.category == ROOMS
@@ -75,10 +76,11 @@ class Scene:
         close: Ids of things next to the agent, in the order in which they were seen.
     """
 
-    def __init__(self, graph: Graph, *, init_room: str) -> None:
+    def __init__(self, graph: Graph, *, init_room: str, names: Mapping[str, str] = MappingProxyType({})) -> None:
         """Read a checked graph.
 
-        Original files may lack the agent's node; it is then in the first room of the class ``init_room``.
+        Original files may lack the agent's node; it is then in the first room of the class ``init_room``. ``names`` are
+        those of classes that the house calls by another name than the vocabulary's word.
         """
         self.things: dict[int, Thing] = {}
         numbers: dict[str, int] = defaultdict(int)
@@ -88,7 +90,7 @@ class Scene:
                 agent = node.id if agent is None else agent
                 continue
             numbers[node.class_name] += 1
-            self.things[node.id] = Thing(node, numbers[node.class_name])
+            self.things[node.id] = Thing(node, numbers[node.class_name], names.get(node.class_name, ""))
         self.by_name = {thing.name: thing for thing in self.things.values()}
         self.rooms = [thing for thing in self.things.values() if thing.is_room]
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)

@@ -17,6 +17,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household import looking, rules
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.naming import Naming
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, load_tasks
@@ -54,6 +55,10 @@ class SymbolicWorld(SharedWorld):
     def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False, robots: int = 1) -> None:
         self._task = task
         self._scored = scored
+        if task.names:
+            naming = Naming(task.names)
+            self.recallable = tuple(map(naming.with_names, RECALLABLE))
+            self.words = tuple(map(naming.with_names, WORDS))
         self._quirks = task.recorded_quirks if honour_quirks else Quirks()
         self._neighbours: dict[int, list[int]] = defaultdict(list)
         for edge in task.init_graph.edges:
@@ -68,7 +73,7 @@ class SymbolicWorld(SharedWorld):
         self._start()
 
     def _start(self) -> None:
-        scene = Scene(self._task.init_graph, init_room=self._task.init_room)
+        scene = Scene(self._task.init_graph, init_room=self._task.init_room, names=self._task.names)
         scene.close = []  # nothing counts as close before the first walk, as recorded
         moved: dict[int, Thing] = {}  # things put down, by id, with their receptacles
         taken: set[int] = set()  # ids of things picked up: they have left their first place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,7 +93,10 @@ class GoalCondition:
 
 
 class Task(_Document):
-    """A household task: an instruction, its goal and the house at its start."""
+    """A household task: an instruction, its goal and the house at its start.
+
+    ``names`` has the classes that this house calls by another name than the vocabulary's word.
+    """
 
     task_id: int
     task_name: str
@@ -102,6 +106,7 @@ class Task(_Document):
     init_room: str
     init_graph: Graph
     recorded_quirks: Quirks = Quirks()
+    names: dict[str, Annotated[str, Field(pattern=r"^[a-z]+( [a-z]+)*$", max_length=40)]] = {}
 
     @property
     def instruction(self) -> str:
@@ -199,6 +204,7 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
         raise TaskError(f"{_path((*start, 'init_room'))}: the house has no room of class {task.init_room!r}")
     if not any(task.task_goal.values()):
         raise TaskError(f"{_path((*start, 'task_goal'))}: every count is 0")
+    _check_names(task.names, start)
     classes = {node.class_name for node in nodes.values()}
     for key, count in task.task_goal.items():
         place = _path((*start, "task_goal", key))
@@ -208,6 +214,16 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
             raise TaskError(f"{place}: {error}") from None
         if condition.target not in classes:
             raise TaskError(f"{place}: the house has no {condition.target!r}")
+
+
+def _check_names(names: Mapping[str, str], start: tuple[int | str, ...]) -> None:
+    known = Counter(names.get(name, one.word) for name, one in CLASSES.items())
+    for name, word in names.items():
+        place = _path((*start, "names", name))
+        if name not in CLASSES:
+            raise TaskError(f"{place}: unknown class {name!r}")
+        if known[word] > 1:
+            raise TaskError(f"{place}: two classes are called {word!r}")
 
 
 def _condition(key: str, count: int) -> GoalCondition:

@@ -10,8 +10,9 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from reactree_ros.household.vocabulary import CLASSES
@@ -37,7 +38,8 @@ class Wish:
     source: tuple[str, str, str] | None = None
 
 
-_WORDS: Mapping[str, Any] = json.loads((files(__package__) / "wording.json").read_text(encoding="utf-8"))
+#: The tables of words in ``wording.json``.
+WORDS: Mapping[str, Any] = json.loads((files(__package__) / "wording.json").read_text(encoding="utf-8"))
 
 
 def _named(table: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -45,83 +47,174 @@ def _named(table: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 
 #: Names of things, in the singular, by class: first the class's own word, which is the likeliest.
-THINGS: Mapping[str, tuple[str, ...]] = _named(_WORDS["things"])
+THINGS: Mapping[str, tuple[str, ...]] = _named(WORDS["things"])
 #: Names of pieces of furniture and appliances, likewise.
-PLACES: Mapping[str, tuple[str, ...]] = _named(_WORDS["places"])
+PLACES: Mapping[str, tuple[str, ...]] = _named(WORDS["places"])
 
-_IMPERATIVES = frozenset(text.split()[0] for kind in ("put", "get", "fill", "lay", "switch") for text in _WORDS[kind])
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _TYPING = 0.22  # share of instructions with typing errors
 
 
-def say_errands(rng: random.Random, wishes: Sequence[Wish], switches: Sequence[str]) -> str:
-    """Draw an instruction that asks for some things somewhere, and last for some appliances to be turned on."""
-    groups: dict[tuple[str, bool], list[Wish]] = {}
-    for wish in wishes:
-        groups.setdefault((wish.place, wish.inside), []).append(wish)
-    clauses = [_clause(rng, group) for group in groups.values()]
-    named: list[str] = []
-    for switch in switches:
-        known = any(place == switch for place, _ in groups) or switch in named
-        it = "it" if known and len(groups) == 1 and rng.random() < 0.7 else f"the {_draw_name(rng, PLACES[switch])}"
-        clauses.append(rng.choice(_WORDS["switch"]).format(it=it))
-        named.append(switch)
-    text = clauses[0]
-    for clause in clauses[1:]:
-        link = ".\n" if "\n" in text else rng.choice(_WORDS["links"])
-        text += link + clause
-    return _finish(rng, _polite(rng, text))
+def say_errands(
+    rng: random.Random, wishes: Sequence[Wish], switches: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Draw an instruction that asks for some things somewhere, and last for some appliances to be turned on.
+
+    ``names`` are those of classes that the house calls otherwise.
+    """
+    return Speaker(rng=rng, names=names).say(wishes, switches)
 
 
 def say_nonsense(rng: random.Random) -> str:
     """Draw an instruction that a household robot cannot carry out."""
-    return _finish(rng, rng.choice(_WORDS["nonsense"]).rstrip("."))
+    return finished(rng, rng.choice(WORDS["nonsense"]).rstrip("."))
 
 
-def _clause(rng: random.Random, group: Sequence[Wish]) -> str:
-    """Ask for some things at one place."""
-    first, several = group[0], sum(wish.count for wish in group) > 1
-    place = f"the {_draw_name(rng, PLACES[first.place])}"
-    style = rng.choice(("number", "word", "article", "the", "mixed"))
-    things = [_phrase(rng, wish, style) for wish in group]
-    bullet = rng.choice(_WORDS["bullets"])
-    kinds = [*["plain"] * 5, "both", "both", "state", "state", "fill" if first.inside else "lay"]
-    kind = rng.choice([*kinds, "lists"] if several else kinds)
-    on = ("in", "inside", "into") if first.inside else ("on", "on top of", "onto")
-    words = {
-        "put": rng.choice(_WORDS["put"]),
-        "get": rng.choice(_WORDS["get"]),
-        "things": _joined(rng, things),
-        "list": "\n".join(bullet.format(number) + thing for number, thing in enumerate(things, 1)),
-        "place": place,
-        "at": f"{rng.choice(on if kind in ('plain', 'both') else on[:2])} {place}",
-        "them": "them" if several else "it",
-        "are": "are" if several else "is",
-        "belong": "belong" if several else "belongs",
-        "need": "need" if several else "needs",
-        "end": "end" if several else "ends",
-    }
-    text: str = rng.choice(_WORDS[kind]).format(**words)
-    return text
+@dataclass(frozen=True, kw_only=True)
+class Speaker:
+    """Says what somebody wants, in the words of tables.
 
+    Attributes:
+        rng: Draws the words.
+        words: The tables, as in ``wording.json``.
+        things: Names of things by class, the likeliest first.
+        places: Names of furniture and appliances, likewise.
+        names: Names of classes that the house calls otherwise.
+    """
 
-def _phrase(rng: random.Random, wish: Wish, style: str) -> str:
-    name = _draw_name(rng, THINGS[wish.thing])
-    counts = _WORDS["counts"].get(str(wish.count), [str(wish.count)])
-    number = {"number": counts[0], "word": counts[1 % len(counts)]}.get(style) or rng.choice(counts)
-    if wish.count == 1 and style == "the":
-        number = "the"
-    elif wish.count == 1 and style == "article":
-        number = "a"
-    if number == "some":
-        number = "some" if wish.thing in _WORDS["uncounted"] else "the"
-    if wish.count > 1:
-        name = CLASSES[wish.thing].word if wish.thing in _WORDS["uncounted"] else plural(name)
-    elif name.endswith("s") and wish.thing in _WORDS["uncounted"] and number in ("a", "a single"):
-        number = "the"
-    if number == "a" and name[0] in "aeiou":
-        number = "an"
-    return f"{number} {name}{_source(rng, wish)}"
+    rng: random.Random
+    words: Mapping[str, Any] = field(default_factory=lambda: WORDS)
+    things: Mapping[str, Sequence[str]] = field(default_factory=lambda: THINGS)
+    places: Mapping[str, Sequence[str]] = field(default_factory=lambda: PLACES)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def say(self, wishes: Sequence[Wish], switches: Sequence[str]) -> str:
+        """Draw an instruction that asks for some things somewhere, and last for appliances to be turned on."""
+        groups: dict[tuple[str, bool], list[Wish]] = {}
+        for wish in wishes:
+            groups.setdefault((wish.place, wish.inside), []).append(wish)
+        clauses = [self._clause(group) for group in groups.values()]
+        named: list[str] = []
+        for switch in switches:
+            known = any(place == switch for place, _ in groups) or switch in named
+            meant = known and len(groups) == 1 and self.rng.random() < 0.7
+            it = "it" if meant else f"the {self._draw_name(self.places[switch])}"
+            clauses.append(self._one_of("switch").format(it=it))
+            named.append(switch)
+        text = clauses[0]
+        for clause in clauses[1:]:
+            link = ".\n" if "\n" in text else self._one_of("links")
+            text += link + clause
+        return finished(self.rng, self._polite(text))
+
+    def _one_of(self, table: str) -> str:
+        word: str = self.rng.choice(self.words[table])
+        return word
+
+    def _draw_name(self, names: Sequence[str]) -> str:
+        name: str = names[0] if len(names) == 1 or self.rng.random() < 0.5 else self.rng.choice(names[1:])
+        return name
+
+    # ------------------------------------------------------------------ what is asked for
+
+    def _clause(self, group: Sequence[Wish]) -> str:
+        """Ask for some things at one place."""
+        rng, first, several = self.rng, group[0], sum(wish.count for wish in group) > 1
+        place = f"the {self._draw_name(self._names_of_place(group))}"
+        style = rng.choice(("number", "word", "article", "the", "mixed"))
+        things = self._phrases(group, style)
+        bullet = self._one_of("bullets")
+        kinds = [*["plain"] * 5, "both", "both", "state", "state", "fill" if first.inside else "lay"]
+        kind = rng.choice([*kinds, "lists"] if several else kinds)
+        on = ("in", "inside", "into") if first.inside else ("on", "on top of", "onto")
+        words = {
+            "put": self._one_of("put"),
+            "get": self._one_of("get"),
+            "things": self._joined(things),
+            "list": "\n".join(bullet.format(number) + thing for number, thing in enumerate(things, 1)),
+            "place": place,
+            "at": f"{rng.choice(on if kind in ('plain', 'both') else on[:2])} {place}",
+            "them": "them" if several else "it",
+            "are": "are" if several else "is",
+            "belong": "belong" if several else "belongs",
+            "need": "need" if several else "needs",
+            "end": "end" if several else "ends",
+            "they": "they" if several else "it",
+            "go": "go" if several else "goes",
+            "have": "have" if several else "has",
+        }
+        return self._one_of(kind).format(**words)
+
+    def _names_of_place(self, group: Sequence[Wish]) -> Sequence[str]:
+        """Return the names of the place where some things are wanted."""
+        return self.places[group[0].place]
+
+    def _names_of_thing(self, wish: Wish, group: Sequence[Wish]) -> Sequence[str]:
+        """Return the names of a thing that is wanted with others."""
+        return self.things[wish.thing]
+
+    def _phrases(self, group: Sequence[Wish], style: str) -> list[str]:
+        return [self._phrase(wish, group, style) for wish in group]
+
+    def _phrase(self, wish: Wish, group: Sequence[Wish], style: str) -> str:
+        drawn = self._draw_name(self._names_of_thing(wish, group))
+        name = self.names.get(wish.thing, drawn)
+        uncounted = wish.thing in self.words["uncounted"] and wish.thing not in self.names
+        counts = self.words["counts"].get(str(wish.count), [str(wish.count)])
+        number = {"number": counts[0], "word": counts[1 % len(counts)]}.get(style) or self.rng.choice(counts)
+        if wish.count == 1 and style == "the":
+            number = "the"
+        elif wish.count == 1 and style == "article":
+            number = "a"
+        if number == "some":
+            number = "some" if uncounted else "the"
+        if wish.count > 1:
+            name = CLASSES[wish.thing].word if uncounted else plural(name)
+        elif name.endswith("s") and uncounted and number in ("a", "a single"):
+            number = "the"
+        if number == "a" and name[0] in "aeiou":
+            number = "an"
+        return f"{number} {name}{self._source(wish)}"
+
+    def _source(self, wish: Wish) -> str:
+        if wish.source is None or wish.count > 1:
+            return ""
+        where, place, room = wish.source
+        names = {"room": self.rng.choice(self.words["rooms"][room])}
+        if place in self.places and self.rng.random() < 0.6:
+            name = f"the {self._draw_name(self.places[place])}"
+            names |= {"at": f"{where} {name}", "place": name}
+            return f" {self._one_of('lying')}".format(**names)
+        return f" {self._one_of('in_room')}".format(**names)
+
+    def _joined(self, phrases: Sequence[str]) -> str:
+        *first, last = phrases
+        if not first:
+            return last
+        joined: str = self.rng.choice((", ", ", ", " and ")).join(first)
+        return f"{joined}{self._one_of('joints')}{last}"
+
+    # ------------------------------------------------------------------ around what is asked for
+
+    def _imperatives(self) -> set[str]:
+        return {text.split()[0] for kind in ("put", "get", "fill", "lay", "switch") for text in self.words[kind]}
+
+    def _polite(self, text: str) -> str:
+        """Add an opener, a closer and a reason, each or none."""
+        rng, body, end = self.rng, text, "."
+        imperative = text.split(" ", maxsplit=1)[0] in self._imperatives()
+        if imperative and rng.random() < 0.45:
+            opener = self._one_of("openers")
+            body = f"{opener} {body}"
+            if re.search(r"\b(?:could|can|would|will|may)\b", opener) and rng.random() < 0.6:
+                end = "?"
+        if "\n" not in body and rng.random() < 0.2:
+            body += f"{rng.choice((', ', ' '))}{self._one_of('closers')}"
+        body = body[0].upper() + body[1:] + end
+        if rng.random() < 0.12:
+            reason = self._one_of("reasons")
+            body = f"{reason} {body}" if rng.random() < 0.6 else f"{body} {reason}"
+        return body
 
 
 def plural(name: str) -> str:
@@ -138,53 +231,7 @@ def plural(name: str) -> str:
     return f"{head}s{joint}{rest}"
 
 
-def _source(rng: random.Random, wish: Wish) -> str:
-    if wish.source is None or wish.count > 1:
-        return ""
-    where, place, room = wish.source
-    names = {"room": rng.choice(_WORDS["rooms"][room])}
-    if place in PLACES and rng.random() < 0.6:
-        name = f"the {_draw_name(rng, PLACES[place])}"
-        names |= {"at": f"{where} {name}", "place": name}
-        return f" {rng.choice(_WORDS['lying'])}".format(**names)
-    return f" {rng.choice(_WORDS['in_room'])}".format(**names)
-
-
-def _draw_name(rng: random.Random, names: Sequence[str]) -> str:
-    name: str = names[0] if len(names) == 1 or rng.random() < 0.5 else rng.choice(names[1:])
-    return name
-
-
-def _joined(rng: random.Random, phrases: Sequence[str]) -> str:
-    *first, last = phrases
-    if not first:
-        return last
-    joined: str = rng.choice((", ", ", ", " and ")).join(first)
-    return f"{joined}{rng.choice(_WORDS['joints'])}{last}"
-
-
-# ---- around what is asked for -------------------------------------------------------------------------------------
-
-
-def _polite(rng: random.Random, text: str) -> str:
-    """Add an opener, a closer and a reason, each or none."""
-    body, end = text, "."
-    imperative = text.split(" ", maxsplit=1)[0] in _IMPERATIVES
-    if imperative and rng.random() < 0.45:
-        opener = rng.choice(_WORDS["openers"])
-        body = f"{opener} {body}"
-        if re.search(r"\b(?:could|can|would|will|may)\b", opener) and rng.random() < 0.6:
-            end = "?"
-    if "\n" not in body and rng.random() < 0.2:
-        body += f"{rng.choice((', ', ' '))}{rng.choice(_WORDS['closers'])}"
-    body = body[0].upper() + body[1:] + end
-    if rng.random() < 0.12:
-        reason = rng.choice(_WORDS["reasons"])
-        body = f"{reason} {body}" if rng.random() < 0.6 else f"{body} {reason}"
-    return body
-
-
-def _finish(rng: random.Random, text: str) -> str:
+def finished(rng: random.Random, text: str) -> str:
     """Write a text as people type: with or without capitals and full stops, and with slips."""
     text = re.sub(r"([.?!] |\n)([a-z])", lambda match: match[1] + match[2].upper(), text)
     drawn = rng.random()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -19,6 +20,7 @@ from reactree_ros.household.expert.goals import Goal
 from reactree_ros.household.expert.policy import Decided, consider
 from reactree_ros.household.expert.reading import Situation
 from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.naming import Naming
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Settings
@@ -43,16 +45,29 @@ class ExpertModel(LanguageModel):
     Args:
         goals: Goals of instructions that are known as data; other instructions are parsed.
         settings: How it asks a person.
+        names: Names of classes in this house, if they are not the vocabulary's words.
+        questions: Questions that an instruction with known goals needs first, by instruction.
     """
 
     _settings = ExpertSettings()  # default of instances made without settings
     _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # default of instances made without goals
 
+    _naming = Naming({})  # likewise
+    _questions: Mapping[str, Sequence[str]] = MappingProxyType({})  # likewise
+
     def __init__(
-        self, goals: Mapping[str, Sequence[Goal]] | None = None, settings: ExpertSettings | None = None
+        self,
+        goals: Mapping[str, Sequence[Goal]] | None = None,
+        settings: ExpertSettings | None = None,
+        names: Mapping[str, str] = MappingProxyType({}),
+        questions: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
+        if questions:
+            self._questions = questions
+        if names:
+            self._naming = Naming(names)
         if goals:
-            self._goals = goals
+            self._goals = {self._naming.with_words(instruction): one for instruction, one in goals.items()}
         if settings:
             self._settings = settings
 
@@ -74,12 +89,20 @@ class ExpertModel(LanguageModel):
         may_say = request.may_say
         if isinstance(may_say, FreeText) and may_say.thinks:
             raise RequestRejected("the expert decides, it does not write code; name another --llm")
-        prompt = _with_abilities(request)
+        prompt = self._naming.with_words(_with_abilities(request))
         if isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt):
-            return Decided(subgoals.say(prompt, self._goals))
+            return Decided(self._naming.with_names(subgoals.say(prompt, self._goals)))
         may_ask = isinstance(may_say, DecisionGrammar) and bool(may_say.questions)
         recollect = partial(self.recollect, request)
-        return consider(prompt, self._goals, may_ask=may_ask, checks=self._settings.checks, recollect=recollect)
+        decided = consider(
+            prompt,
+            self._goals,
+            may_ask=may_ask,
+            questions=self._questions,
+            checks=self._settings.checks,
+            recollect=recollect,
+        )
+        return replace(decided, text=self._naming.with_names(decided.text))
 
     def recollect(self, request: DecisionRequest, situation: Situation) -> None:
         """Change the knowledge about a household of rooms before a decision; for subclasses."""

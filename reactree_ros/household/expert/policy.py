@@ -6,9 +6,10 @@ finding and putting down, a search into rooms. If it may not expand, it pursues 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import filterfalse
+from types import MappingProxyType
 
 from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
@@ -18,6 +19,7 @@ from reactree_ros.household.expert.instruction import Instruction, not_understoo
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt, word_of
 from reactree_ros.household.expert.thor_policy import decide_in_thor
 from reactree_ros.household.expert.thor_reading import read_thor_prompt
+from reactree_ros.household.question import read_question
 from reactree_ros.household.vocabulary import is_known
 
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
@@ -56,6 +58,7 @@ def consider(
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
     may_ask: bool = False,
+    questions: Mapping[str, Sequence[str]] = MappingProxyType({}),
     checks: bool = False,
     recollect: Callable[[Situation], None] = lambda situation: None,
 ) -> Decided:
@@ -65,6 +68,7 @@ def consider(
         prompt: See :func:`decide`.
         known: See :func:`decide`.
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
+        questions: Questions that known goals need first, by instruction; asked unless one of that meaning was.
         checks: Whether to ask at the end if anything else is wanted.
         recollect: Changes the knowledge about a household of rooms before the decision.
     """
@@ -77,6 +81,8 @@ def consider(
         return Decided(said, understood=False)
     recollect(situation)
     instruction = understand(situation.task, known)
+    if may_ask and (question := _unasked(questions.get(situation.task, ()), situation.answers)):
+        return Decided(ask(question))
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
         clarified = clarify(situation.task, situation.answers, checks=checks)
         if may_ask and clarified.question:
@@ -93,6 +99,12 @@ def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> 
         return Instruction(tuple(known[task]), not_understood(task))
     goals = read_subgoal(task)
     return Instruction(goals) if goals else read_instruction(task)
+
+
+def _unasked(questions: Sequence[str], asked: Iterable[str]) -> str:
+    """Return the first question that no question asked so far has the meaning of; empty if there is none."""
+    meant = {read_question(one) for one in asked}
+    return next((one for one in questions if read_question(one) not in meant), "")
 
 
 def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:

@@ -6,13 +6,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 from reactree_ros.household.generator import check_subjects, generate_house
+from reactree_ros.household.naming import KEPT
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, load_tasks, parse_tasks
 from reactree_ros.household.vague import say_vaguely
@@ -60,6 +61,10 @@ class GeneratedSettings(HousesSettings):
         default="", description="likewise, but each task must have at least one of them; empty: any"
     )
 
+    words: Literal["usual", "unseen"] = Field(
+        default="usual", description="'unseen': the things of each house have names that no training has"
+    )
+
     _known = field_validator("without", "about")(check_subjects)
 
 
@@ -89,6 +94,7 @@ def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
             varied=settings.varied,
             without=settings.without,
             about=settings.about,
+            nouns=KEPT if settings.words == "unseen" else "",
         )
         return {task.task_id: task for task in parse_tasks(made)}
 

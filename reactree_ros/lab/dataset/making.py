@@ -7,7 +7,7 @@ import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,18 @@ from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
-from reactree_ros.household.expert.goals import goals_of
+from reactree_ros.household.expert.goals import Goal, goals_of
 from reactree_ros.household.generator import generate_house
+from reactree_ros.household.naming import TAUGHT
+from reactree_ros.household.people import say_impossible, say_openly
+from reactree_ros.household.person import SimulatedPerson
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.wording import say_nonsense
 from reactree_ros.lab.bench.suites import HOUSE_STRIDE, GeneratedSettings
 from reactree_ros.lab.dataset.exercises import exercise
 from reactree_ros.lab.dataset.lines import Line, Run, bare, in_order, lines_of
+from reactree_ros.lab.dataset.lived_in import LivedInHouse
 from reactree_ros.lab.dataset.settings import Recipe
 from reactree_ros.lab.dataset.teaching import Teacher
 from reactree_ros.lab.runs import Runs
@@ -51,6 +55,14 @@ class Exercise:
 #: Sources that wait for each thread, or are made in it.
 _AHEAD = 4
 
+#: Share of the houses of people that call their things by other names, and of their impossible requests by rule.
+_RENAMED, _BY_PEOPLE = 0.5, 0.9
+#: Share of instructions that leave something open where there is a person; share of the hopeless ones with nobody.
+_OPEN, _NOBODY = 0.75, 0.25
+#: Share of the tasks in houses of people where things are moved meanwhile; share of those with several robots.
+_MOVING, _TEAMS = 0.3, 0.1
+#: Most questions to a person.
+_QUESTIONS = 8
 #: A record, the seed of a generated house, or an exercise.
 Source = Path | int | Exercise
 
@@ -70,6 +82,25 @@ class DatasetPart:
     runs: int
     left_out: int
     houses: set[str]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """How a task is asked for.
+
+    Attributes:
+        instruction: What is said; None: the task's own instruction.
+        goals: What it means; nothing if nobody can tell.
+        questions: Questions whose answers are needed first.
+        person: Whether there is a person to ask.
+        lived_in: Whether things may be moved meanwhile, or several robots may work.
+    """
+
+    instruction: str | None
+    goals: Sequence[Goal] = ()
+    questions: Sequence[str] = ()
+    person: bool = False
+    lived_in: bool = False
 
 
 class Maker:
@@ -144,6 +175,8 @@ class Maker:
         settings = self.recipe.settings
         rooms = settings.rooms or random.Random(f"rooms {seed}").randint(3, 8)
         house = house_name(seed, rooms, varied=settings.varied)
+        people = (drawn := random.Random(f"people {seed}")).random() < settings.people
+        nouns = TAUGHT if people and drawn.random() < _RENAMED else ""
         made = generate_house(
             seed=seed,
             rooms=rooms,
@@ -151,38 +184,83 @@ class Maker:
             varied=settings.varied,
             without=settings.without,
             about=settings.about,
+            nouns=nouns,
+            people=people,
         )
         for task in parse_tasks(made):
             who, most = self.recipe.planner, settings.examples
-            yield self._carry_out(task, Run(house=house, task=str(task.task_id), planner=who, examples=most))
+            run = Run(house=house, task=str(task.task_id), planner=who, examples=most)
+            yield self._carry_out(task, run, self._request(task, run, people=people))
 
-    def spec_of(self, task: Task, instruction: str | None = None) -> RunSpec:
+    def spec_of(self, task: Task, instruction: str | None = None, *, person: bool = False) -> RunSpec:
         """Return the specification of a task's run; an instruction replaces the task's own."""
-        settings, recipe = self.recipe.settings, self.recipe
-        options = TreeOptions(max_decisions=settings.decisions)
-        spec = RunSpec(planner=recipe.planner, options=options, memory=recipe.memory if settings.examples else "")
+        settings, planner = self.recipe.settings, self.recipe.planner
+        if person and ":questions=" not in planner:
+            planner = f"{planner}:questions={_QUESTIONS}"
+        spec = RunSpec(
+            planner=planner,
+            options=TreeOptions(max_decisions=settings.decisions),
+            memory=self.recipe.memory if settings.examples else "",
+            person=person,
+        )
         return spec.of_task(task, task.task_id, instruction)
 
-    def _carry_out(self, task: Task, run: Run) -> list[Line] | None:
-        """Carry out a task; return None if the expert did not reach its goal."""
+    def _request(self, task: Task, run: Run, *, people: bool) -> _Request:
+        """Draw how a task is asked for: as its own instruction does, as one that nobody can meet, or as an open one."""
         settings, drawn = self.recipe.settings, random.Random(f"dataset {run.house} {run.task}")
-        unclear = drawn.random() < settings.unclear
-        spec = self.spec_of(task, say_nonsense(drawn) if unclear else None)
-        goals = () if unclear else goals_of(task.goal)
-        seed = f"noise {run.house} {run.task}"
+        if drawn.random() < settings.unclear:
+            by_people = people and drawn.random() < _BY_PEOPLE
+            text = say_impossible(drawn) if by_people else say_nonsense(drawn)
+            return _Request(text, person=drawn.random() < settings.asking)
+        clear = _Request(None, goals_of(task.goal), lived_in=people)
+        if task.names or drawn.random() >= settings.asking:  # a person knows only the vocabulary's words
+            return clear
+        clear = replace(clear, person="the table" not in task.instruction.lower())  # which one, a person would be asked
+        request = say_openly(drawn, task.goal) if drawn.random() < _OPEN else None
+        if request is None:
+            return clear
+        if request.hopeless and drawn.random() < _NOBODY:
+            return _Request(request.text)
+        return replace(
+            clear, person=True, instruction=request.text, questions=request.questions, goals=goals_of(request.goal)
+        )
+
+    def _carry_out(self, task: Task, run: Run, request: _Request) -> list[Line] | None:
+        """Carry out a task; return None if the expert did not reach its goal, or an answer did not help."""
+        settings, unclear = self.recipe.settings, not request.goals
+        spec = self.spec_of(task, request.instruction, person=request.person)
         teacher = Teacher(
-            spec.instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta
+            spec.instruction,
+            request.goals,
+            names=task.names,
+            questions=request.questions,
+            noise=settings.noise,
+            seed=f"noise {run.house} {run.task}",
+            pupil=self._pupil,
+            beta=settings.beta,
         )
         events: list[Event] = []
-        with SymbolicWorld(task, scored=not unclear) as world:
-            episode = assemble(spec, world=world, model=teacher, examples=self._examples, write=events.append)
+        person = SimulatedPerson(task.goal, of=f"{run.house} {run.task}")
+        with self._world(task, run, request, scored=not unclear) as world:
+            episode = assemble(
+                spec, world=world, model=teacher, person=person, examples=self._examples, write=events.append
+            )
             result = self._runs.carry_out(episode)
         if result.broken:
             raise UserError(f"{run.house}, task {run.task}: {result.message}; repeat the command to continue here")
         if self._pupil is None and not settings.decisions and result.achieved == unclear:
             return None
+        if self._pupil is None and not all(answered.facts for answered in person.told):
+            return None
         labels = None if self._pupil is None else teacher.labels
         return list(lines_of(events, run, labels=labels, astray=teacher.astray))
+
+    def _world(self, task: Task, run: Run, request: _Request, *, scored: bool) -> SymbolicWorld:
+        drawn = random.Random(f"lived in {run.house} {run.task}")
+        chance = drawn.random() if request.lived_in else _MOVING
+        if chance < _MOVING:
+            return LivedInHouse(task, drawn, scored=scored)
+        return SymbolicWorld(task, scored=scored, robots=drawn.choice((2, 2, 3)) if chance > 1 - _TEAMS else 1)
 
     def _ready_pupil(self) -> LanguageModel | None:
         if not self.recipe.pupil:

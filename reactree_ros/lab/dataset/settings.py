@@ -16,7 +16,7 @@ SCHEMA = 1
 #: The description, and both files of decisions without ``.jsonl``.
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
 #: Settings that a recipe only has if they are set, because older recipes lack them.
-LATER = ("without", "about", "short")
+LATER = ("without", "about", "short", "people", "asking")
 
 
 class DatasetSettings(Settings):
@@ -50,6 +50,19 @@ class DatasetSettings(Settings):
         default=0, ge=0, description="most decisions of each task: 2 show how to break an instruction up; 0: all"
     )
     unclear: float = Field(default=0.02, ge=0, le=0.5, description="share of instructions that no robot can carry out")
+    people: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of houses whose tasks are said as people do, and with things that half of these houses call "
+        "by names that no class has",
+    )
+    asking: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of tasks with a person to ask; most of their instructions leave something open",
+    )
     noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that leave the expert's path")
     beta: float = Field(
         default=0.3, ge=0, le=1, description="share of decisions by the expert while a model acts (DAgger)"

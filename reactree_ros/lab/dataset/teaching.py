@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -14,10 +15,39 @@ from reactree_ros.agent.turns import render
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.goals import Goal
 from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.expert.policy import Decided
+from reactree_ros.household.expert.reading import Situation
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
 
 #: End of an action's verb: ``go`` of ``go to desk 1``, ``retrieve`` of ``retrieve(2)``.
 _VERB = re.compile(r"\W")
+_ACT = "Act"
+
+
+class _Expert(ExpertModel):
+    """The expert that goes only where it may: a thing that was moved to another room is not here any more."""
+
+    _gone: frozenset[tuple[str, str]] = frozenset()  # refused beforehand, for this decision
+
+    def consider(self, request: DecisionRequest) -> Decided:
+        """Decide again without the walks that the request does not allow."""
+        self._gone = frozenset()
+        decided = super().consider(request)
+        while isinstance(request.may_say, DecisionGrammar) and (walk := self._impossible(decided, request.may_say)):
+            self._gone |= {(walk, "")}
+            decided = super().consider(request)
+        return decided
+
+    def recollect(self, request: DecisionRequest, situation: Situation) -> None:
+        """Take those walks as refused."""
+        situation.refused |= self._gone
+
+    def _impossible(self, decided: Decided, may_say: DecisionGrammar) -> str:
+        skill = decided.text.removeprefix(f"{_ACT}: ")
+        if not skill.startswith("go to ") or skill in may_say.skills:
+            return ""
+        walk = self._naming.with_words(skill)
+        return "" if (walk, "") in self._gone else walk
 
 
 class Teacher(LanguageModel):
@@ -25,6 +55,8 @@ class Teacher(LanguageModel):
 
     Args:
         goals: Its goals; none if a household robot cannot do it.
+        names: Names of classes that the house calls otherwise.
+        questions: Questions whose answers are needed first.
         noise: Share of the expert's decisions that are replaced by another allowed one.
         seed: Seed of the draws.
         pupil: Acts instead of the expert; then there is no noise.
@@ -40,12 +72,14 @@ class Teacher(LanguageModel):
         instruction: str,
         goals: Sequence[Goal],
         *,
+        names: Mapping[str, str] = MappingProxyType({}),
+        questions: Sequence[str] = (),
         noise: float,
         seed: str,
         pupil: LanguageModel | None = None,
         beta: float = 0.0,
     ) -> None:
-        self._expert = ExpertModel({instruction: goals})
+        self._expert = _Expert({instruction: goals}, names=names, questions={instruction: questions})
         self._understands = bool(goals)
         self._noise = noise
         self._rng = random.Random(seed)
@@ -90,7 +124,7 @@ def may_be_said(said: str, may_say: MaySay) -> bool:
 def _stray(rng: random.Random, may_say: MaySay) -> str:
     """Draw an action, with all verbs equally likely; empty if only the node's end is left."""
     if isinstance(may_say, DecisionGrammar):
-        label = "Act"
+        label = _ACT
     elif isinstance(may_say, SubgoalGrammar) and may_say.goes_on:
         label = "Action"
     else:
