@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.lab.training.gguf_adapter import write_gguf_adapter
 from reactree_ros.lab.training.graph import write_graph
 from reactree_ros.lab.training.settings import TrainSettings
 from reactree_ros.lab.training.vocabulary import Words
@@ -122,15 +122,14 @@ def write_base(folder: Path, settings: TrainSettings, weights: Mapping[str, Any]
 
     model = _loaded(AutoModelForCausalLM, settings.base, dtype=torch.float32)
     if settings.rank:
-        from reactree_ros.lab.training.gguf_adapter import write_gguf
-
         adapted = _adapted(model, settings)
         put_back(adapted.base_model.model, weights)
         adapted.peft_config["default"].base_model_name_or_path = Path(settings.base).name
         adapted.to(torch.float16).save_pretrained(folder, save_embedding_layers=False)
         (folder / "README.md").unlink(missing_ok=True)  # of peft, without a word on this model
-        with suppress(NotImplementedError):  # llama.cpp has other names for other architectures
-            write_gguf(folder, folder / GGUF)
+        if model.config.model_type == "llama":  # llama.cpp has other names for the matrices of others
+            heads, key_heads = model.config.num_attention_heads, model.config.num_key_value_heads
+            write_gguf_adapter(folder, folder / GGUF, heads=heads, key_heads=key_heads)
         return
     put_back(model, weights)
     if model.config.model_type == "llama":  # as saved, so that quantization of a GGUF is not claimed
