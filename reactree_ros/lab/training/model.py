@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +170,8 @@ class Learner:
     """A model in training: scores decisions' tokens among the allowed ones, and all tokens if wanted.
 
     If passes have less precision than the weights, a copy of the model makes them. So nothing is cast on the way, which
-    saves a quarter of the time, and small steps still add up in the weights.
+    saves a quarter of the time, and small steps still add up in the weights. LoRA matrices are added to the copy's
+    weights once a step, instead of to each layer's output: several times as fast on a GPU.
 
     Args:
         model: A causal language model of the transformers library, in fp32.
@@ -184,28 +185,35 @@ class Learner:
         AttentionMaskInterface.register(_ATTENTION, sdpa_mask)
         model.set_attn_implementation(_ATTENTION)
         self.model = model
-        self._passes = model if precision is torch.float32 else deepcopy(model)
+        adapted = {name: one for name, one in model.named_modules() if hasattr(one, "get_delta_weight")}
+        self._passes = deepcopy(model) if adapted or precision is not torch.float32 else model
+        for name in adapted:
+            self._passes.set_submodule(name, self._passes.get_submodule(name).base_layer)
         for weights in self._passes.parameters():  # not the buffers: positions need fp32
             weights.data = weights.data.to(precision)
-        both = zip(self._passes.parameters(), model.parameters(), strict=True)
-        self._copied = [] if self._passes is model else [pair for pair in both if pair[1].requires_grad]
-        if model.device.type == "cuda" and "NOCOMPILE" not in os.environ or "COMPILE" in os.environ:
-            for layer in self._passes.base_model.layers:
-                layer.compile(dynamic=True)
+        self._copied: list[tuple[torch.Tensor, Callable[[], torch.Tensor]]] = []
+        if self._passes is not model:
+            plain = dict(model.named_parameters())
+            for name, copy in self._passes.named_parameters():
+                matrix = adapted.get(name.removesuffix(".weight"))
+                copy.requires_grad_(matrix is not None or plain[name].requires_grad)
+                if copy.requires_grad:
+                    self._copied.append((copy, partial(_with_lora, matrix) if matrix else partial(plain.get, name)))
+        _normalize_at_once(self._passes)
 
     def train(self, *, learning: bool) -> None:
         """Copy the weights to the model of the passes, for learning or only for measuring."""
         self._passes.train(learning)
         with torch.no_grad():
             for copy, weights in self._copied:
-                copy.copy_(weights)
+                copy.copy_(weights())
 
     def learn(self, loss: torch.Tensor) -> None:
         """Add the gradients of a loss to the model's."""
         loss.backward()
         for copy, weights in self._copied:
             if copy.grad is not None:
-                weights.grad = copy.grad.float() if weights.grad is None else weights.grad.add_(copy.grad)
+                weights().backward(copy.grad.float())
                 copy.grad = None
 
     def __call__(self, one: Pass, *, reading: bool = False) -> Learnt:
@@ -230,6 +238,25 @@ class Learner:
         targets = there(one.targets)
         losses = nn.functional.cross_entropy(scores, targets, reduction="none")
         return Learnt(losses, scores.argmax(-1) == targets, read)
+
+
+def _with_lora(layer: Any) -> torch.Tensor:
+    """Return a layer's weights with its LoRA matrices added."""
+    weights: torch.Tensor = layer.base_layer.weight + layer.get_delta_weight(layer.active_adapters[0])
+    return weights
+
+
+def _normalize_at_once(model: Any) -> None:
+    """Have the norms of a Llama computed by one kernel instead of by six."""
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+    for one in model.modules():
+        if type(one) is LlamaRMSNorm:
+            one.forward = partial(_normalized, one)
+
+
+def _normalized(norm: Any, states: torch.Tensor) -> torch.Tensor:
+    return nn.functional.rms_norm(states, norm.weight.shape, norm.weight, norm.variance_epsilon)
 
 
 class Optimiser:
