@@ -89,14 +89,34 @@ class _Somebody(Speaker):
         return names[0] if self.rng.random() < 0.3 else self.rng.choice(names)
 
     def _clause(self, group: Sequence[Wish]) -> str:
-        if len(group) > 1 and self.rng.random() < 0.15:
+        drawn = self.rng.random() if len(group) > 1 else 1.0
+        if drawn < 0.13:
             return self._one_by_one(group)
-        if len(group) > 1 and self.rng.random() < 0.1:
+        if drawn < 0.2:
+            return self._fetched_apart(group)
+        if drawn < 0.28:  # some things, and then others to the same place
+            at = self.rng.randrange(1, len(group))
+            return f"{super()._clause(group[:at])}{self._one_of('links')}{super()._clause(group[at:])}"
+        if drawn < 0.36:
             *first, last = group
             thing = self._phrase(last, group, self.rng.choice(("number", "article", "the")))
             joint = self.rng.choice((". ", ", ", " - "))
             return f"{super()._clause(first)}{joint}{self._one_of('too').format(thing=thing)}"
         return super()._clause(group)
+
+    def _switch(self, it: str) -> str:
+        return self._one_of("press") if it == "it" and self.rng.random() < 0.15 else super()._switch(it)
+
+    def _fetched_apart(self, group: Sequence[Wish]) -> str:
+        """Say a verb for some things and another for the others: "get a plum, grab a pear and put them on the desk"."""
+        at, style = self.rng.randrange(1, len(group)), self.rng.choice(("number", "word", "article", "the"))
+        first, last = (self._joined(self._phrases(some, style)) for some in (group[:at], group[at:]))
+        joint = self.rng.choice((", ", " and ", ", then ", " then "))
+        on = self.rng.choice(("in", "into") if group[0].inside else ("on", "onto"))
+        place = f"{on} the {self._draw_name(self._names_of_place(group))}"
+        get, other, put = self._one_of("get"), self._one_of("get"), self._one_of("put")
+        them = self.rng.choice(("them", "them", "all of it", "everything"))
+        return f"{get} {first}{joint}{other} {last} and {put} {them} {place}"
 
     def _one_by_one(self, group: Sequence[Wish]) -> str:
         """Say each thing with the place again: "…, then take the plum and put it there"."""
