@@ -235,7 +235,8 @@ class _Opener:
         return OpenRequest(
             text=finished(self.rng, f"{said[0].upper()}{said[1:]}"),
             questions=tuple(asks),
-            hopeless=kind in ("nothing", "place", "both"),
+            hopeless=kind in ("nothing", "place", "both")
+            or (kind in ("group", "hidden") and self._names_anything(text)),
             goal=(*told, *(one for one in self.moved if one not in told), *self.switched),
         )
 
@@ -332,6 +333,11 @@ class _Opener:
         fitting = [group for group in PEOPLES["open"]["groups"] if classes <= set(group[0].split()) or not group[0]]
         _, one, several = self.rng.choice(fitting)
         return str(self.rng.choice((several if sum(each.count for each in some) > 1 else one).split("|")))
+
+    def _names_anything(self, text: str) -> bool:
+        """Return whether a text's name for things may be that of any: "some items"."""
+        _, one, several = PEOPLES["open"]["groups"][-1]
+        return any(f" {name} " in text for name in (*one.split("|"), *several.split("|")))
 
     def _like(self, name: str) -> Iterator[str]:
         """Yield things like a thing."""
