@@ -228,14 +228,14 @@ def generate_house(
         room = rng.choice(list(apartment.rooms))
         asked = list(needed.items())
         rng.shuffle(asked)
-        errand = replace(errand, wanted={(name, kind.receptacle): count for name, count in asked})
+        in_order = replace(errand, wanted={(name, kind.receptacle): count for name, count in asked})
         plain = _instruct(rng, errand.name, dict(asked), said.names)
         things = _place_things(rng, apartment, kind, needed)
         documents.append(
             {
                 "task_id": number,
                 "task_name": errand.name,
-                "nl_instructions": [said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain],
+                "nl_instructions": [said.as_people(apartment, in_order, things, f"{seed} {rooms} {number}") or plain],
                 "task_goal": _goal_keys(kind, dict(asked)),
                 "env_id": seed,
                 "init_room": apartment.rooms[room],

@@ -89,14 +89,34 @@ class _Somebody(Speaker):
         return names[0] if self.rng.random() < 0.3 else self.rng.choice(names)
 
     def _clause(self, group: Sequence[Wish]) -> str:
-        if len(group) > 1 and self.rng.random() < 0.15:
+        drawn = self.rng.random() if len(group) > 1 else 1.0
+        if drawn < 0.13:
             return self._one_by_one(group)
-        if len(group) > 1 and self.rng.random() < 0.1:
+        if drawn < 0.2:
+            return self._fetched_apart(group)
+        if drawn < 0.28:  # some things, and then others to the same place
+            at = self.rng.randrange(1, len(group))
+            return f"{super()._clause(group[:at])}{self._one_of('links')}{super()._clause(group[at:])}"
+        if drawn < 0.36:
             *first, last = group
             thing = self._phrase(last, group, self.rng.choice(("number", "article", "the")))
             joint = self.rng.choice((". ", ", ", " - "))
             return f"{super()._clause(first)}{joint}{self._one_of('too').format(thing=thing)}"
         return super()._clause(group)
+
+    def _switch(self, it: str) -> str:
+        return self._one_of("press") if it == "it" and self.rng.random() < 0.15 else super()._switch(it)
+
+    def _fetched_apart(self, group: Sequence[Wish]) -> str:
+        """Say a verb for some things and another for the others: "get a plum, grab a pear and put them on the desk"."""
+        at, style = self.rng.randrange(1, len(group)), self.rng.choice(("number", "word", "article", "the"))
+        first, last = (self._joined(self._phrases(some, style)) for some in (group[:at], group[at:]))
+        joint = self.rng.choice((", ", " and ", ", then ", " then "))
+        on = self.rng.choice(("in", "into") if group[0].inside else ("on", "onto"))
+        place = f"{on} the {self._draw_name(self._names_of_place(group))}"
+        get, other, put = self._one_of("get"), self._one_of("get"), self._one_of("put")
+        them = self.rng.choice(("them", "them", "all of it", "everything"))
+        return f"{get} {first}{joint}{other} {last} and {put} {them} {place}"
 
     def _one_by_one(self, group: Sequence[Wish]) -> str:
         """Say each thing with the place again: "…, then take the plum and put it there"."""
@@ -215,7 +235,8 @@ class _Opener:
         return OpenRequest(
             text=finished(self.rng, f"{said[0].upper()}{said[1:]}"),
             questions=tuple(asks),
-            hopeless=kind in ("nothing", "place", "both"),
+            hopeless=kind in ("nothing", "place", "both")
+            or (kind in ("group", "hidden") and self._names_anything(text)),
             goal=(*told, *(one for one in self.moved if one not in told), *self.switched),
         )
 
@@ -312,6 +333,11 @@ class _Opener:
         fitting = [group for group in PEOPLES["open"]["groups"] if classes <= set(group[0].split()) or not group[0]]
         _, one, several = self.rng.choice(fitting)
         return str(self.rng.choice((several if sum(each.count for each in some) > 1 else one).split("|")))
+
+    def _names_anything(self, text: str) -> bool:
+        """Return whether a text's name for things may be that of any: "some items"."""
+        _, one, several = PEOPLES["open"]["groups"][-1]
+        return any(f" {name} " in text for name in (*one.split("|"), *several.split("|")))
 
     def _like(self, name: str) -> Iterator[str]:
         """Yield things like a thing."""

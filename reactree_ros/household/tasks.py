@@ -118,6 +118,10 @@ class Task(_Document):
         """Name of the house, which several tasks may share; houses of different files may have the same."""
         return f"env {self.env_id}"
 
+    def word_of(self, class_name: str) -> str:
+        """Return what this house calls the things of a class."""
+        return self.names.get(class_name, CLASSES[class_name].word)
+
     def asks_for(self, instruction: str) -> bool:
         """Return whether an instruction is one of the task's own; case, spaces and final full stops do not matter."""
         return any(same_words(instruction, own) for own in self.nl_instructions)

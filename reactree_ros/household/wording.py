@@ -52,6 +52,8 @@ THINGS: Mapping[str, tuple[str, ...]] = _named(WORDS["things"])
 PLACES: Mapping[str, tuple[str, ...]] = _named(WORDS["places"])
 
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+#: Words that begin no imperative.
+_NO_VERBS = frozenset({"there", "we", "I'm", "{place}", "{it}"})
 _TYPING = 0.22  # share of instructions with typing errors
 
 
@@ -99,13 +101,16 @@ class Speaker:
             known = any(place == switch for place, _ in groups) or switch in named
             meant = known and len(groups) == 1 and self.rng.random() < 0.7
             it = "it" if meant else f"the {self._draw_name(self.places[switch])}"
-            clauses.append(self._one_of("switch").format(it=it))
+            clauses.append(self._switch(it))
             named.append(switch)
         text = clauses[0]
         for clause in clauses[1:]:
             link = ".\n" if "\n" in text else self._one_of("links")
             text += link + clause
         return finished(self.rng, self._polite(text))
+
+    def _switch(self, it: str) -> str:
+        return self._one_of("switch").format(it=it)
 
     def _one_of(self, table: str) -> str:
         word: str = self.rng.choice(self.words[table])
@@ -197,7 +202,8 @@ class Speaker:
     # ------------------------------------------------------------------ around what is asked for
 
     def _imperatives(self) -> set[str]:
-        return {text.split()[0] for kind in ("put", "get", "fill", "lay", "switch") for text in self.words[kind]}
+        begin = {text.split()[0] for kind in ("put", "get", "fill", "lay", "switch") for text in self.words[kind]}
+        return begin - _NO_VERBS
 
     def _polite(self, text: str) -> str:
         """Add an opener, a closer and a reason, each or none."""

@@ -17,7 +17,6 @@ from reactree_ros.household.naming import KEPT
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, load_tasks, parse_tasks
 from reactree_ros.household.vague import say_vaguely
-from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.lab.bench import published
 from reactree_ros.lab.bench.goal import Condition, Goal
 from reactree_ros.lab.bench.spec import SuiteSpec
@@ -73,7 +72,7 @@ def goal_at_the_end(task: Task, world: SymbolicWorld) -> Goal:
     conditions = []
     for one in task.goal:
         share = rules.score((one,), world.scene).ssr
-        item, target = CLASSES[one.item].word if one.item else "", CLASSES[one.target].word
+        item, target = task.word_of(one.item) if one.item else "", task.word_of(one.target)
         conditions.append(Condition(one.relation, item, target, one.count, round(share * one.count)))
     start = next(room.name for room in world.scene.rooms if room.class_name == task.init_room)
     return Goal(tuple(conditions), tuple(room.name for room in world.scene.rooms), start)

@@ -54,9 +54,9 @@ class Exercise:
 
 #: Sources that wait for each thread, or are made in it.
 _AHEAD = 4
-
-#: Share of the houses of people that call their things by other names, and of their impossible requests by rule.
-_RENAMED, _BY_PEOPLE = 0.5, 0.9
+#: Shares of the houses of people: that call their things by other names, that say tasks in many words; share of their
+#: impossible requests that are made by rule.
+_RENAMED, _SAID, _BY_PEOPLE = 0.5, 0.85, 0.9
 #: Share of instructions that leave something open where there is a person; share of the hopeless ones with nobody.
 _OPEN, _NOBODY = 0.75, 0.25
 #: Share of the tasks in houses of people where things are moved meanwhile; share of those with several robots.
@@ -185,7 +185,7 @@ class Maker:
             without=settings.without,
             about=settings.about,
             nouns=nouns,
-            people=people,
+            people=people and drawn.random() < _SAID,
         )
         for task in parse_tasks(made):
             who, most = self.recipe.planner, settings.examples

@@ -54,8 +54,8 @@ class DatasetSettings(Settings):
         default=0.0,
         ge=0,
         le=1,
-        description="share of houses whose tasks are said as people do, and with things that half of these houses call "
-        "by names that no class has",
+        description="share of houses where people live: most say tasks in many more words, half call things by names "
+        "that no class has, in some things are moved or several robots work",
     )
     asking: float = Field(
         default=0.0,

@@ -44,7 +44,7 @@ class _Expert(ExpertModel):
 
     def _impossible(self, decided: Decided, may_say: DecisionGrammar) -> str:
         skill = decided.text.removeprefix(f"{_ACT}: ")
-        if not skill.startswith("go to ") or skill in may_say.skills:
+        if not skill.startswith("go to ") or skill in may_say.skills or may_say.free or may_say.offers:
             return ""
         walk = self._naming.with_words(skill)
         return "" if (walk, "") in self._gone else walk
