@@ -49,8 +49,11 @@ class Batch:
         gpu = model.device.type != "cpu"
         self._chunk, self._spare = (_GPU_CHUNK, _GPU_SPARE) if gpu else (CHUNK, _SPARE)
         self.why_alone, self._places = _together(model)
-        alone = {"first": attention.first_of_one, "is_plain": attention.is_plain} if self.why_alone else {}
-        self._kept = KeptPrompts(limit, **alone)
+        self._kept = (
+            KeptPrompts(limit, first=attention.first_of_one, is_plain=attention.is_plain)
+            if self.why_alone
+            else KeptPrompts(limit)
+        )
 
     def advance(self) -> list[Row]:
         """Let waiting texts join where there is room, then read all that is new; return the texts that left."""
