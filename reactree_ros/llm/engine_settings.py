@@ -16,6 +16,7 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.settings import read_yaml
+from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.settings import Harmless, Settings, plain
 
 _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
@@ -112,9 +113,15 @@ class EngineSettings(AnsweringLimits):
 class LocalEngineSettings(EngineSettings):
     """Settings of every engine in this process."""
 
+    adapter: str = Field(default="", description="folder of a LoRA adapter of peft for the model; empty: none")
     engine_args: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={}, description="further arguments of the engine, e.g. {max_num_seqs: 64}"
     )
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """The planners that the adapter, or else the model, was trained for."""
+        return (trained_for(self.adapter) if self.adapter else ()) or trained_for(self.model)
 
     @model_validator(mode="before")
     @classmethod

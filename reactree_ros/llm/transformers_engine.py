@@ -23,7 +23,6 @@ from reactree_ros.llm.mending import mend
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.installation import install_line
 
 #: Tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
@@ -190,7 +189,6 @@ def _listed(token: int | list[int] | None) -> list[int]:
 class TransformersSettings(LocalEngineSettings):
     """Settings of a Hugging Face model in this process."""
 
-    adapter: str = Field(default="", description="folder of a LoRA adapter of peft; empty: none")
     state_tokens: int = Field(
         default=STATE_TOKENS,
         ge=0,
@@ -221,5 +219,5 @@ SPEC = ModelSpec(
     needs=("torch", "transformers", "llguidance"),
     make=_make,
     flags=("model",),
-    trained_for=lambda settings: trained_for(settings.model),
+    trained_for=lambda settings: settings.trained,
 )

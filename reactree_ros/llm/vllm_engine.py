@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import checked, parse_json, text_of
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
@@ -24,7 +25,6 @@ from reactree_ros.llm.mending import mended_copy
 from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.settings import Harmless, plain
 
 #: Default engine arguments. llguidance compiles a regular expression on the fly, so that hundreds of skills that
@@ -38,6 +38,8 @@ _FIELDS = {
     ConstraintKind.JSON_SCHEMA: "json",
     ConstraintKind.CHOICE: "choice",
 }
+#: The file that describes an adapter, and the ranks that vLLM can be prepared for.
+_ADAPTER, _RANKS = "adapter_config.json", (1, 8, 16, 32, 64, 128, 256, 320, 512)
 #: Finish reasons that mean an engine failure.
 _FAILED = ("abort", "error")
 
@@ -49,6 +51,7 @@ class VllmEngine(LocalEngine):
     "__main__":``, because vLLM may start processes by importing it.
 
     Args:
+        adapter: Folder of a LoRA adapter of peft, which each request names; empty: none.
         options: vLLM's engine arguments, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
     """
 
@@ -61,10 +64,12 @@ class VllmEngine(LocalEngine):
         chat: bool | None = None,
         reasoning: Reasoning | None = None,
         examples: Examples | None = None,
+        adapter: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
-        self._options = {**_DEFAULTS, **(options or {}), "model": model}
+        self._options = {**_DEFAULTS, **_for_adapter(adapter), **(options or {}), "model": model}
+        self._adapter = adapter
         self._llm: Any = None
         self._mended: tempfile.TemporaryDirectory[str] | None = None
         self._opening = asyncio.Lock()
@@ -116,7 +121,8 @@ class VllmEngine(LocalEngine):
         number = f"{generation.id} {next(self._numbers)}"
         done, wanted = None, ""
         try:
-            texts = llm.generate({"prompt_token_ids": prompt}, self._sampling(generation, marked), number)
+            asked, how = {"prompt_token_ids": prompt}, self._sampling(generation, marked)
+            texts = llm.generate(asked, how, number, lora_request=self._lora())
             async with aclosing(texts):  # one that is closed before its end is aborted
                 async for done in texts:
                     if generation.until is not None and (wanted := generation.until(done.outputs[0].text)):
@@ -140,6 +146,11 @@ class VllmEngine(LocalEngine):
             cached_tokens=done.num_cached_tokens,
             output_tokens=len(done.outputs[0].token_ids),
         )
+
+    def _lora(self) -> Any:
+        from vllm.lora.request import LoRARequest
+
+        return LoRARequest("adapter", 1, self._adapter) if self._adapter else None
 
     def _rejected(self, error: Exception) -> RequestRejected:
         return RequestRejected(f"{self.name} refuses the request: {' '.join(str(error).split())[:400]}")
@@ -168,6 +179,23 @@ class VllmEngine(LocalEngine):
             llm.shutdown()
         if self._mended is not None:
             self._mended.cleanup()
+
+
+def _for_adapter(adapter: str) -> dict[str, Any]:
+    """Return the engine arguments that an adapter needs.
+
+    Raises:
+        UserError: It is no adapter, or too large for vLLM.
+    """
+    if not adapter:
+        return {}
+    try:
+        rank = checked(int, parse_json(text_of(Path(adapter) / _ADAPTER))["r"])
+        return {"enable_lora": True, "max_lora_rank": next(one for one in _RANKS if one >= rank)}
+    except (ValueError, KeyError, TypeError, StopIteration) as error:
+        raise UserError(
+            f"adapter {adapter}: {_ADAPTER} has no rank up to {_RANKS[-1]} ({error}); name a folder that peft wrote"
+        ) from error
 
 
 def _tokenizer_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,6 +242,7 @@ def _make(settings: VllmSettings) -> LanguageModel:
         chat=settings.chat,
         reasoning=settings.reasoning,
         examples=settings.examples,
+        adapter=settings.adapter,
         options=settings.options,
     )
     return settings.queue(engine)
@@ -227,5 +256,5 @@ SPEC = ModelSpec(
     needs=("vllm",),
     make=_make,
     flags=("model",),
-    trained_for=lambda settings: trained_for(settings.model),
+    trained_for=lambda settings: settings.trained,
 )

@@ -55,6 +55,22 @@ def weights(target: str) -> Path:
     return file
 
 
+def unpacked(folder: Path) -> Path:
+    """Write the model as a folder that transformers and vLLM load, with whole numbers."""
+    need("gguf", "test-llm")
+    need("transformers", "test-llm")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    file = weights("test-llm")
+    read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
+    del read.config.quantization_config  # what was read counts as quantized: it is not saved as it is
+    whole = AutoModelForCausalLM.from_config(read.config)
+    whole.load_state_dict(read.state_dict())
+    whole.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
+    return folder
+
+
 @contextmanager
 def served(log: Path) -> Iterator[Served]:
     """Start the server by the page's own script, at a free port."""

@@ -8,24 +8,15 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 from metered_server import MeteredServer
-from smollm2 import assert_nothing_broke, need, weights
+from smollm2 import assert_nothing_broke, need, unpacked
 
 pytestmark = pytest.mark.llm
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeteredServer]:
-    for module in ("vllm", "gguf"):
-        need(module, "test-llm")
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    file, folder = weights("test-llm"), tmp_path_factory.mktemp("model") / "smollm2"
-    read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
-    del read.config.quantization_config  # what was read counts as quantized: it is not saved as it is
-    whole = AutoModelForCausalLM.from_config(read.config)
-    whole.load_state_dict(read.state_dict())
-    whole.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
+    need("vllm", "test-llm")
+    folder = unpacked(tmp_path_factory.mktemp("model") / "smollm2")
     with MeteredServer(folder, max_model_len=8192) as one:
         one.wait_until_ready()
         yield one

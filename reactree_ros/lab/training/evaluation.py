@@ -62,8 +62,8 @@ class _Weighed(Row):
 
     def take(self, scores: Any) -> None:
         """Choose the likeliest token, and record its probability."""
-        assert self.held is not None  # made with a constraint
-        self.held.mask(scores)
+        assert self._held is not None  # made with a constraint
+        self._held.mask(scores)
         shares = np.exp(scores - scores.max())
         self.sure *= float(shares.max() / shares.sum())
         self.add(int(np.argmax(scores)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from reactree_ros.llm.batching import states as attention
-from reactree_ros.llm.batching.held import masks_of
+from reactree_ros.llm.batching.held import look_ahead, masks_of
 from reactree_ros.llm.batching.kept_prompts import KeptPrompts, shared
 from reactree_ros.llm.batching.row import Row
 
@@ -49,8 +50,11 @@ class Batch:
         gpu = model.device.type != "cpu"
         self._chunk, self._spare = (_GPU_CHUNK, _GPU_SPARE) if gpu else (CHUNK, _SPARE)
         self.why_alone, self._places = _together(model)
-        alone = {"first": attention.first_of_one, "is_plain": attention.is_plain} if self.why_alone else {}
-        self._kept = KeptPrompts(limit, **alone)
+        self._kept = (
+            KeptPrompts(limit, first=attention.first_of_one, is_plain=attention.is_plain)
+            if self.why_alone
+            else KeptPrompts(limit)
+        )
 
     def advance(self) -> list[Row]:
         """Let waiting texts join where there is room, then read all that is new; return the texts that left."""
@@ -89,7 +93,7 @@ class Batch:
     def _begin(self, row: Row, states: Any) -> None:
         """Take over the states of the known beginning of a prompt."""
         row.read = row.cached
-        row.force()
+        row.say_forced()
         if self._places is None:
             row.states = attention.nothing_read(self._model) if states is None else states
             return
@@ -182,11 +186,19 @@ def _choose(rows: Sequence[Row], scores: Any) -> None:
     likeliest = scores.argmax(1).tolist()
     of_drawn = iter(scores[torch.tensor(drawn, device=scores.device)].cpu().numpy()) if drawn else iter(())
     for number, row in enumerate(asked):
-        try:
-            row.add(row.draw(next(of_drawn)) if row.draws else likeliest[number])
-            row.force()
-        except Exception as error:  # the constraint of this text failed
-            row.failure = row.failure or error
+        token = row.draw(next(of_drawn)) if row.draws else likeliest[number]
+        _do(row, partial(row.add, token))
+    look_ahead(row.held for row in asked if not row.is_done)
+    for row in asked:
+        _do(row, row.say_forced)
+
+
+def _do(row: Row, work: Callable[[], object]) -> None:
+    """Do something with a text; if its constraint fails, only this text fails."""
+    try:
+        work()
+    except Exception as error:
+        row.failure = row.failure or error
 
 
 def _forward(model: Any, tokens: list[list[int]], states: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -29,24 +29,25 @@ class Held:
         if problem := self._matcher.get_error():
             raise RequestRejected(f"llguidance refuses the constraint: {' '.join(problem.split())[:400]}")
 
-    def forced(self) -> list[int]:
-        """Return the next tokens as far as the constraint leaves only one text, in the tokenizer's own words."""
-        tokens = list(self._matcher.compute_ff_tokens())
-        self._check()
-        return tokens
-
     def mask(self, scores: Any) -> None:
         """Set the scores of forbidden tokens to minus infinity."""
         import llguidance.numpy
 
         llguidance.numpy.apply_token_bitmask_inplace(scores, self._next()[0])
 
-    def only(self) -> int | None:
-        """Return the next token if only one is allowed, otherwise None."""
+    def forced(self) -> list[int]:
+        """Return the next tokens if there is no choice about them: those of the only text that may come next.
+
+        More tokens may be allowed, because a text can be cut into tokens in several ways.
+        """
+        return list(self._matcher.compute_ff_tokens()) or self._only()
+
+    def _only(self) -> list[int]:
+        """Return the next token if only one is allowed, e.g. the one that ends a text."""
         words = self._next()[0].view(np.uint32)
         (there,) = np.nonzero(words)
         word = int(words[there[0]]) if len(there) == 1 else 0
-        return None if word == 0 or word & (word - 1) else int(there[0]) * 32 + word.bit_length() - 1
+        return [] if word == 0 or word & (word - 1) else [int(there[0]) * 32 + word.bit_length() - 1]
 
     def follow(self, token: int) -> bool:
         """Record the chosen token, and return whether the text is complete."""
@@ -71,27 +72,33 @@ class Held:
             raise ServerUnavailable(f"llguidance failed within the constraint: {' '.join(problem.split())[:400]}")
 
 
-def masks_of(several: Sequence[Held | None], vocabulary: int) -> Any:
-    """Return which tokens may come next in each of several texts, one bit per token; None if anything may.
+def look_ahead(several: Iterable[Held | None]) -> None:
+    """Find out in one go which tokens may come next in each of several texts; it is only faster so.
 
-    A constraint that fails is told where its text goes on.
+    A constraint that fails is told where its own text goes on.
     """
     import llguidance.numpy
 
-    places = [number for number, held in enumerate(several) if held is not None]
-    if not places:
+    new = [held for held in several if held is not None and held._mask is None]
+    if len(new) < 2:
+        return
+    masks = llguidance.numpy.allocate_token_bitmask(len(new), new[0]._size)
+    matchers = [(held._matcher, number) for number, held in enumerate(new)]
+    llguidance.numpy.fill_next_token_bitmask_par(_executor(), matchers, masks)
+    for number, held in enumerate(new):
+        if not held._matcher.get_error():
+            held._mask = masks[number : number + 1]
+
+
+def masks_of(several: Sequence[Held | None], vocabulary: int) -> Any:
+    """Return which tokens may come next in each of several texts, one bit per token; None if anything may."""
+    if not any(several):
         return None
-    held = [one for one in several if one is not None]
-    found = llguidance.numpy.allocate_token_bitmask(len(held), held[0]._size)
-    matchers = [(one._matcher, number) for number, one in enumerate(held)]
-    if len(held) == 1:
-        llguidance.numpy.fill_next_token_bitmask(held[0]._matcher, found, 0)
-    else:
-        llguidance.numpy.fill_next_token_bitmask_par(_executor(), matchers, found)
     masks = np.full((len(several), -(-vocabulary // 32)), -1, np.int32)
-    masks[places] = 0
-    width = min(masks.shape[1], found.shape[1])
-    masks[places, :width] = found[:, :width]
+    for mask, held in zip(masks, several, strict=True):
+        if held is not None:
+            allowed = held._next()[0][: len(mask)]
+            mask[: len(allowed)], mask[len(allowed) :] = allowed, 0
     return masks
 
 

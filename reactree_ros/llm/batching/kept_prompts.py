@@ -44,7 +44,9 @@ class KeptPrompts:
     def find(self, prompt: list[int]) -> tuple[int, Any]:
         """Return how many tokens of a prompt are known (never the last one), and their states or None."""
         best, count = None, 0
-        for one in self._kept:
+        for one in reversed(self._kept):
+            if one.tokens[: count + 1] != prompt[: count + 1]:
+                continue  # hundreds may be kept, and most of them begin otherwise
             known = min(shared(one.tokens, prompt), len(prompt) - 1)
             if not self._is_plain(one.states) and known < len(one.tokens):
                 continue  # these states cannot be cut
@@ -60,9 +62,9 @@ class KeptPrompts:
 
     def keep(self, tokens: list[int], states: Any) -> None:
         """Keep a text, and drop a kept text that is only its beginning."""
-        if any(shared(one.tokens, tokens) == len(tokens) for one in self._kept):
+        if any(one.tokens[: len(tokens)] == tokens for one in self._kept):
             return
-        others = [one for one in self._kept if shared(one.tokens, tokens) < len(one.tokens)]
+        others = [one for one in self._kept if one.tokens != tokens[: len(one.tokens)]]
         self._kept = [*others, _Kept(tokens, states)]
         while self.tokens > self._limit and len(self._kept) > self._fewest:
             del self._kept[0]
@@ -70,7 +72,8 @@ class KeptPrompts:
 
 def shared(one: list[int], other: list[int]) -> int:
     """Return the number of tokens that both texts begin with."""
-    length = min(len(one), len(other))
-    if one[:length] == other[:length]:
-        return length
-    return next(number for number in range(length) if one[number] != other[number])
+    low, high = 0, min(len(one), len(other)) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle)
+    return low

@@ -24,7 +24,6 @@ class Row:
         cached: Number of prompt tokens whose states were kept.
         read: Number of tokens of prompt and text that the model has read.
         states: Attention states of the tokens read, of a text that is read alone or by another engine.
-        held: What constrains the text.
         cancelled: Whether nobody waits for the text any more.
     """
 
@@ -49,7 +48,7 @@ class Row:
         self._generation = generation
         self._tokenizer = tokenizer
         self._ends = ends
-        self.held = held
+        self._held = held
         self._marked = marked
         self._draw = np.random.default_rng(generation.seed % 2**63)
         self._text: str | None = None  # up to a stop string
@@ -73,9 +72,9 @@ class Row:
         return [*self.prompt, *self.said]
 
     @property
-    def unread(self) -> int:
-        """Number of tokens of prompt and text that the model has not read yet."""
-        return len(self.prompt) + len(self.said) - self.read
+    def held(self) -> Held | None:
+        """What constrains the text."""
+        return self._held
 
     @property
     def is_begun(self) -> bool:
@@ -92,23 +91,22 @@ class Row:
         since = self.read - len(self.prompt)
         return self.said[since : since + count] if since >= 0 else self.tokens[self.read : self.read + count]
 
-    def only(self) -> int | None:
-        """Return the next token if only one is allowed: then no scores are needed."""
-        return None if self.held is None else self.held.only()
+    @property
+    def unread(self) -> int:
+        """Number of tokens of prompt and text that the model has not read."""
+        return len(self.prompt) + len(self.said) - self.read
 
-    def force(self) -> None:
-        """Append the tokens to which the constraint leaves no alternative: they need no scores."""
-        if self.held is None or self.is_done:
-            return
-        for token in self.held.forced():
-            if self.is_done:
-                return
-            self.add(token)
+    def say_forced(self) -> None:
+        """Append the tokens that the constraint leaves no choice about: no scores are needed."""
+        while self._held is not None and not self.is_done and (forced := self._held.forced()):
+            for token in forced:
+                if not self.is_done:
+                    self.add(token)
 
     def take(self, scores: Any) -> None:
         """Choose the next token by the scores of all tokens (float32, changed in place)."""
-        if self.held is not None:
-            self.held.mask(scores)
+        if self._held is not None:
+            self._held.mask(scores)
         self.add(self.draw(scores) if self.draws else int(np.argmax(scores)))
 
     def add(self, token: int) -> None:
@@ -117,7 +115,7 @@ class Row:
             self._end("stop")
             return
         self.said.append(token)
-        if self.held is not None and self.held.follow(token):
+        if self._held is not None and self._held.follow(token):
             self._end("stop")
         elif self._stops():
             self._text = self._until_stop()
