@@ -130,9 +130,10 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, learnt: bool = False)
     learns = np.arange(len(places)) - np.repeat(ends - lengths, lengths) < np.repeat(learn, lengths)
     if learnt:
         places, chosen, learns = places[learns], chosen[learns], learns[learns]
-    limits = np.concatenate([[0], prepared.allowed_ends])
-    counts = limits[chosen + 1] - limits[chosen]
-    allowed = [prepared.allowed[limits[one] : limits[one + 1]] for one in chosen[counts > 0]]
+    to = prepared.allowed_ends[chosen]
+    since = np.where(chosen > 0, prepared.allowed_ends[chosen - 1], 0)
+    counts = to - since
+    allowed = [prepared.allowed[begin:end] for begin, end in zip(since, to, strict=True) if end > begin]
     return Pass(
         tokens,
         before=places,

@@ -236,7 +236,7 @@ class _Trainer:
             self._rank
         ]
         reading = 0.0 if settings.base else settings.reading
-        total = 0.0
+        sums = torch.zeros((), device=learner.model.device)
         for those in mine:
             one = make_pass(self._train, those, learnt=True)
             if not one.learn.any():
@@ -244,7 +244,9 @@ class _Trainer:
             learnt = learner(one, reading=reading > 0)
             loss = learnt.losses.sum()
             learner.learn(loss / max(1, count) + reading * learnt.read / read)
-            total += float(loss.detach())
+            sums += loss.detach()  # asked for at the end of the step: until then, nothing waits for a GPU
+        learner.hand_over()
+        total = float(sums)
         if count:
             total = self._together(total)
             torch.nn.utils.clip_grad_norm_(learner.model.parameters(), _CLIP)

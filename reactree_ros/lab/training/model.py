@@ -199,6 +199,7 @@ class Learner:
                 copy.requires_grad_(matrix is not None or plain[name].requires_grad)
                 if copy.requires_grad:
                     self._copied.append((copy, partial(_with_lora, matrix) if matrix else partial(plain.get, name)))
+        self._sums: dict[int, torch.Tensor] = {}
         _normalize_at_once(self._passes)
 
     def train(self, *, learning: bool) -> None:
@@ -209,19 +210,30 @@ class Learner:
                 copy.copy_(weights())
 
     def learn(self, loss: torch.Tensor) -> None:
-        """Add the gradients of a loss to the model's."""
+        """Add up the gradients of a loss."""
         loss.backward()
-        for copy, weights in self._copied:
+        for number, (copy, _) in enumerate(self._copied):
             if copy.grad is not None:
-                weights().backward(copy.grad.float())
+                known = self._sums.get(number)
+                self._sums[number] = copy.grad.float() if known is None else known.add_(copy.grad)
                 copy.grad = None
+
+    def hand_over(self) -> None:
+        """Give the gradients since the last time to the model's weights."""
+        if self._sums:
+            weights = [self._copied[number][1]() for number in self._sums]
+            torch.autograd.backward(weights, [*self._sums.values()])
+            self._sums.clear()
 
     def __call__(self, one: Pass, *, reading: bool = False) -> Learnt:
         """Score the tokens of decisions; with reading, all tokens."""
         device = self.model.device
 
         def there(array: Any) -> torch.Tensor:
-            return torch.from_numpy(array).to(device)
+            tensor = torch.from_numpy(array)
+            if device.type == "cuda":  # from pinned memory, the processor need not wait for the GPU
+                return tensor.pin_memory().to(device, non_blocking=True)
+            return tensor.to(device)
 
         tokens, read = there(one.tokens), torch.zeros((), device=device)
         head = self._passes.get_output_embeddings()
