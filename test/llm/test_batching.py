@@ -158,23 +158,66 @@ def test_what_others_say_at_the_same_time_is_the_librarys_own_greedy_text(loaded
         assert row.said == said[0, len(row.prompt) :].tolist()
 
 
-def test_a_prompt_that_is_longer_than_one_pass_reads_is_read_in_several(loaded: Loaded) -> None:
-    row = loaded.row([20 + number % 200 for number in range(CHUNK + 2)], max_tokens=3)
-    batch = Batch(loaded.model, ROOM)
-    batch.waiting.append(row)
-    passes: list[int] = []
+@pytest.fixture
+def passes(loaded: Loaded) -> Iterator[list[tuple[int, int]]]:
+    """How many texts each forward pass reads, and how many tokens of the longest one."""
+    shapes: list[tuple[int, int]] = []
     forward = loaded.model.forward
 
     def counting(tokens: Any, **given: Any) -> Any:
-        passes.append(tokens.shape[1])
+        shapes.append(tuple(tokens.shape))
         return forward(tokens, **given)
 
     loaded.model.forward = counting
-    try:
-        finished(batch)
-    finally:
-        loaded.model.forward = forward
-    assert passes == [CHUNK, 2, 1, 1]
+    yield shapes
+    loaded.model.forward = forward
+
+
+def test_a_prompt_that_is_longer_than_one_pass_reads_is_read_in_several(
+    loaded: Loaded, passes: list[tuple[int, int]]
+) -> None:
+    row = loaded.row([20 + number % 200 for number in range(CHUNK + 2)], max_tokens=3)
+    batch = Batch(loaded.model, ROOM)
+    passes.clear()
+    batch.waiting.append(row)
+    finished(batch)
+    assert [longest for _, longest in passes] == [CHUNK, 2, 1, 1]
+
+
+def test_prompts_of_similar_length_are_read_in_one_pass_and_a_long_one_apart(
+    loaded: Loaded, passes: list[tuple[int, int]]
+) -> None:
+    batch = Batch(loaded.model, ROOM)
+    passes.clear()
+    lengths = (40, 44, 50, 300)
+    batch.waiting.extend(loaded.row([number + 20] * length, max_tokens=2) for number, length in enumerate(lengths))
+    batch.advance()
+    assert passes == [(1, 300), (3, 50)]
+    batch.advance()
+    assert passes[2:] == [(4, 1)]
+
+
+def test_the_same_beginning_of_several_prompts_is_read_once(loaded: Loaded, passes: list[tuple[int, int]]) -> None:
+    batch = Batch(loaded.model, ROOM)
+    passes.clear()
+    rows = [loaded.row([*range(20, 320), 400 + number], max_tokens=1) for number in range(5)]
+    batch.waiting.extend(rows)
+    finished(batch)
+    assert passes == [(1, 301), (4, 1)]
+
+
+def test_what_a_constraint_forces_is_not_computed_token_by_token(loaded: Loaded, passes: list[tuple[int, int]]) -> None:
+    batch = Batch(loaded.model, ROOM)
+    passes.clear()
+    said = "Act: go to kitchen cabinet 12 and pick up "
+    held = Constraint(ConstraintKind.REGEX, f"{said}(apple|plate) at once")
+    row = loaded.row(house(1, 3), held, max_tokens=60)
+    batch.waiting.append(row)
+    finished(batch)
+    assert row.generated().text in (f"{said}apple at once", f"{said}plate at once")
+    assert len(row.said) > 10
+    assert len(passes) <= 3
+    assert row.generated().text == loaded.alone(loaded.row(house(1, 3), held, max_tokens=60)).text
 
 
 def test_a_prompt_that_was_read_costs_its_end_only_also_while_it_is_answered(loaded: Loaded) -> None:

@@ -233,6 +233,18 @@ def test_cancelling_stops_a_model_that_thinks(tiny_thinking_model: Path) -> None
     one.close()
 
 
+def test_the_model_is_on_the_gpu_if_there_is_one(tiny_model: Path) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    engine = TransformersEngine(str(tiny_model))
+    engine._load()
+    assert engine._batch is not None
+    assert (engine._batch._model.device.type, engine._batch._model.dtype) == ("cuda", torch.bfloat16)
+    assert engine._batch.why_alone == ""
+
+
 def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
     one = EngineModel(TransformersEngine(str(tmp_path / "none")))
     with pytest.raises(ServerUnavailable, match="none cannot be loaded"):

@@ -7,8 +7,10 @@ import io
 import os
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from bench_runs import (
@@ -307,6 +309,31 @@ def test_a_run_that_a_bug_ended_is_no_result_and_keeps_its_traceback(
     assert "1 / 0" in (tmp_path / first.folder / "error.txt").read_text(encoding="utf-8")
     bench_here(tmp_path)
     assert_same_bench(tmp_path, undisturbed)
+
+
+class Silent(ExpertModel):
+    """Never answers; it knows how many wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: SimpleQueue[Pending[Reply]] = SimpleQueue()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked.put(pending := Pending[Reply]())
+        return pending
+
+
+def test_closing_ends_all_runs_under_way_and_their_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Silent()
+    monkeypatch.setattr("reactree_ros.lab.bench.job_runner.make_model", lambda spec, settings: model)
+    runner = JobRunner(SETTINGS)
+    with ThreadPoolExecutor(4) as threads:
+        runs = [threads.submit(runner.carry_out, job) for job in SETTINGS.jobs()]
+        asked = [model.asked.get(timeout=60) for _ in runs]
+        runner.close()
+        ended = [run.result(timeout=60) for run in runs]
+    assert all(one.cancelled() for one in asked)
+    assert [isinstance(one, Finished) and one.line.status for one in ended] == ["interrupted"] * 4
 
 
 class Small(ExpertModel):
