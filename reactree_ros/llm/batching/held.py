@@ -33,12 +33,19 @@ class Held:
 
         llguidance.numpy.apply_token_bitmask_inplace(scores, self._next()[0])
 
-    def only(self) -> int | None:
-        """Return the next token if only one is allowed, otherwise None."""
+    def forced(self) -> list[int]:
+        """Return the next tokens if there is no choice about them: those of the only text that may come next.
+
+        More tokens may be allowed, because a text can be cut into tokens in several ways.
+        """
+        return list(self._matcher.compute_ff_tokens()) or self._only()
+
+    def _only(self) -> list[int]:
+        """Return the next token if only one is allowed, e.g. the one that ends a text."""
         words = self._next()[0].view(np.uint32)
         (there,) = np.nonzero(words)
         word = int(words[there[0]]) if len(there) == 1 else 0
-        return None if word == 0 or word & (word - 1) else int(there[0]) * 32 + word.bit_length() - 1
+        return [] if word == 0 or word & (word - 1) else [int(there[0]) * 32 + word.bit_length() - 1]
 
     def follow(self, token: int) -> bool:
         """Record the chosen token, and return whether the text is complete."""

@@ -24,6 +24,7 @@ class Row:
         cached: Number of prompt tokens whose states were kept.
         read: Number of tokens of prompt and text that the model has read.
         states: Attention states of the tokens read; None before the first.
+        place: Number of the text, for a model that keeps the states itself.
         cancelled: Whether nobody waits for the text any more.
     """
 
@@ -42,6 +43,7 @@ class Row:
         self.said: list[int] = []
         self.read = 0
         self.states: Any = None
+        self.place = 0
         self.ended = False
         self.cancelled = False
         self.failure: Exception | None = None
@@ -66,9 +68,17 @@ class Row:
         """Whether the text needs no more tokens."""
         return self.ended or self.cancelled or self.failure is not None
 
-    def only(self) -> int | None:
-        """Return the next token if only one is allowed: then no scores are needed."""
-        return None if self._held is None else self._held.only()
+    @property
+    def unread(self) -> int:
+        """Number of tokens of prompt and text that the model has not read."""
+        return len(self.prompt) + len(self.said) - self.read
+
+    def say_forced(self) -> None:
+        """Append the tokens that the constraint leaves no choice about: no scores are needed."""
+        while self._held is not None and not self.is_done and (forced := self._held.forced()):
+            for token in forced:
+                if not self.is_done:
+                    self.add(token)
 
     def take(self, scores: Any) -> None:
         """Choose the next token by the scores of all tokens (float32, changed in place)."""

@@ -57,8 +57,8 @@ class Words:
 class SmallEngine(LocalEngine):
     """Generates with a small model, one text after the other.
 
-    The states of prompts are kept, so that a prompt with a known beginning is only read from there on. If only one
-    token is allowed, it is not computed.
+    The states of prompts are kept, so that a prompt with a known beginning is only read from there on. What a constraint
+    leaves no choice about is not computed.
 
     Args:
         model: The model's folder, as ``reactree train`` makes it.
@@ -123,11 +123,8 @@ class SmallEngine(LocalEngine):
         assert loaded is not None  # every caller has loaded it
         row.cached, row.states = self._kept.find(row.prompt)
         row.read = row.cached
+        row.say_forced()
         while not row.is_done:
-            forced = row.only()
-            if forced is not None:
-                row.add(forced)
-                continue
             unread = [*row.prompt, *row.said][row.read :]
             for start in range(0, len(unread), CHUNK):
                 if row.cancelled:
@@ -135,6 +132,7 @@ class SmallEngine(LocalEngine):
                 scores, row.states = loaded.read(unread[start : start + CHUNK], row.states)
             row.read += len(unread)
             row.take(scores)
+            row.say_forced()
         if row.read:
             self._kept.keep([*row.prompt, *row.said][: row.read], row.states)
 
