@@ -40,7 +40,7 @@ class LlamaEngine(BatchedEngine):
         adapter: A GGUF file of a LoRA adapter; empty for none.
         context: Most tokens of all current texts together; never more than the model was trained for.
         state_tokens: Tokens of earlier texts to keep. 0 keeps none; otherwise the latest text is always kept.
-        threads: Threads that compute; 0: one for each core that this process may use.
+        threads: Threads that compute; 0: half as many as there are cores for this process.
     """
 
     _batch: Sequences | None
@@ -59,7 +59,7 @@ class LlamaEngine(BatchedEngine):
     ) -> None:
         super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
         self._adapter, self._most, self._state_tokens = adapter, context, state_tokens
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self._threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)
         self.name = f"llama.cpp with {model}{f' and {adapter}' if adapter else ''}"
 
     def _load(self) -> Words:
@@ -94,11 +94,15 @@ class LlamaSettings(EngineSettings):
     state_tokens: int = Field(
         default=STATE_TOKENS,
         ge=0,
-        description="tokens of earlier requests to keep once they are read, 23 KB each with SmolLM2-135M; more for many "
-        "planners. The latest request is kept however long; 0: none",
+        description="tokens of earlier requests to keep once they are read, 23 KB each with SmolLM2-135M; more for "
+        "many planners. The latest request is kept however long; 0: none",
     )
     threads: int = Field(
-        default=0, ge=0, le=256, description="threads that compute; 0: one for each core that this process may use"
+        default=0,
+        ge=0,
+        le=256,
+        description="threads that compute; 0: half as many as there are cores for this process, because a thread that "
+        "waits for a core that others use holds up all threads",
     )
 
 

@@ -105,7 +105,7 @@ class Library:
     """llama.cpp's functions, without ``llama_`` in their names.
 
     Raises:
-        UserError: Another version is installed.
+        UserError: Another version is installed, or it cannot be loaded.
     """
 
     def __init__(self) -> None:
@@ -114,9 +114,12 @@ class Library:
                 f"xllamacpp {found} is installed, but its functions are called as version {VERSION} lays them out: "
                 f"pip install xllamacpp=={VERSION}"
             )
-        import xllamacpp.xllamacpp
+        try:
+            import xllamacpp.xllamacpp
 
-        loaded = ctypes.CDLL(xllamacpp.xllamacpp.__file__)
+            loaded = ctypes.CDLL(xllamacpp.xllamacpp.__file__)
+        except (ImportError, OSError) as error:  # no libgomp.so.1
+            raise UserError(f"xllamacpp cannot be loaded: {error}; Debian, Ubuntu: apt install libgomp1") from error
         for name, (returns, *arguments) in _FUNCTIONS.items():
             function = getattr(loaded, f"llama_{name}")
             function.restype, function.argtypes = returns, arguments

@@ -60,7 +60,8 @@ class Model:
         model = calls.model_load_from_file(str(path).encode(), options)
         if not model:
             raise UserError(f"{path}: llama.cpp does not load it: {calls.problem()}; name a whole GGUF of a model")
-        self._free = weakref.finalize(self, calls.model_free, model)
+        held: list[Any] = [model]
+        weakref.finalize(self, _free, calls, held)
         if calls.model_has_encoder(model):
             raise UserError(f"{path}: is a model with an encoder, which only answers; name one that continues texts")
         self.vocabulary = calls.model_get_vocab(model)
@@ -68,8 +69,7 @@ class Model:
         self.template = (calls.model_chat_template(model, None) or b"").decode(errors="replace")
         self.can_be_cut = not (calls.model_is_recurrent(model) or calls.model_is_hybrid(model))
         self._context = self._opened(model, path, min(context, calls.model_n_ctx_train(model)), threads)
-        self._free.detach()
-        self._free = weakref.finalize(self, _free, calls, self._context, model)
+        held.append(self._context)
         self.context = calls.n_ctx(self._context)
         self._memory = calls.get_memory(self._context)
         if adapter is not None:
@@ -102,13 +102,12 @@ class Model:
             RuntimeError: llama.cpp failed.
         """
         tokens = np.concatenate([np.asarray(part.tokens, np.int32) for part in parts])
-        places = np.concatenate(
-            [np.arange(part.start, part.start + len(part.tokens), dtype=np.int32) for part in parts]
-        )
-        texts = np.repeat([part.text for part in parts], [len(part.tokens) for part in parts]).astype(np.int32)
+        lengths = [len(part.tokens) for part in parts]
+        places = np.concatenate([part.start + np.arange(len(part.tokens), dtype=np.int32) for part in parts])
+        texts = np.repeat([part.text for part in parts], lengths).astype(np.int32)
         pointers = texts.ctypes.data + texts.itemsize * np.arange(len(texts), dtype=np.uintp)
         ones, scored = np.ones(len(texts), np.int32), np.zeros(len(texts), np.int8)
-        lasts = np.cumsum([len(part.tokens) for part in parts]) - 1
+        lasts = np.cumsum(lengths) - 1
         scored[[last for part, last in zip(parts, lasts, strict=True) if part.scored]] = 1
         arrays = (array.ctypes.data for array in (places, ones, pointers, scored))
         failed = self._calls.decode(self._context, Batch(len(texts), tokens.ctypes.data, None, *arrays))
@@ -136,8 +135,10 @@ class Model:
         self._calls.memory_seq_rm(self._memory, text, -1, -1)
 
 
-def _free(calls: Any, context: Any, model: Any) -> None:
-    calls.free(context)
+def _free(calls: Any, held: list[Any]) -> None:
+    model, *contexts = held
+    for context in contexts:
+        calls.free(context)
     calls.model_free(model)  # and its adapters
 
 

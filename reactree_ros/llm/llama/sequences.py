@@ -57,7 +57,7 @@ class Sequences:
             row.failure = error
 
     def _read(self) -> None:
-        """Read as much of all texts as is read at once; choose the next token of those that are read up to their end."""
+        """Read as much of the texts as is read at once; choose the next token of those that are read to their end."""
         parts = list(self._parts())
         try:
             scores = self._model.read([part for _, part in parts])

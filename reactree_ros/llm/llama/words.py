@@ -36,7 +36,7 @@ class Words:
         self.added_tokens_decoder: dict[int, Added] = {}
         for token in range(model.size):
             length = self._calls.token_to_piece(vocabulary, token, buffer, _LONGEST, 0, True)
-            self.pieces.append(buffer[: max(0, length)])
+            self.pieces.append(ctypes.string_at(buffer, max(0, length)))
             if kind := self._calls.vocab_get_attr(vocabulary, token) & (CONTROL | USER_DEFINED):
                 self.added_tokens_decoder[token] = Added(self._text(token), bool(kind & CONTROL))
         self.ends = frozenset(one for one in range(model.size) if self._calls.vocab_is_eog(vocabulary, one))
@@ -86,7 +86,8 @@ class Words:
         import llguidance
 
         marked = dict.fromkeys(token for token, one in self.added_tokens_decoder.items() if _is_marker(one))
-        return llguidance.LLTokenizer.from_llamacpp(
+        make: Any = llguidance.LLTokenizer  # its types leave this way of making one out
+        return make.from_llamacpp(
             tokens=[b"\xff" + one if token in marked else one for token, one in enumerate(self.pieces)],
             vocab_ptr=self._model.vocabulary,
             tokenize_fptr=ctypes.cast(self._calls.tokenize, ctypes.c_void_p).value,

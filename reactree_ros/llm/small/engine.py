@@ -57,8 +57,8 @@ class Words:
 class SmallEngine(LocalEngine):
     """Generates with a small model, one text after the other.
 
-    The states of prompts are kept, so that a prompt with a known beginning is only read from there on. What a constraint
-    leaves no choice about is not computed.
+    The states of prompts are kept, so that a prompt with a known beginning is only read from there on. What a
+    constraint leaves no choice about is not computed.
 
     Args:
         model: The model's folder, as ``reactree train`` makes it.
