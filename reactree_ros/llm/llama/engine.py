@@ -11,7 +11,7 @@ from pydantic import Field
 from reactree_ros.errors import UserError
 from reactree_ros.llm.batching.batched_engine import BatchedEngine
 from reactree_ros.llm.chat import Examples
-from reactree_ros.llm.engine_settings import EngineSettings
+from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
 from reactree_ros.llm.llama.model import Model
 from reactree_ros.llm.llama.sequences import Sequences
 from reactree_ros.llm.llama.words import Words
@@ -28,63 +28,9 @@ CONTEXT = 8192
 NEEDS = ("xllamacpp", "llguidance", "jinja2")
 
 
-class LlamaEngine(BatchedEngine):
-    """Generates with a GGUF model.
+class LlamaLimits(AnsweringLimits):
+    """Settings of every engine by llama.cpp: what it may use."""
 
-    Requests at the same time are answered together. The states of prompts are kept, so that a prompt with a known
-    beginning is only read from there on. What a constraint leaves no choice about is not computed token by token, but
-    read in one go with what follows.
-
-    Args:
-        model: A GGUF file.
-        adapter: A GGUF file of a LoRA adapter; empty for none.
-        context: Most tokens of all current texts together; never more than the model was trained for.
-        state_tokens: Tokens of earlier texts to keep. 0 keeps none; otherwise the latest text is always kept.
-        threads: Threads that compute; 0: half as many as there are cores for this process.
-    """
-
-    _batch: Sequences | None
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        adapter: str = "",
-        chat: bool | None = None,
-        reasoning: Reasoning | None = None,
-        examples: Examples | None = None,
-        context: int = CONTEXT,
-        state_tokens: int = STATE_TOKENS,
-        threads: int = 0,
-    ) -> None:
-        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
-        self._adapter, self._most, self._state_tokens = adapter, context, state_tokens
-        self._threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)
-        self.name = f"llama.cpp with {model}{f' and {adapter}' if adapter else ''}"
-
-    def _load(self) -> Words:
-        adapter = Path(self._adapter) if self._adapter else None
-        model = Model(Path(self.model), adapter=adapter, context=self._most, threads=self._threads)
-        words = Words(model)
-        self._ends, self.context = words.ends, model.context
-        try:
-            self._vocabulary = words.for_llguidance()
-        except ValueError as error:  # the probe says so
-            self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
-        self._batch = Sequences(model, self._state_tokens)
-        return words
-
-    def status(self) -> Mapping[str, str]:
-        """Describe the model and how it answers."""
-        adapted = {"adapter": self._adapter} if self._adapter else {}
-        return {**super().status(), **adapted, "threads": str(self._threads), "runtime": "llama.cpp"}
-
-
-class LlamaSettings(EngineSettings):
-    """Settings of a GGUF model in this process."""
-
-    model: str = Field(default="", description="GGUF file of the model")
-    adapter: str = Field(default="", description="GGUF file of a LoRA adapter, as `reactree train` makes it")
     context: int = Field(
         default=CONTEXT,
         ge=256,
@@ -106,29 +52,73 @@ class LlamaSettings(EngineSettings):
     )
 
 
-def make_llama(settings: LlamaSettings, *, model: str, adapter: str) -> LanguageModel:
-    """Make a language model of a GGUF file and an adapter."""
-    engine = LlamaEngine(
-        model,
-        adapter=adapter,
-        chat=settings.chat,
-        reasoning=settings.reasoning,
-        examples=settings.examples,
-        context=settings.context,
-        state_tokens=settings.state_tokens,
-        threads=settings.threads,
-    )
-    return settings.queue(engine)
+class LlamaEngine(BatchedEngine):
+    """Generates with a GGUF model.
+
+    Requests at the same time are answered together. The states of prompts are kept, so that a prompt with a known
+    beginning is only read from there on. What a constraint leaves no choice about is not computed token by token, but
+    read in one go with what follows.
+
+    Args:
+        model: A GGUF file.
+        adapter: A GGUF file of a LoRA adapter; empty for none.
+        limits: What it may use.
+    """
+
+    _batch: Sequences | None
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        adapter: str = "",
+        chat: bool | None = None,
+        reasoning: Reasoning | None = None,
+        examples: Examples | None = None,
+        limits: LlamaLimits | None = None,
+    ) -> None:
+        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
+        self._adapter, self._limits = adapter, limits or LlamaLimits()
+        self._threads = self._limits.threads or max(1, len(os.sched_getaffinity(0)) // 2)
+        self.name = f"llama.cpp with {model}{f' and {adapter}' if adapter else ''}"
+
+    def _load(self) -> Words:
+        adapter = Path(self._adapter) if self._adapter else None
+        model = Model(Path(self.model), adapter=adapter, context=self._limits.context, threads=self._threads)
+        words = Words(model)
+        self._ends, self.context = words.ends, model.context
+        try:
+            self._vocabulary = words.for_llguidance()
+        except ValueError as error:  # the probe says so
+            self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
+        self._batch = Sequences(model, self._limits.state_tokens)
+        return words
+
+    def status(self) -> Mapping[str, str]:
+        """Describe the model and how it answers."""
+        adapted = {"adapter": self._adapter} if self._adapter else {}
+        return {**super().status(), **adapted, "threads": str(self._threads), "runtime": "llama.cpp"}
+
+
+class LlamaSettings(LlamaLimits, EngineSettings):
+    """Settings of a GGUF model in this process."""
+
+    model: str = Field(default="", description="GGUF file of the model")
+    adapter: str = Field(default="", description="GGUF file of a LoRA adapter, as `reactree train` makes it")
 
 
 def _make(settings: LlamaSettings) -> LanguageModel:
     if not settings.model:
         raise UserError("llm is 'llama', but no model is named; name a GGUF file")
-    return make_llama(settings, model=settings.model, adapter=settings.adapter)
-
-
-def _trained_for(settings: LlamaSettings) -> tuple[str, ...]:
-    return trained_for(Path(settings.adapter).parent) if settings.adapter else ()
+    engine = LlamaEngine(
+        settings.model,
+        adapter=settings.adapter,
+        chat=settings.chat,
+        reasoning=settings.reasoning,
+        examples=settings.examples,
+        limits=settings,
+    )
+    return settings.queue(engine)
 
 
 SPEC = ModelSpec(
@@ -139,5 +129,5 @@ SPEC = ModelSpec(
     needs=NEEDS,
     make=_make,
     flags=("model",),
-    trained_for=_trained_for,
+    trained_for=lambda settings: trained_for(Path(settings.adapter).parent) if settings.adapter else (),
 )

@@ -9,6 +9,7 @@ called: another may lay out the structures otherwise.
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from ctypes import CFUNCTYPE, POINTER, c_bool, c_char_p, c_float, c_int32, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
 from importlib.metadata import version
@@ -124,7 +125,7 @@ class Library:
             function = getattr(loaded, f"llama_{name}")
             function.restype, function.argtypes = returns, arguments
             setattr(self, name, function)
-        self._problem = ""
+        self._problems: deque[str] = deque(maxlen=2)  # a reason, and what failed for it
         self._report = _Report(self._reported)  # kept, because it is called as long as the library is there
         loaded.llama_log_set(self._report, None)
         self.backend_init()
@@ -134,12 +135,13 @@ class Library:
 
     def _reported(self, level: int, text: bytes, _: object) -> None:
         if level == _ERROR and text.strip():
-            self._problem = " ".join(text.decode(errors="replace").split())
+            self._problems.append(" ".join(text.decode(errors="replace").split()))
 
     def problem(self) -> str:
-        """Return what llama.cpp last complained of, once."""
-        said, self._problem = self._problem, ""
-        return said or "it does not say why"
+        """Return what llama.cpp complained of last, once."""
+        said = "; ".join(self._problems)
+        self._problems.clear()
+        return said[:400] or "it does not say why"
 
 
 @lru_cache(maxsize=1)
