@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 HEADS, KEY_HEADS, LAYERS = 4, 2, 2
-_SIZE, _INNER, _CONTEXT = 64, 128, 512
+_SIZE, _INNER, _CONTEXT = 64, 128, 4096
 #: Pairs that are joined, in order; a capital G with a dot is a space.
 _MERGES = ("A c", "Ac t", "Ġ a", "Ġa p", "Ġap p", "l e", "Ġapp le", "g o", "t o", "Ġ to", "Ġ go")
 _CHAT = (
-    "{% for turn in messages %}{{ '<|im_start|>' + turn['role'] + '\n' + turn['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% for turn in messages %}{{ '<|im_start|>' + turn['role'] + '\n' + turn['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
