@@ -8,8 +8,8 @@ of the process to the first decision, the time of a decision, the peak memory of
 were read and said.
 
 Then it does so again, and llama.cpp's server (xllamacpp), in another process, is asked for each decision after it. So
-both have the same prompts in the same order, a prompt cache, a grammar, and the machine to themselves. The server has as
-many threads, and one slot with its cache in memory. The ratio is ours over the server's.
+both have the same prompts in the same order, a prompt cache, a grammar, and the machine to themselves. The server has
+as many threads, and one slot with its cache in memory. The ratio is ours over the server's.
 """
 
 from __future__ import annotations
