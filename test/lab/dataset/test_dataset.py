@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ from reactree_ros.lab.cli import dataset as dataset_command
 from reactree_ros.lab.dataset import folder as dataset_folder
 from reactree_ros.lab.dataset.folder import those_held_out
 from reactree_ros.lab.dataset.lines import Run, bare, lines_of
+from reactree_ros.lab.dataset.making import Maker
+from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.lab.dataset.teaching import Teacher
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -254,6 +257,31 @@ def test_several_runs_at_once_of_one_model_make_the_same_dataset(
         assert (Thinking.most > 1) is (at_once > 1)
     for file in ("train.jsonl", "held_out.jsonl", "dataset.json"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "several" / file).read_bytes()
+
+
+class Silent(ExpertModel):
+    """Never answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: SimpleQueue[Pending[Reply]] = SimpleQueue()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked.put(pending := Pending[Reply]())
+        return pending
+
+
+def test_closing_ends_all_runs_under_way_and_their_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Silent()
+    monkeypatch.setattr("reactree_ros.lab.dataset.making.make_model", lambda spec, settings: model)
+    settings = DatasetSettings(houses=3, rooms=3, beta=0)
+    maker = Maker(Recipe(settings=settings, planner="reactree_wm", pupil={"llm": "expert"}), at_once=3)
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(list, maker.parts([(0, [1, 2, 3])]))
+        asked = [model.asked.get(timeout=60) for _ in range(3)]
+        maker.close()
+        made.exception(timeout=60)
+    assert all(one.cancelled() for one in asked)
 
 
 def test_several_processes_with_several_runs_at_once_make_the_same_dataset(cli: Cli, tmp_path: Path) -> None:
