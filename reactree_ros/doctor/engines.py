@@ -1,4 +1,4 @@
-"""Libraries that run a language model in this process: torch, with or without CUDA, and vLLM."""
+"""Libraries that run a language model in this process: torch, with or without CUDA, vLLM and llama.cpp."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from importlib import metadata
 from pathlib import Path
 
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.errors import UserError
+from reactree_ros.llm.llama.library import VERSION
+from reactree_ros.llm.mind.engine import base
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
-from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.installation import install_line, install_requirements
 
 #: Longest time to import torch, in seconds; a cold disk takes many.
 PATIENCE = 60.0
@@ -28,7 +31,7 @@ print(json.dumps({
 
 
 def local_engines() -> Iterator[Diagnosis]:
-    """Yield diagnoses about torch, CUDA and vLLM."""
+    """Yield diagnoses about torch, CUDA, vLLM, llama.cpp and the base model of `--llm mind`."""
     if importlib.util.find_spec("torch") is None:
         said = "not installed; only --llm transformers, vllm, reactree train and episodic memory need it"
         yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_ros[transformers]"))
@@ -40,6 +43,25 @@ def local_engines() -> Iterator[Diagnosis]:
     else:
         found = [_version(name) for name in metadata.packages_distributions().get("vllm", [])]
         yield Diagnosis("vLLM", Level.RIGHT, ", ".join(dict.fromkeys(found)) or "installed, version unknown")
+    if importlib.util.find_spec("xllamacpp") is None:
+        said = "not installed; only --llm mind and llama need it"
+        yield Diagnosis("llama.cpp", Level.NOTE, said, install_line("reactree_ros[mind]"))
+    else:
+        yield from _llama()
+
+
+def _llama() -> Iterator[Diagnosis]:
+    found, wanted = metadata.version("xllamacpp"), f"xllamacpp=={VERSION}"
+    if found == VERSION:
+        yield Diagnosis("llama.cpp", Level.RIGHT, f"xllamacpp {found}")
+    else:
+        said = f"xllamacpp {found}, whose functions --llm mind and llama do not know"
+        yield Diagnosis("llama.cpp", Level.WRONG, said, install_requirements(wanted))
+    try:
+        yield Diagnosis("SmolLM2", Level.RIGHT, str(base()))
+    except UserError as error:
+        said, _, remedy = str(error).partition(": ")
+        yield Diagnosis("SmolLM2", Level.NOTE, said, remedy)
 
 
 def _version(distribution: str) -> str:

@@ -28,5 +28,8 @@ class ModelSpec(Spec):
 
 
 MODELS: Registry[ModelSpec] = Registry(
-    "language model", "reactree_ros.models", ModelSpec, first=("expert", "openai", "vllm", "transformers", "small")
+    "language model",
+    "reactree_ros.models",
+    ModelSpec,
+    first=("expert", "openai", "vllm", "transformers", "small", "mind", "llama"),
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,11 @@ from pydantic import Field
 
 from reactree_ros.errors import UserError
 from reactree_ros.llm.batching.batch import Batch
-from reactree_ros.llm.batching.held import Held
-from reactree_ros.llm.batching.row import Row
+from reactree_ros.llm.batching.batched_engine import BatchedEngine
 from reactree_ros.llm.chat import Examples
-from reactree_ros.llm.engine import ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.mending import mend
-from reactree_ros.llm.port import LanguageModel, LanguageModelError, RequestRejected, ServerUnavailable
+from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.installation import install_line
@@ -29,7 +24,7 @@ from reactree_ros.plugins.installation import install_line
 STATE_TOKENS = 65536
 
 
-class TransformersEngine(LocalEngine):
+class TransformersEngine(BatchedEngine):
     """Generates with a Hugging Face model in this process.
 
     Requests at the same time are answered together, with one forward pass per token. The attention states of prompts
@@ -44,7 +39,7 @@ class TransformersEngine(LocalEngine):
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
     """
 
-    constraints = frozenset({ConstraintKind.REGEX, ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE})
+    _batch: Batch | None
 
     def __init__(
         self,
@@ -61,21 +56,7 @@ class TransformersEngine(LocalEngine):
         self._adapter = adapter
         self._state_tokens = state_tokens
         self._options = dict(options or {})
-        self._ends: frozenset[int] = frozenset()
-        self._vocabulary: Any = None
-        self._misfit = ""
-        self._batch: Batch | None = None
-        self._worker: ThreadPoolExecutor | None = None
-        self._working: asyncio.Task[None] | None = None
-        self._waited_for: dict[Row, asyncio.Future[Generated]] = {}
         self.name = f"transformers with {model}"
-
-    async def open(self) -> None:
-        """Load the model."""
-        if self._worker is None:
-            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transformers")
-        tokenizer = await asyncio.get_running_loop().run_in_executor(self._worker, self._load)
-        await self._take(tokenizer)
 
     def _load(self) -> Any:
         import llguidance.hf
@@ -114,59 +95,6 @@ class TransformersEngine(LocalEngine):
 
             model = PeftModel.from_pretrained(model, self._adapter).merge_and_unload()
         return model.eval()
-
-    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
-        """Generate together with the other texts; cancelling removes the text before its next token."""
-        batch = self._batch
-        if batch is None:
-            raise ServerUnavailable(f"{self.name} is not open")
-        held = None
-        if generation.constraint is not None:
-            if self._vocabulary is None:
-                raise RequestRejected(f"llguidance does not take its tokenizer: {self._misfit}")
-            held = await asyncio.to_thread(Held, self._vocabulary, generation.constraint)
-        row = Row(prompt, generation, tokenizer=self._tokenizer, ends=self._ends, held=held, marked=marked)
-        self._waited_for[row] = asyncio.get_running_loop().create_future()
-        batch.waiting.append(row)
-        if self._working is None or self._working.done():
-            self._working = asyncio.ensure_future(self._work(batch))
-        try:
-            return await self._waited_for[row]
-        finally:
-            row.cancelled = True
-
-    async def _work(self, batch: Batch) -> None:
-        """Advance the texts until none is left."""
-        while batch.waiting or batch.rows:
-            for row in await asyncio.get_running_loop().run_in_executor(self._worker, batch.advance):
-                self._settle(row)
-
-    def _settle(self, row: Row) -> None:
-        future = self._waited_for.pop(row)
-        if future.done():  # cancelled
-            return
-        if row.failure is None:
-            future.set_result(row.generated())
-        else:
-            future.set_exception(self._told(row.failure))
-
-    def _told(self, failure: Exception) -> LanguageModelError:
-        problem = f"{type(failure).__name__}: {' '.join(str(failure).split())[:400]}"
-        told = ServerUnavailable(f"{self.name} failed: {problem}")
-        told.__cause__ = failure
-        return told
-
-    async def close(self) -> None:
-        """Drop the model; running generations fail."""
-        if self._working is not None:
-            self._working.cancel()
-        for future in self._waited_for.values():
-            if not future.done():
-                future.set_exception(ServerUnavailable(f"{self.name} was closed"))
-        if self._worker is not None:
-            self._worker.shutdown(wait=False, cancel_futures=True)
-        self._waited_for.clear()
-        self._batch = self._worker = self._working = None
 
     def status(self) -> Mapping[str, str]:
         """Describe the model, the layout of prompts, and whether requests are answered together."""

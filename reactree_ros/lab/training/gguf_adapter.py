@@ -32,6 +32,7 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
 
     Args:
         folder: Has ``adapter_config.json`` and ``adapter_model.safetensors``; the base is a Llama.
+        path: The file to write.
         heads: Attention heads of the base.
         key_heads: Heads of its keys and values.
 

@@ -24,6 +24,7 @@ class Row:
         cached: Number of prompt tokens whose states were kept.
         read: Number of tokens of prompt and text that the model has read.
         states: Attention states of the tokens read, of a text that is read alone or by another engine.
+        place: Number of the text, for a model that keeps the states itself.
         cancelled: Whether nobody waits for the text any more.
     """
 
@@ -42,6 +43,7 @@ class Row:
         self.said: list[int] = []
         self.read = 0
         self.states: Any = None
+        self.place = 0
         self.ended = False
         self.cancelled = False
         self.failure: Exception | None = None

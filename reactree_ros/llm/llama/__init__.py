@@ -1,0 +1,1 @@
+"""GGUF models through llama.cpp's own C functions, in this process."""

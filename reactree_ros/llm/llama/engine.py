@@ -1,0 +1,133 @@
+"""A GGUF model in this process, by llama.cpp, held to the grammar by llguidance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.batching.batched_engine import BatchedEngine
+from reactree_ros.llm.chat import Examples
+from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
+from reactree_ros.llm.llama.model import Model
+from reactree_ros.llm.llama.sequences import Sequences
+from reactree_ros.llm.llama.words import Words
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.reasoning import Reasoning
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.trained import trained_for
+
+#: Default number of tokens of earlier texts kept: 94 MB with SmolLM2-135M.
+STATE_TOKENS = 4096
+#: Default of the longest context: a model may have been trained for one that fills the memory.
+CONTEXT = 8192
+#: The packages that it needs.
+NEEDS = ("xllamacpp", "llguidance", "jinja2")
+
+
+class LlamaLimits(AnsweringLimits):
+    """Settings of every engine by llama.cpp: what it may use."""
+
+    context: int = Field(
+        default=CONTEXT,
+        ge=256,
+        le=2**24,
+        description="most tokens of all current prompts and replies together; at most what the model was trained for",
+    )
+    state_tokens: int = Field(
+        default=STATE_TOKENS,
+        ge=0,
+        description="tokens of earlier requests to keep once they are read, 23 KB each with SmolLM2-135M; more for "
+        "many planners. The latest request is kept however long; 0: none",
+    )
+    threads: int = Field(
+        default=0,
+        ge=0,
+        le=256,
+        description="threads that compute; 0: half as many as there are cores for this process, because a thread that "
+        "waits for a core that others use holds up all threads",
+    )
+
+
+class LlamaEngine(BatchedEngine):
+    """Generates with a GGUF model.
+
+    Requests at the same time are answered together. The states of prompts are kept, so that a prompt with a known
+    beginning is only read from there on. What a constraint leaves no choice about is not computed token by token, but
+    read in one go with what follows.
+
+    Args:
+        model: A GGUF file.
+        adapter: A GGUF file of a LoRA adapter; empty for none.
+        limits: What it may use.
+    """
+
+    _batch: Sequences | None
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        adapter: str = "",
+        chat: bool | None = None,
+        reasoning: Reasoning | None = None,
+        examples: Examples | None = None,
+        limits: LlamaLimits | None = None,
+    ) -> None:
+        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
+        self._adapter, self._limits = adapter, limits or LlamaLimits()
+        self._threads = self._limits.threads or max(1, len(os.sched_getaffinity(0)) // 2)
+        self.name = f"llama.cpp with {model}{f' and {adapter}' if adapter else ''}"
+
+    def _load(self) -> Words:
+        adapter = Path(self._adapter) if self._adapter else None
+        model = Model(Path(self.model), adapter=adapter, context=self._limits.context, threads=self._threads)
+        words = Words(model)
+        self._ends, self.context = words.ends, model.context
+        try:
+            self._vocabulary = words.for_llguidance()
+        except ValueError as error:  # the probe says so
+            self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
+        self._batch = Sequences(model, self._limits.state_tokens)
+        return words
+
+    def status(self) -> Mapping[str, str]:
+        """Describe the model and how it answers."""
+        adapted = {"adapter": self._adapter} if self._adapter else {}
+        return {**super().status(), **adapted, "threads": str(self._threads), "runtime": "llama.cpp"}
+
+
+class LlamaSettings(LlamaLimits, EngineSettings):
+    """Settings of a GGUF model in this process."""
+
+    model: str = Field(default="", description="GGUF file of the model")
+    adapter: str = Field(default="", description="GGUF file of a LoRA adapter, as `reactree train` makes it")
+
+
+def _make(settings: LlamaSettings) -> LanguageModel:
+    if not settings.model:
+        raise UserError("llm is 'llama', but no model is named; name a GGUF file")
+    engine = LlamaEngine(
+        settings.model,
+        adapter=settings.adapter,
+        chat=settings.chat,
+        reasoning=settings.reasoning,
+        examples=settings.examples,
+        limits=settings,
+    )
+    return settings.queue(engine)
+
+
+SPEC = ModelSpec(
+    name="llama",
+    summary="a GGUF model in this process, by llama.cpp, without torch",
+    settings=LlamaSettings,
+    extra="reactree_ros[llama]",
+    needs=NEEDS,
+    make=_make,
+    flags=("model",),
+    trained_for=lambda settings: trained_for(Path(settings.adapter).parent) if settings.adapter else (),
+)
