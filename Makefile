@@ -135,7 +135,7 @@ lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra test-worlds \
-	    --extra test-games --extra bench --extra ray --extra test-view --extra test-real --extra lora --extra docs --no-annotate \
+	    --extra test-games --extra bench --extra ray --extra test-view --extra test-real --extra train --extra docs --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
@@ -177,7 +177,7 @@ endef
 	$(call environment,[dev])
 
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
-	$(call environment,[test$(,)memory$(,)lora$(,)mind])
+	$(call environment,[test$(,)memory$(,)train$(,)mind])
 	$(call with_smollm2)
 
 # VirtualHome's client requires versions that no current Python can install, so its requirements are left out.

@@ -57,7 +57,7 @@ def base_model(settings: TrainSettings) -> Any:
 
 def _adapted(model: Any, settings: TrainSettings) -> Any:
     """Put LoRA matrices beside those of a model; the same seed gives the same ones."""
-    check_modules("reactree train --base", "reactree_ros[lora]", ("peft",))
+    check_modules("reactree train --base", "reactree_ros[train]", ("peft",))
     import torch
     from peft import LoraConfig, get_peft_model
 
@@ -72,6 +72,9 @@ def _adapted(model: Any, settings: TrainSettings) -> Any:
 
 def _loaded(loader: Any, base: str, **given: Any) -> Any:
     """Load a part of a model from a folder, a GGUF file or by its name."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # `reactree train` has its own
     path = Path(base)
     named = (str(path.parent), {"gguf_file": path.name}) if path.suffix == ".gguf" else (base, {})
     try:

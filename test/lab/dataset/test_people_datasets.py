@@ -33,7 +33,9 @@ def made(houses: range, pupil: str = "", **settings: Any) -> list[Line]:
     """Return the lines of some houses."""
     given = DatasetSettings(houses=len(houses), may_say=False, **settings)
     model = {"llm": pupil} if pupil else {}
-    part = Maker(Recipe(settings=given, planner=PLANNER, pupil=model)).part(list(houses))
+    maker = Maker(Recipe(settings=given, planner=PLANNER, pupil=model), 1)
+    ((_, part),) = maker.parts([(0, list(houses))])
+    maker.close()
     return [json.loads(line) for line in part.lines]
 
 

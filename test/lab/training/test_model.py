@@ -55,6 +55,40 @@ def test_what_is_read_is_learnt_from_all_tokens_but_those_that_fill_up(data: Pat
     assert learner(one).read.item() == 0
 
 
+def test_lora_matrices_in_the_weights_learn_as_beside_them(straight: Path) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    from reactree_ros.lab.training.batches import make_pass
+    from reactree_ros.lab.training.model import Learner
+    from reactree_ros.lab.training.prepared import Prepared
+
+    base = AutoModelForCausalLM.from_pretrained(straight / "model", dtype=torch.float32)
+    model = get_peft_model(base, LoraConfig(r=3, target_modules="all-linear")).base_model.model
+    matrices = {name: one for name, one in model.named_parameters() if "lora_" in name}
+    torch.manual_seed(0)
+    for one in matrices.values():
+        torch.nn.init.normal_(one, std=0.05)
+    learner = Learner(model, torch.float32)
+    one = make_pass(Prepared.load(straight / "prepared_train"), [0, 1], learnt=True)
+    learner.train(learning=True)
+    for _ in range(2):  # as two passes of a step
+        learner.learn(learner(one).losses.sum() / 2)
+    learner.hand_over()
+    ours = {name: one.grad for name, one in matrices.items()}
+    model.zero_grad()
+    scores = model(input_ids=torch.from_numpy(one.tokens)).logits.flatten(0, 1)[torch.from_numpy(one.before)]
+    refused = torch.from_numpy(one.held)[:, None].repeat(1, scores.shape[1])
+    refused[tuple(torch.from_numpy(one.may))] = False
+    scores = scores.masked_fill(refused, -torch.inf)
+    torch.nn.functional.cross_entropy(scores, torch.from_numpy(one.targets), reduction="sum").backward()
+    for name, parameter in matrices.items():
+        assert torch.allclose(ours[name], parameter.grad, rtol=1e-3, atol=1e-4 * float(parameter.grad.abs().max())), (
+            name
+        )
+
+
 def test_a_model_begins_with_one_of_other_layers() -> None:
     import torch
 
