@@ -20,8 +20,8 @@ from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
-#: Default number of tokens of earlier texts kept: 94 MB with SmolLM2-135M.
-STATE_TOKENS = 4096
+#: Default number of tokens of earlier texts kept: 48 MB with SmolLM2-135M, the prompts of some five agent nodes.
+STATE_TOKENS = 2048
 #: Default of the longest context: a model may have been trained for one that fills the memory.
 CONTEXT = 8192
 #: The packages that it needs.
