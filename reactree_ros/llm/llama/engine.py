@@ -94,6 +94,11 @@ class LlamaEngine(BatchedEngine):
         self._batch = Sequences(model, self._limits.state_tokens)
         return words
 
+    async def close(self) -> None:
+        """Drop the model, whose memory is free once nothing of it runs."""
+        await super().close()
+        self._tokenizer = self._template = self._vocabulary = None
+
     def status(self) -> Mapping[str, str]:
         """Describe the model and how it answers."""
         adapted = {"adapter": self._adapter} if self._adapter else {}
