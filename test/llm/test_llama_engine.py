@@ -200,13 +200,15 @@ def test_an_engine_that_is_closed_tells_those_who_wait_and_can_be_opened_again(
 
 
 def test_a_closed_engine_frees_its_model_whatever_else_was_loaded(tiny: Path) -> None:
+    one = engine(tiny)
+
     async def closed() -> weakref.ref[Model]:
-        one = engine(tiny)
         await one.open()
         await one.generate(Generation((Told("a"),), max_tokens=3))
         assert one._batch is not None
         model = weakref.ref(one._batch._model)
-        Library()  # it hears what llama.cpp says from now on, and nobody holds it
+        Library()  # it hears what llama.cpp says from now on
+        gc.collect()  # and nobody holds it
         await one.close()
         return model
 
