@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -195,6 +197,24 @@ def test_an_engine_that_is_closed_tells_those_who_wait_and_can_be_opened_again(
         return generated.output_tokens
 
     assert asyncio.run(closed_and_opened())
+
+
+def test_a_closed_engine_frees_its_model_whatever_else_was_loaded(tiny: Path) -> None:
+    one = engine(tiny)
+
+    async def closed() -> weakref.ref[Model]:
+        await one.open()
+        await one.generate(Generation((Told("a"),), max_tokens=3))
+        assert one._batch is not None
+        model = weakref.ref(one._batch._model)
+        Library()  # it hears what llama.cpp says from now on
+        gc.collect()  # and nobody holds it
+        await one.close()
+        return model
+
+    model = asyncio.run(closed())
+    gc.collect()
+    assert model() is None
 
 
 def test_an_error_of_the_model_is_told_and_the_next_request_is_answered(

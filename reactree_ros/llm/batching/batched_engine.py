@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from reactree_ros.llm.batching.held import Held
 from reactree_ros.llm.batching.row import Row
-from reactree_ros.llm.engine import ConstraintKind, Generated, Generation
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
 
@@ -29,6 +29,11 @@ class Together(Protocol):
     @property
     def advance(self) -> Callable[[], list[Row]]:
         """Generates some more; returns the texts that left."""
+
+
+def _held(vocabulary: Any, constraint: Constraint, batch: Together) -> Held:
+    """Return what holds a text; meanwhile the model is kept, into which the vocabulary may point."""
+    return Held(vocabulary, constraint)
 
 
 class BatchedEngine(LocalEngine):
@@ -65,7 +70,7 @@ class BatchedEngine(LocalEngine):
         if generation.constraint is not None:
             if self._vocabulary is None:
                 raise RequestRejected(f"llguidance does not take its tokenizer: {self._misfit}")
-            held = await asyncio.to_thread(Held, self._vocabulary, generation.constraint)
+            held = await asyncio.to_thread(_held, self._vocabulary, generation.constraint, batch)
         row = Row(prompt, generation, tokenizer=self._tokenizer, ends=self._ends, held=held, marked=marked)
         self._waited_for[row] = asyncio.get_running_loop().create_future()
         batch.waiting.append(row)

@@ -20,8 +20,8 @@ from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
-#: Default number of tokens of earlier texts kept: 94 MB with SmolLM2-135M.
-STATE_TOKENS = 4096
+#: Default number of tokens of earlier texts kept: 48 MB with SmolLM2-135M, the prompts of some five agent nodes.
+STATE_TOKENS = 2048
 #: Default of the longest context: a model may have been trained for one that fills the memory.
 CONTEXT = 8192
 #: The packages that it needs.
@@ -93,6 +93,11 @@ class LlamaEngine(BatchedEngine):
             self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
         self._batch = Sequences(model, self._limits.state_tokens)
         return words
+
+    async def close(self) -> None:
+        """Drop the model, whose memory is free once nothing of it runs."""
+        await super().close()
+        self._tokenizer = self._template = self._vocabulary = None
 
     def status(self) -> Mapping[str, str]:
         """Describe the model and how it answers."""

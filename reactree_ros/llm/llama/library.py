@@ -100,6 +100,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "vocab_n_tokens": (c_int32, c_void_p),
 }
 _Report = CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
+_KEPT: list[Any] = []  # what llama.cpp calls may come at any time, up to the end of the process
 
 
 class Library:
@@ -126,8 +127,8 @@ class Library:
             function.restype, function.argtypes = returns, arguments
             setattr(self, name, function)
         self._problems: deque[str] = deque(maxlen=2)  # a reason, and what failed for it
-        self._report = _Report(self._reported)  # kept, because it is called as long as the library is there
-        loaded.llama_log_set(self._report, None)
+        _KEPT.append(report := _Report(self._reported))
+        loaded.llama_log_set(report, None)
         self.backend_init()
 
     def __getattr__(self, name: str) -> Any:
