@@ -1,6 +1,7 @@
 """Does the tree help? Small models for each planner, trained alike, compared in houses that none was trained in.
 
-    .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config FILE] [--tasks WAH_NL_TASKS]
+    .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config FILE] [--tasks WAH_NL_TASKS] \
+        [--base MODEL]
 
 One model learns all planners from the same tasks of the same houses, with as many tokens of each planner. First it
 learns from the expert (`together`), then from the expert's corrections of its own runs as each planner (`corrected`,
@@ -12,9 +13,12 @@ it and learns as many more tokens of that planner only. With `apart`, each plann
 planners except finding. The models differ only in their planner's prompts. A flat prompt is longer: as many tokens hold
 fewer tasks.
 
+With a pretrained `base`, LoRA matrices of it are learnt instead of a model from scratch. They run with the language
+model `llm` of the settings. A base has read enough to find: it learns no exercises.
+
 The script runs `reactree` commands that resume after an interruption: repeat its command to continue. The folder gets
 the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by number of goals,
-with intervals and paired tests): `generated`, and `wah_nl` if you name its tasks.
+with intervals and paired tests): `generated`, those of `suites`, and `wah_nl` if you name its tasks.
 """
 
 from __future__ import annotations
@@ -27,17 +31,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.lines import bare
+from reactree_ros.lab.training.settings import ADAPTER, GGUF
 from reactree_ros.planners import spec
 from reactree_ros.plugins.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
+WITH_BASE = CONFIG.with_name("trained_with_base.yaml")
 #: First seeds of varied houses, of houses that the common model acts in, and of short exercises; a bench has others.
 _VARIED, _CORRECTIONS, _SHORT = 2_000_000, 3_000_000, 4_000_000
 
@@ -57,14 +64,25 @@ class Compared(Settings):
     """Settings of training and comparison."""
 
     planners: list[str] = Field(min_length=1, description="planners, with options")
-    presets: list[str] = Field(min_length=1, description="shapes of models")
+    presets: list[str] = Field(default=[], description="shapes of models from scratch")
+    base: str = Field(
+        default="",
+        description="a pretrained model, as for `reactree train --base`, whose LoRA matrices are learnt",
+    )
+    llm: str = Field(default="transformers", description="language model that runs a base with its LoRA matrices")
+    llm_options: dict[str, Any] = Field(default={"chat": False}, description="settings of that language model")
+    workers: int = Field(default=0, ge=0, description="processes with a model each that act; 0: one per core")
+    at_once: int = Field(default=1, ge=1, description="runs of each such process at the same time")
     seeds: list[int] = Field(default=[0], min_length=1, description="seeds of weights and order")
     apart: bool = Field(default=False, description="train each model only on its planner and the exercises")
     start: str = Field(
-        default="", description="a model of that shape to start from; empty: train one from scratch, by exercises"
+        default="",
+        description="a model of that shape, or LoRA matrices of the base, to start from; empty: train one from "
+        "scratch, by exercises",
     )
     houses: int = Field(ge=1, description="plain houses with the expert's decisions, one task each")
     varied: int = Field(ge=1, description="varied houses, likewise")
+    people: float = Field(default=0, description="share of these where people live, see `reactree dataset --people`")
     corrections: int = Field(ge=1, description="plain houses in which the common model acts and the expert corrects it")
     exercises: int = Field(
         default=20_000, ge=1, description="exercises, in the training of finding and in the common training"
@@ -86,6 +104,28 @@ class Compared(Settings):
         default_factory=dict, description="settings of each planner's own training after that; none: leave it out"
     )
     suite: dict[str, Any] = Field(default_factory=dict, description="settings of the suite `generated`")
+    suites: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="further benches in generated houses, with settings beyond those of `suite`"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Compared:
+        if bool(self.presets) == bool(self.base):
+            raise ValueError("name either `presets` of models from scratch, or a base (--base MODEL)")
+        if self.base and not (self.start or self.together):
+            raise ValueError("a `base` needs `together`, or LoRA matrices as `start`: it has learnt no planner")
+        return self
+
+    @property
+    def shapes(self) -> list[dict[str, Any]]:
+        """What each model is trained from: a shape's name or a base, and a seed."""
+        named = [("preset", preset) for preset in self.presets] or [("base", self.base)]
+        return [{kind: name, "seed": seed} for (kind, name), seed in product(named, self.seeds)]
+
+    @property
+    def exercised(self) -> bool:
+        """Whether a model learns exercises."""
+        return not self.base and bool(self.together or self.corrected or not self.start)
 
     @property
     def groups(self) -> list[list[str]]:
@@ -115,22 +155,27 @@ def flags(settings: Mapping[str, Any]) -> list[str]:
     return [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
-def suite_options(settings: Mapping[str, Any]) -> list[str]:
-    """Settings of a suite as options of a command."""
-    return [part for name, value in settings.items() for part in ("--suite-option", f"{name}={value}")]
+def suite_options(settings: Mapping[str, Any], option: str = "--suite-option") -> list[str]:
+    """Settings of a suite, or of what else has such an option, as options of a command."""
+    return [part for name, value in settings.items() for part in (option, f"{name}={value}")]
 
 
 def train(data: Mapping[Path, float], settings: Mapping[str, Any], out: Path) -> Path:
-    """Train a model on datasets with their shares of the tokens; return its folder."""
+    """Train a model on datasets with their shares of the tokens; return its folder, or that of its LoRA matrices."""
     named = [part for folder in data for part in ("--data", folder)]
     shares = ",".join(f"{share:g}" for share in data.values())
     reactree("train", *named, *flags({**settings, "shares": shares}), "--out", out)
-    return out / "model"
+    return out / (ADAPTER if settings.get("base") else "model")
 
 
 def folder_of(planner: str) -> str:
     """A folder's name for a planner with its options."""
     return planner.replace(":", "-").replace("=", "-")
+
+
+def called(shape: Mapping[str, Any]) -> str:
+    """A name for a shape or base and a seed, for folders."""
+    return f"{Path(shape.get('base') or shape['preset']).name}_{shape['seed']}"
 
 
 def contender(name: str) -> str:
@@ -142,14 +187,17 @@ def contender(name: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="output folder")
-    parser.add_argument("--config", type=Path, default=CONFIG, help="settings of training and comparison")
+    parser.add_argument("--config", type=Path, help=f"settings; default: {CONFIG.name}, for a base {WITH_BASE.name}")
     parser.add_argument("--tasks", type=Path, help="a file of WAH-NL tasks to compare in, too")
+    parser.add_argument("--base", help="a pretrained model, instead of models from scratch")
     options = parser.parse_args()
-    Comparison(read(options.config, Compared), options.out.resolve()).carry_out(options.tasks)
+    given = {"base": options.base} if options.base else {}
+    compared = read(options.config or (WITH_BASE if given else CONFIG), Compared, given)
+    Comparison(compared, options.out.resolve()).carry_out(options.tasks)
 
 
-def read(config: Path, kind: type[Kind]) -> Kind:
-    """Read the settings.
+def read(config: Path, kind: type[Kind], given: Mapping[str, Any] = MappingProxyType({})) -> Kind:
+    """Read the settings; given ones override them.
 
     Raises:
         UserError: The file cannot be read, or is wrong.
@@ -160,7 +208,7 @@ def read(config: Path, kind: type[Kind]) -> Kind:
         raise UserError(f"--config {config}: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise UserError(f"--config {config}: holds no settings; {CONFIG.parent} shows such files")
-    return read_settings(kind, values, where=str(config))
+    return read_settings(kind, {**values, **given}, where=str(config))
 
 
 @dataclass(frozen=True)
@@ -178,33 +226,45 @@ class Comparison:
     def carry_out(self, tasks: Path | None) -> None:
         """Make the data, train, run the benches, report."""
         compared, contenders = self.compared, {}
-        if compared.together or compared.corrected or not compared.start:
+        if compared.exercised:
             reactree("dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
-        if not compared.start:
+        if not (compared.start or compared.base):
             short = ("--exercises", compared.short, "--short", "--first-seed", _SHORT)
             reactree("dataset", *short, "--out", self._data("short"))
         for planner in compared.planners:
             plain = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
-            varied = ("--houses", compared.varied, "--first-seed", _VARIED)
+            varied = ("--houses", compared.varied, "--first-seed", _VARIED, "--people", compared.people)
             for kind, houses in (("plain", plain), ("varied", varied)):
                 reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
-        for preset, seed in product(compared.presets, compared.seeds):
-            for name, model in self._models({"preset": preset, "seed": seed}):
-                who = {"planner": contender(name)}
-                contenders[f"{name}, {preset}, seed {seed}"] = {**who, "llm": "small", "model": str(model)}
+        for shape in compared.shapes:
+            kind, seed = called(shape).rsplit("_", 1)
+            for name, model in self._models(shape):
+                contenders[f"{name}, {kind}, seed {seed}"] = {"planner": contender(name), **self._run_by(model)}
         file = self.out / "contenders.yaml"
         file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
-        suites = {"generated": compared.suite, **({"wah_nl": {"tasks": tasks.resolve()}} if tasks else {})}
-        for suite, settings in suites.items():
-            everybody = ("--contenders", file, "--workers", os.cpu_count())
-            bench = self.out / f"bench_{suite}"
+        generated = {"generated": {}, **compared.suites}
+        benches = [(name, "generated", {**compared.suite, **more}) for name, more in generated.items()]
+        if tasks:
+            benches.append(("wah_nl", "wah_nl", {"tasks": tasks.resolve()}))
+        for name, suite, settings in benches:
+            workers = ("--workers", compared.workers or os.cpu_count(), "--at-once", compared.at_once)
+            everybody = ("--contenders", file, *workers)
+            bench = self.out / f"bench_{name}"
             reactree("bench", "--suite", suite, *suite_options(settings), *everybody, "--out", bench)
             reactree("report", bench)
+
+    def _run_by(self, model: Path) -> dict[str, Any]:
+        """Return the language model, with its settings, that runs a trained model or LoRA matrices."""
+        compared = self.compared
+        if not compared.base:
+            return {"llm": "small", "model": str(model)}
+        adapter = model / GGUF if compared.llm == "llama" else model
+        return {"llm": compared.llm, "model": compared.base, **compared.llm_options, "adapter": str(adapter)}
 
     def _models(self, shape: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
         """Train the models of a shape and seed; yield each planner with the folder of its model."""
         compared = self.compared
-        begun = Path(compared.start) if compared.start else self._finding(shape)
+        begun = compared.start or ("" if compared.base else self._finding(shape))
         for planners in compared.groups:
             common = self._common(shape, planners, begun)
             for planner in planners:
@@ -221,20 +281,23 @@ class Comparison:
         data = {self._data("short"): 18, self._data("exercises"): 0.4, **words}
         return self._train("finding", data, {**shape, **self.compared.finding})
 
-    def _common(self, shape: Mapping[str, Any], planners: Sequence[str], begun: Path) -> Path:
+    def _common(self, shape: Mapping[str, Any], planners: Sequence[str], begun: Path | str) -> Path:
         """Train a model on several planners, with as many tokens of each; return its folder."""
-        compared, common = self.compared, begun
+        compared, common = self.compared, Path(begun)
         whose = f"_{folder_of(planners[0])}" if compared.apart else ""
-        data = {self._data("exercises"): compared.shares.exercises}
+        data = {self._data("exercises"): compared.shares.exercises} if compared.exercised else {}
         for planner in planners:
             data |= self._of(planner)
         if compared.together:
-            common = self._train(f"together{whose}", data, {**shape, "start": common, **compared.together})
+            common = self._train(f"together{whose}", data, {**shape, "start": begun, **compared.together})
         if compared.corrected or compared.alone:
             for planner in planners:
                 houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
-                who = ("--planner", planner, "--on-policy", "small", "--model", common)
-                reactree("dataset", *houses, *who, "--out", self._corrections(planner, shape))
+                acting = self._run_by(common)
+                who = ("--planner", planner, "--on-policy", acting.pop("llm"), "--model", acting.pop("model"))
+                how = (*suite_options(acting, "--on-policy-option"), "--workers", compared.workers)
+                how = (*how, "--at-once", compared.at_once)
+                reactree("dataset", *houses, *who, *how, "--out", self._corrections(planner, shape))
                 data |= self._of(planner, shape)
         if compared.corrected:
             common = self._train(f"corrected{whose}", data, {**shape, "start": common, **compared.corrected})
@@ -247,13 +310,13 @@ class Comparison:
         return data if shape is None else {**data, self._corrections(planner, shape): shares.corrections}
 
     def _corrections(self, planner: str, shape: Mapping[str, Any]) -> Path:
-        return self._data("corrections", planner, *map(str, () if self.compared.begins_alike else shape.values()))
+        return self._data("corrections", planner, *(() if self.compared.begins_alike else (called(shape),)))
 
     def _data(self, *names: str) -> Path:
         return self.out / "data" / "_".join(map(folder_of, names))
 
     def _train(self, name: str, data: Mapping[Path, float], settings: Mapping[str, Any]) -> Path:
-        return train(data, settings, self.out / "models" / f"{name}_{settings['preset']}_{settings['seed']}")
+        return train(data, settings, self.out / "models" / f"{name}_{called(settings)}")
 
 
 if __name__ == "__main__":

@@ -9,14 +9,12 @@ from typing import Any
 from reactree_ros.errors import UserError
 from reactree_ros.lab.training.gguf_adapter import write_gguf_adapter
 from reactree_ros.lab.training.graph import write_graph
-from reactree_ros.lab.training.settings import TrainSettings
+from reactree_ros.lab.training.settings import GGUF, TrainSettings
 from reactree_ros.lab.training.vocabulary import Words
 from reactree_ros.llm.markers import Markers
 from reactree_ros.llm.mending import mend
 from reactree_ros.plugins.installation import check_modules
 
-#: The folder of LoRA matrices, in the training's folder, and the same matrices for llama.cpp.
-ADAPTER, GGUF = "adapter", "adapter.gguf"
 #: How the names of LoRA matrices differ from those of other weights.
 _LORA, _WRAPPED = "lora_", "base_model.model."
 

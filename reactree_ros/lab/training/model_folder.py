@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.lab.training.base import ADAPTER, write_base
+from reactree_ros.lab.training.base import write_base
 from reactree_ros.lab.training.checkpoint import load_checkpoint, write_whole
 from reactree_ros.lab.training.loop import CHECKPOINT, TOKENIZER
-from reactree_ros.lab.training.settings import TrainSettings
+from reactree_ros.lab.training.settings import ADAPTER, TrainSettings
 from reactree_ros.lab.training.vocabulary import END
 from reactree_ros.llm.trained import ABOUT
 

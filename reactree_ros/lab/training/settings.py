@@ -14,6 +14,9 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.plugins.settings import Harmless, Settings, plain, read_settings
 
+#: The folder of LoRA matrices, in the training's folder, and the same matrices for llama.cpp.
+ADAPTER, GGUF = "adapter", "adapter.gguf"
+
 
 @dataclass(frozen=True)
 class Shape:
