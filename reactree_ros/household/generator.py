@@ -194,8 +194,8 @@ def generate_house(
             taken.
         about: Subjects of which each task must have at least one; empty allows any.
         nouns: Use of the nouns that the house calls its things by, ``taught`` or ``kept``, see
-            :mod:`~reactree_ros.household.naming`; empty for the vocabulary's words. Else the tasks stay the same.
-        people: Whether instructions are said as people do, see :mod:`~reactree_ros.household.people`.
+            ``reactree_ros.household.naming``; empty for the vocabulary's words. Else the tasks stay the same.
+        people: Whether instructions are said as people do, see ``reactree_ros.household.people``.
 
     Returns:
         The tasks as documents of a task file. :func:`~reactree_ros.household.tasks.parse_tasks` makes tasks of them,
