@@ -148,7 +148,7 @@ def test_a_request_that_the_engine_gives_up_on_is_a_failure_and_no_text(tiny_mod
     pytest.importorskip("vllm")
     from reactree_ros.llm.vllm_engine import VllmEngine
 
-    async def given_up(*_: object) -> AsyncIterator[Any]:
+    async def given_up(*_: object, **__: object) -> AsyncIterator[Any]:
         yield SimpleNamespace(outputs=[SimpleNamespace(text="Act: ", finish_reason=reason, token_ids=[1])])
 
     engine = VllmEngine(str(tiny_model), options=OPTIONS)
