@@ -16,6 +16,7 @@ from importlib.metadata import version
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.plugins.installation import install_requirements
 
 #: The version of xllamacpp that is called; ``pyproject.toml`` asks for it.
 VERSION = "2026.10.11549"
@@ -114,7 +115,7 @@ class Library:
         if (found := version("xllamacpp")) != VERSION:
             raise UserError(
                 f"xllamacpp {found} is installed, but its functions are called as version {VERSION} lays them out: "
-                f"pip install xllamacpp=={VERSION}"
+                f"{install_requirements(f'xllamacpp=={VERSION}')}"
             )
         try:
             import xllamacpp.xllamacpp
