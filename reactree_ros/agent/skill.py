@@ -163,8 +163,13 @@ def skill_of(declared: Any) -> Skill:
         wording=fields["wording"],
         parameters=_parameters(fields, "parameters"),
         returns=_parameters(fields, "returns"),
-        effect={_SWITCHED.get(what, str(what)): str(about) for what, about in effect.items()},
+        effect=effect_of(effect),
     )
+
+
+def effect_of(declared: Mapping[Any, Any]) -> dict[str, str]:
+    """Return the effect that a file declares."""
+    return {_SWITCHED.get(what, str(what)): str(about) for what, about in declared.items()}
 
 
 def _parameters(fields: Mapping[str, Any], what: str) -> dict[str, Parameter]:

@@ -6,25 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.goal_templates import constant, reader
-from reactree_ros.nodes.robot_topics import ConfiguredTopic
+from reactree_ros.nodes.robot_topics import ConfiguredTopic, hear_all
 from reactree_ros.robot.config import StopEntry
-
-try:
-    from rclpy.event_handler import SubscriptionEventCallbacks
-except ImportError:  # before Iron
-    from rclpy.qos_event import SubscriptionEventCallbacks
-
-#: Together, subscriptions of these qualities hear every publisher.
-OFFERS = (
-    QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
-    QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
-    QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL),
-)
 
 
 class EmergencyStop(ConfiguredTopic):
@@ -65,9 +52,8 @@ class EmergencyStop(ConfiguredTopic):
 
     def listen(self) -> None:
         """Begin to hear the topic."""
-        quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # another one hears what this one cannot
-        for offer in OFFERS if self._entry is not None else ():
-            self.subscribe(WithInfo(self._hear), offer, event_callbacks=quiet)
+        if self._entry is not None:
+            self._subscriptions += hear_all(self._node, self._kind, self._entry.topic, WithInfo(self._hear))
 
     def _hear(self, msg: Any, info: Mapping[str, int]) -> None:
         engaged, sent_at = self._field(msg) == self._value, info["source_timestamp"]

@@ -134,15 +134,15 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[s
             slot = _slot(owner, step, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
             if depth < len(steps) - 1:
                 owner = message_class(slot, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
-        setters.append((steps, _filler(slot, value, f"{where}: field '{path}'", names)))
+        setters.append((steps, filler(slot, value, f"{where}: field '{path}'", names)))
 
     def fill(values: Values) -> Any:
         message = kind()
-        for steps, filler in setters:
+        for steps, value in setters:
             at = message
             for step in steps[:-1]:
                 at = getattr(at, step)
-            setattr(at, steps[-1], filler(values))
+            setattr(at, steps[-1], value(values))
         return message
 
     return fill
@@ -230,7 +230,8 @@ def described(slot: Any) -> str:
 # ---- values -------------------------------------------------------------------------------------------------------
 
 
-def _filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
+def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
+    """Return what makes the value of one field, see :func:`compiled`."""
     if isinstance(slot, AbstractNestedType):
         return _list_filler(slot, value, where, names)
     if isinstance(value, str) and _PLACEHOLDER.search(value):
@@ -250,8 +251,8 @@ def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -
     most = slot.maximum_size if isinstance(slot, BoundedSequence) else None
     if (size is not None and len(value) != size) or (most is not None and len(value) > most):
         raise UserError(f"{where}: the list has {len(value)} entries; it must have {size or f'at most {most}'}")
-    fillers = [_filler(slot.value_type, one, f"{where}[{index}]", names) for index, one in enumerate(value)]
-    return lambda values: [filler(values) for filler in fillers]
+    fillers = [filler(slot.value_type, one, f"{where}[{index}]", names) for index, one in enumerate(value)]
+    return lambda values: [fill(values) for fill in fillers]
 
 
 def constant(slot: Any, value: Any, where: str) -> Any:

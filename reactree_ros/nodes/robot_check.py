@@ -22,13 +22,13 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import NoValue
-from reactree_ros.nodes.mapped_skill import MappedSkill, values_of
+from reactree_ros.nodes.mapped_skill import MappedCall, MappedSkill, Order, values_of
 from reactree_ros.nodes.mismatch import another_type
 from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_topics import Battery, DetectionReader, frame_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
-from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
+from reactree_ros.robot.config import CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
 
@@ -121,9 +121,47 @@ class Walk:
     # ------------------------------------------------------------------ servers
 
     def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
+        """Check that all that a skill asks for is there, with its type."""
         what = f"skill '{verb}'"
-        if self._or_wrong(what, lambda: MappedSkill(entry, where, entry.declared(verb))):
-            self._server(what, entry.action, entry.service, entry.type)
+        mapped = self._or_wrong(what, lambda: MappedSkill(entry, where, entry.declared(verb)))
+        for leg in [] if mapped is None else mapped.legs:
+            of = ", ".join(filter(None, (what, leg.step, "check" if leg.checks else "")))
+            self._there(of, leg.call.entry)
+            if leg.cancel is not None:
+                self._there(f"{of}, cancel", leg.cancel.entry)
+
+    def _there(self, what: str, entry: CallEntry) -> bool:
+        """Check that whoever is asked for something is there, and has the type that the configuration says."""
+        if entry.kind == "wait_for":
+            heard = bool(self._published(what, entry.server, entry.type))
+        elif entry.kind == "publish":
+            heard = self._is_heard(what, entry.server, entry.type)
+        else:
+            return self._server(what, entry.action, entry.service, entry.type)
+        if heard:
+            self._add(what, RIGHT, f"{self._node.resolve_topic_name(entry.server)} ({entry.type})")
+        return heard
+
+    def _is_heard(self, what: str, topic: str, kind: str) -> bool:
+        """Check that somebody hears a topic, with its type and without asking for earlier messages."""
+        full = self._node.resolve_topic_name(topic)
+        self._appears(lambda: bool(self._node.get_subscriptions_info_by_topic(full)))
+        hearers = self._node.get_subscriptions_info_by_topic(full)
+        fitting = [one for one in hearers if one.topic_type == kind]
+        if not hearers:
+            topics = dict(self._node.get_topic_names_and_types())
+            alike = [name for name, kinds in topics.items() if kind in kinds and self._node.count_subscribers(name)]
+            said = f"nobody hears {full} (for {self._patience:g} s)"
+            self._add(what, WRONG, said, f"start who hears it{_perhaps(full, alike)}")
+        elif not fitting:
+            others = sorted({one.topic_type for one in hearers})
+            self._add(what, WRONG, another_type(full, others, kind), f"write type: {others[0]}, with its fields")
+        elif all(_latched(one.qos_profile) for one in fitting):
+            said = f"{full} is heard as a latched topic alone, and a skill's message is not latched"
+            self._add(what, WRONG, said, "let its node hear it as volatile")
+        else:
+            return True
+        return False
 
     def _server(self, what: str, action: str, service: str, kind: str) -> bool:
         """Check that one server of a type has a name."""
@@ -234,10 +272,10 @@ class Walk:
         if config.reach is None:
             self._add("places", NOTE, "not looked at: reach names nobody who plans a path")
             return
-        entry = SkillEntry(**config.reach.model_dump(exclude_defaults=True))
-        mapped = self._or_wrong("places", lambda: MappedSkill(entry, config.at(where, "reach")))
-        if mapped is not None and self._server("path planner", entry.action, entry.service, entry.type):
-            self._places(mapped, perception, map)
+        entry = config.reach
+        planner = self._or_wrong("places", lambda: MappedCall(entry, config.at(where, "reach")))
+        if planner is not None and self._there("path planner", entry):
+            self._places(planner, perception, map)
 
     def _map_comes(self, config: RobotConfig, perception: Perception) -> bool:
         publishers = self._published("map", config.map_topic, "std_msgs/msg/String")
@@ -328,24 +366,24 @@ class Walk:
 
     # ------------------------------------------------------------------ places
 
-    def _places(self, mapped: MappedSkill, perception: Perception, map: SemanticMap) -> None:
+    def _places(self, planner: MappedCall, perception: Perception, map: SemanticMap) -> None:
         """Have a path planned to every room and receptacle."""
-        name = mapped.entry.server
-        action = bool(mapped.entry.action)
+        name = planner.entry.server
+        action = bool(planner.entry.action)
         client: Any = (
-            ActionClient(self._node, mapped.type, name) if action else self._node.create_client(mapped.type, name)
+            ActionClient(self._node, planner.type, name) if action else self._node.create_client(planner.type, name)
         )
         self._until(client.server_is_ready if action else client.service_is_ready, self._patience)
         things = [*map.rooms, *map.receptacles()]
         try:
             for thing in things:
                 try:
-                    goal = mapped.fill(values_of(map, _GO_TO.call({"thing": thing.name})))
+                    order = planner.order(values_of(map, _GO_TO.call({"thing": thing.name})))
                 except NoValue as error:
                     remedy = "publish the transform of its frame, or correct the place"
                     self._add(f"place '{thing.name}'", WRONG, f"nobody can say its {error}", remedy)
                     continue
-                reason = self._planned(client, mapped, goal)
+                reason = self._planned(client, order)
                 if reason:
                     remedy = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
                     self._add(f"place '{thing.name}'", WRONG, f"no path: {reason}", remedy)
@@ -354,14 +392,15 @@ class Walk:
         if not any(one.what.startswith("place '") for one in self._found):
             self._add("places", RIGHT, f"{name} plans a path to each of the {len(things)}")
 
-    def _planned(self, client: Any, mapped: MappedSkill, goal: Any) -> str:
+    def _planned(self, client: Any, order: Order) -> str:
         """Return why there is no path; empty: there is one."""
-        server, action, limit = mapped.entry.server, bool(mapped.entry.action), mapped.entry.time_limit
+        planner, goal, limit = order.call, order.goal, order.limit
+        server, action = planner.entry.server, bool(planner.entry.action)
         asked = client.send_goal_async(goal) if action else client.call_async(goal)
         if not self._until(asked.done, limit):
             return f"{server} did not answer within {limit:g} s"
         if not action:
-            return mapped.verdict(GoalStatus.STATUS_SUCCEEDED, asked.result())[1]
+            return planner.verdict(order, GoalStatus.STATUS_SUCCEEDED, asked.result())[1]
         handle = asked.result()
         if not handle.accepted:
             return f"{server} rejected the goal"
@@ -369,7 +408,7 @@ class Walk:
         if not self._until(ended.done, limit):
             handle.cancel_goal_async()
             return f"{server} did not end within {limit:g} s"
-        return mapped.verdict(ended.result().status, ended.result().result)[1]
+        return planner.verdict(order, ended.result().status, ended.result().result)[1]
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.parameters import ParameterError, Value
@@ -11,12 +11,12 @@ from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import ServerGone, ServerLost
-from reactree_ros.nodes.goal_templates import NoValue
-from reactree_ros.nodes.mapped_skill import MappedSkill, values_of
-from reactree_ros.nodes.robot_goals import Rejected
+from reactree_ros.nodes.goal_templates import NoValue, Values
+from reactree_ros.nodes.mapped_skill import Leg, MappedSkill, Order, values_of
+from reactree_ros.nodes.robot_goals import Rejected, Server
 from reactree_ros.nodes.robot_parts import RobotParts
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapSkills, looks, repeatable
+from reactree_ros.robot.skills import MapSkills, looks
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
 #: Time before a goal is sent again that a server has rejected or lost, in seconds.
@@ -32,8 +32,13 @@ class Errand:
 
     Args:
         robot: Who carries it out.
+        mapped: What is asked for it, one after the other.
+        values: What templates may name.
         words: The first sentence of the observation if it goes well.
         pending: Gets the observation.
+
+    Raises:
+        NoValue: A template names something that the skill does not have.
 
     Attributes:
         over: Whether nothing more is done for it.
@@ -49,29 +54,47 @@ class Errand:
         conduct: MapSkills,
         mapped: MappedSkill,
         *,
-        goal: Any,
+        values: Values,
         words: str,
         pending: Pending[Observation],
     ) -> None:
         self._robot, self._call, self._conduct, self._mapped = robot, call, conduct, mapped
-        self._goal, self._words, self.pending = goal, words, pending
+        self._words, self.pending = words, pending
+        self._orders = mapped.orders(values)
+        self._number = 0  # of the leg that is under way
         self.over = False
-        self._began = steady.now()
-        self._server = robot.servers.of(mapped)
-        self.underway = robot.servers.send(self._server, str(call), goal)
-        self._tries = 1
+        self._limit, self._began = mapped.limit(values, self._orders), steady.now()
         self._done: float | None = None  # since when the robot looks what is before it, on the node's clock
         self._done_since = 0.0
-        self._data: Mapping[str, Value] = {}  # what it returned
+        self._data: dict[str, Value] = {}  # what it returned
         self._end_as: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
         self._end_since = 0.0
+        self._reported = ""  # who reported success last
+        self._begin_leg()
+
+    @property
+    def _leg(self) -> Leg:
+        return self._mapped.legs[self._number]
+
+    @property
+    def _server(self) -> Server:
+        return self._robot.servers.of(self._leg.call)
+
+    def _begin_leg(self) -> None:
+        self._tries, self._leg_began = 1, steady.now()
         self._trouble: tuple[str, float] | None = None  # why it is to be sent again, and since when
         self.again_at: float | None = None
         self.unexplained: tuple[Outcome, str, float] | None = None
+        self._send()
 
-    def follow(self) -> None:
-        """Go on as soon as the goal has ended."""
-        self.underway.result.add_done_callback(lambda _: self.step())
+    def _send(self) -> None:
+        self.underway = sent = self._robot.servers.send(str(self._call), self._orders[self._number].asked)
+
+        def answered(_: object) -> None:
+            if self.underway is sent:
+                self.step()
+
+        sent.result.add_done_callback(answered)
 
     def cancelled(self) -> None:
         """Have the goal stopped: nobody waits for the skill any more."""
@@ -79,20 +102,38 @@ class Errand:
         self._note_departure()
         self._expect_late()
         if not self.underway.over:
-            self._server.stop(self.underway)
+            self._stop()
+
+    def _stop(self) -> None:
+        """Have what is under way stopped, and say so to whom the configuration names besides."""
+        underway, cancel = self.underway, self._orders[self._number].cancel
+        moved = underway.sent_at is not None and not underway.over and underway.stop_since is None
+        self._server.stop(underway)
+        if cancel is not None and moved:
+            said = self._robot.servers.send(f"stop '{self._call}'", cancel)
+            said.result.add_done_callback(lambda _: self._told_to_stop(cancel, said.result))
+
+    def _told_to_stop(self, cancel: Order, said: Pending[tuple[int, Any]]) -> None:
+        """Say in the log where nobody took in that something is to stop."""
+        try:
+            outcome, reason, _ = cancel.call.verdict(cancel, *said.take())
+        except Exception as error:
+            outcome, reason = Outcome.EXECUTION, str(error)
+        if outcome is not Outcome.DONE:
+            self._robot.node.get_logger().error(f"'{self._call}' could not be told to stop: {reason}")
 
     def step(self) -> None:
         """Go on with a skill as far as it goes now."""
         if self.over or self.pending.done():
             return
         now, underway, patience = steady.now(), self.underway, self._robot.server_timeout
-        limit = self._mapped.entry.time_limit
         if self._done is not None:
             self._look_around()
             return
         if self._end_as is not None:
             if underway.over:
-                self._take_late()
+                if self._end_as[0] is not Outcome.POSTCONDITION:
+                    self._take_late()
                 self._finish(*self._end_as)
             elif now - self._end_since > self._robot.stop_timeout:
                 self._fail(f"{self._end_as[1]} It did not stop within {self._robot.stop_timeout:g} s.")
@@ -101,36 +142,53 @@ class Errand:
             self._step_after_trouble()
         elif underway.result.done():
             self._ended()
-        elif stopped := self._robot.stop.engaged():
-            self._end(Outcome.HALTED, stopped)
-        elif low := self._robot.battery.too_low():
-            self._end(Outcome.EXECUTION, f"{low}; it was stopped")
+        elif (end := self._has_to_end()) is not None:
+            self._end(*end)
         elif underway.accepted and self._trouble is not None:
             self._trouble = None
-        elif now - self._began > limit:
-            self._end(Outcome.TIMEOUT, f"it took longer than {limit:g} s and was stopped")
         elif underway.sent_at is not None and not underway.accepted and now - underway.sent_at > patience:
-            self._server.stop(underway)
+            self._stop()
             self._fail(f"{underway.server} did not answer within {patience:g} s")
+
+    def _has_to_end(self) -> tuple[Outcome, str] | None:
+        """Say why nothing may go on; None if it may."""
+        if stopped := self._robot.stop.engaged():
+            return Outcome.HALTED, stopped
+        if low := self._robot.battery.too_low():
+            return Outcome.EXECUTION, f"{low}; it was stopped"
+        late = self._late(steady.now())
+        return (Outcome.POSTCONDITION if self._leg.checks else Outcome.TIMEOUT, late) if late else None
+
+    def _late(self, now: float) -> str:
+        """Say that it takes too long; empty if it does not."""
+        limits = (self._orders[self._number].asked.limit, self._leg_began), (self._limit, self._began)
+        limit = next((limit for limit, began in limits if now - began > limit), 0.0)
+        if limit and self._leg.checks:
+            return self._contradiction(
+                f"{self.underway.says or f'{self.underway.server} did not answer'} ({limit:g} s)"
+            )
+        said = f": {self.underway.says}" if self.underway.says else ""
+        return f"it took longer than {limit:g} s and was stopped{said}" if limit else ""
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         """Stop the robot and end the skill when it has stopped."""
         self._end_as, self._end_since = (outcome, self._failed(reason)), steady.now()
-        self._server.stop(self.underway)
+        self._stop()
         self.step()
 
     def _ended(self) -> None:
         """Take in how the robot's server ended a goal."""
-        rejected = Outcome(self._mapped.entry.rejected)
+        leg, asked = self._leg, self._orders[self._number].asked
         try:
             status, result = self.underway.result.take()
-            outcome, reason, explained = self._mapped.verdict(status, result)
+            outcome, reason, explained = leg.call.verdict(asked, status, result)
             if outcome is Outcome.DONE:
-                self._data = self._mapped.returned(result)
+                self._data |= leg.call.returned(result)
         except ParameterError as error:
+            self._reported = self.underway.server
             self._contradicted(str(error))
         except Rejected as error:
-            if rejected is Outcome.WORLD_UNAVAILABLE:
+            if (rejected := leg.rejected) is Outcome.WORLD_UNAVAILABLE:
                 self._again(str(error))
             else:
                 self._finish(rejected, self._failed(str(error)))
@@ -146,21 +204,46 @@ class Errand:
 
     def _judged(self, outcome: Outcome, reason: str) -> None:
         """Go on after what a server said of how a goal ended."""
-        map, now = self._robot.map(), self._robot.senses.now()
         if outcome is Outcome.DONE:
-            map.apply(self._call, now)
-            self._done, self._done_since = now, steady.now()
-            if self._robot.looks is not None and looks(self._call.skill):
-                self._robot.looks.begin()
-            self.step()
+            self._leg_is_done()
+        elif self._leg.checks:
+            self._contradicted(reason)
         elif outcome is Outcome.WORLD_UNAVAILABLE:
             self._fail(self._failed(reason))
-        elif outcome is Outcome.EXECUTION and self._tries <= self._mapped.entry.retries:
+        elif outcome is Outcome.EXECUTION and self._tries <= self._leg.retries:
             self._tries += 1
             self._robot.node.get_logger().warning(f"'{self._call}' failed ({reason}); try {self._tries}")
             self._send_again()
         else:
             self._finish(outcome, self._failed(reason))
+
+    def _leg_is_done(self) -> None:
+        """Note what the robot has done, and go on with what comes next."""
+        if not self._leg.checks:
+            self._reported = self._leg.call.entry.server
+        if self._leg.settles:
+            self._apply()
+        if self._number + 1 < len(self._mapped.legs):
+            if (end := self._has_to_end()) is not None:
+                self._finish(end[0], self._failed(end[1]))
+                return
+            self._number += 1
+            self._begin_leg()
+            return
+        self._done, self._done_since = self._robot.senses.now(), steady.now()
+        if self._robot.looks is not None and self._looks:
+            self._robot.looks.begin()
+        self.step()
+
+    def _apply(self) -> None:
+        """Change what is known by what is under way, which was done."""
+        changed = SkillCall(replace(self._call.skill, effect=self._leg.effect), self._call.values)
+        self._robot.map().apply(changed, self._robot.senses.now())
+
+    @property
+    def _looks(self) -> bool:
+        """Whether the robot looks what is before it at the end."""
+        return looks(self._call.skill) or bool(self._mapped.detections)
 
     def _look_around(self) -> None:
         """End a skill that was reported to be done when it is seen whether it is, or was looked for long enough."""
@@ -171,14 +254,26 @@ class Errand:
                 map.leave()
                 self._contradicted(f"the robot is {away:.1f} m from there")
             return
-        if self._robot.config.detections is not None and looks(call.skill):
-            unsure = self._robot.senses.detected <= self._done or map.not_as_reported(call)  # what is heard may be old
+        if self._robot.config.detections is not None and self._looks:
+            unlike = self._unlike(map, call)
+            unsure = (
+                self._robot.senses.detected <= self._done or map.not_as_reported(call) or unlike
+            )  # heard may be old
             if unsure and since < self._robot.config.look_time:
                 return
-            if seen := map.settle(call):
+            if seen := map.settle(call) or unlike:
                 self._contradicted(seen)
                 return
         self._finish(Outcome.DONE, self._words)
+
+    def _unlike(self, map: SemanticMap, call: SkillCall) -> str:
+        """Say what of the skill's own checks is not detected, or still is; empty if all is as it should be."""
+        assert self._done is not None
+        for check in self._mapped.detections:
+            name, place = (str(call.values.get(one, "")) for one in (check.seen or check.gone, check.at))
+            if said := map.unlike(name, place, gone=bool(check.gone), since=self._done):
+                return said
+        return ""
 
     def _away(self, map: SemanticMap, call: SkillCall) -> float:
         """Return how far the robot is from where it is said to have arrived, in metres; 0 if that is near enough."""
@@ -187,24 +282,26 @@ class Errand:
         return away if within and away is not None and away > within else 0.0
 
     def _contradicted(self, seen: str) -> None:
-        reason = f"{self._mapped.entry.server} reported success, but {seen}"
-        self._finish(Outcome.POSTCONDITION, self._failed(reason))
+        self._finish(Outcome.POSTCONDITION, self._failed(self._contradiction(seen)))
+
+    def _contradiction(self, seen: str) -> str:
+        return f"{self._reported} reported success, but {seen}"
 
     def _failed(self, reason: str) -> str:
-        return self._conduct.failed(self._robot.map(), self._call, reason)
+        step = self._leg.step if self._done is None else ""
+        return self._conduct.failed(self._robot.map(), self._call, f"in {step}, {reason}" if step else reason)
 
     def _send_again(self) -> None:
         self._note_departure()
         with suppress(NoValue):  # what it is done to may have been detected anew
-            self._goal = self._mapped.fill(values_of(self._robot.map(), self._call))
-        self.underway = self._robot.servers.send(self._server, str(self._call), self._goal)
-        self.follow()
+            self._orders = self._mapped.orders(values_of(self._robot.map(), self._call))
+        self._send()
 
     # ------------------------------------------------------------------ servers that are not as they should be
 
     def _lost(self, reason: str) -> None:
         """Try again what a server has forgotten, if that does no harm."""
-        if repeatable(self._call.skill):
+        if self._leg.repeatable:
             self._again(reason)
         else:
             self._fail(f"{reason}; nobody knows how far '{self._call}' got")
@@ -225,7 +322,7 @@ class Errand:
             outcome, reason, since = self.unexplained
             if not self._server.ready():
                 self.unexplained = None
-                self._lost(f"{self._mapped.entry.server} has gone, and with it what it was asked for")
+                self._lost(f"{self.underway.server} has gone, and with it what it was asked for")
             elif now - since > LAST_WORDS:
                 self.unexplained = None
                 self._judged(outcome, reason)
@@ -246,7 +343,7 @@ class Errand:
 
     def _fail(self, reason: str) -> None:
         self.over = True
-        if not self.underway.over:
+        if not self.underway.over or self._leg.checks:
             self._expect_late()
         self._note_departure()
         self.pending.fail(WorldError(reason))
@@ -258,17 +355,20 @@ class Errand:
 
     def _take_late(self) -> None:
         """Take in what a skill has changed after all that was done before it could be stopped."""
-        answer = self.underway.result
+        answer, leg = self.underway.result, self._leg
+        if leg.checks:
+            self._apply()  # it was done, though nobody has looked whether it was
+            return
         if not answer.done() or answer.cancelled() or answer.exception() is not None:
             return
-        outcome, _, _ = self._mapped.verdict(*answer.take())
+        outcome, _, _ = leg.call.verdict(self._orders[self._number].asked, *answer.take())
         if outcome is Outcome.DONE:
             self._robot.node.get_logger().warning(f"'{self._call}' was done before it could be stopped")
-            self._robot.map().apply(self._call, self._robot.senses.now())
+            self._apply()
 
     def _note_departure(self) -> None:
         """Note that the robot has left where it was, if it may have begun to go somewhere else."""
         underway = self.underway
         refused = underway.over and not underway.accepted
-        if self._call.skill.moves and self._done is None and underway.sent_at is not None and not refused:
+        if self._leg.moves and self._done is None and underway.sent_at is not None and not refused:
             self._robot.map().leave()

@@ -1,10 +1,9 @@
-"""Goals on a robot's own servers, actions and services alike: sent, stopped, and watched until nothing moves."""
+"""Goals on a robot's own servers, actions and services alike: sent and stopped."""
 
 from __future__ import annotations
 
 import abc
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from action_msgs.msg import GoalStatus
@@ -16,7 +15,6 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import RESTARTED, Calls, ServerLost, Waiting, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.mapped_skill import MappedSkill
 from reactree_ros.nodes.mismatch import server_mismatch
 
 #: How often a goal that does not stop is told so again, in seconds.
@@ -33,6 +31,7 @@ class Underway:
         sent_at: When it was sent, in seconds (:func:`steady.now`); None: not yet.
         accepted: Whether the server has taken it on; a service need not say so.
         stop_since: When it was told to stop first, in seconds (:func:`steady.now`); None: it was not.
+        says: What was heard last that does not end it, in words.
         over: Whether the server has ended it, or never began with it: nothing of it moves.
     """
 
@@ -44,6 +43,7 @@ class Underway:
         self.over = False
         self.stopping = False
         self.stop_since: float | None = None
+        self.says = ""
         self.told = float("-inf")  # when it was told to stop last
         self.away = False  # the server has gone since
 
@@ -77,8 +77,16 @@ class Server(abc.ABC):
         """Whether the server is there."""
 
     @abc.abstractmethod
+    def unlike(self, kind: str) -> str:
+        """Say that something of its name is there with another type than the robot's configuration says."""
+
+    @abc.abstractmethod
     def close(self) -> None:
         """Take the client out of the node."""
+
+    def lacks(self, kind: str, told: str) -> str:
+        """Say that it is not there, or is of another type; empty if neither is so."""
+        return "" if self.ready() else self.unlike(kind) or f"{self.name} ({told}) is not there"
 
     def watch(self, underway: Underway) -> None:
         """Look after a goal that is not over; to be called regularly.
@@ -215,6 +223,10 @@ class ActionOf(Server):
         """Whether the server is there."""
         return bool(self._client.server_is_ready())
 
+    def unlike(self, kind: str) -> str:
+        """Say that the action is there with another type."""
+        return server_mismatch(self.node, self.name, kind, action=True)
+
     def close(self) -> None:
         """Take the client out of the node."""
         self._client.destroy()
@@ -255,101 +267,13 @@ class ServiceOf(Server):
         """Whether the server is there."""
         return bool(self._client.service_is_ready())
 
+    def unlike(self, kind: str) -> str:
+        """Say that the service is there with another type."""
+        return server_mismatch(self.node, self.name, kind, action=False)
+
     def close(self) -> None:
         """Take the client out of the node."""
         self.node.destroy_client(self._client)
-
-
-class Servers:
-    """The servers of a robot's skills, and everything that was sent to them and has not ended."""
-
-    def __init__(self, node: Node, calls: Calls, mapped: Iterable[MappedSkill], heartbeat: Heartbeat) -> None:
-        self._node = node
-        self._servers: dict[tuple[str, str], Server] = {}  # by name and type: several skills may share one
-        for entry, kind in ((one.entry, one.type) for one in mapped):
-            if (entry.server, entry.type) not in self._servers:
-                of = (node, calls, entry.server, kind)
-                self._servers[entry.server, entry.type] = ActionOf(*of, heartbeat) if entry.action else ServiceOf(*of)
-        self._underway: list[tuple[Server, Underway]] = []
-        self._resting: deque[Pending[None]] = deque()
-        self._emergency = ""
-
-    def of(self, mapped: MappedSkill) -> Server:
-        """Return a skill's server."""
-        return self._servers[mapped.entry.server, mapped.entry.type]
-
-    def send(self, server: Server, what: str, goal: Any) -> Underway:
-        """Send a goal as soon as its server is there."""
-        underway = server.send(what, goal)
-        self._underway.append((server, underway))
-        return underway
-
-    def watch(self, stop_timeout: float) -> None:
-        """Look after what is under way; to be called regularly."""
-        for server, underway in self._underway:
-            server.watch(underway)
-        self._underway = [(server, underway) for server, underway in self._underway if not underway.over]
-        while self._resting and not self._underway:
-            self._resting.popleft().succeed(None)
-        self._say_emergency(stop_timeout)
-
-    def _say_emergency(self, stop_timeout: float) -> None:
-        """Say once that the robot does not stop, and that it has stopped after all."""
-        before, self._emergency = self._emergency, self.emergency(stop_timeout)
-        if self._emergency and not before:
-            self._node.get_logger().fatal(f"emergency: {self._emergency}")
-        elif before and not self._emergency:
-            self._node.get_logger().warning("the emergency is over: what did not stop has ended")
-
-    def obstacle(self) -> str:
-        """Say why nothing may be begun now; empty if something may."""
-        for _, underway in self._underway:
-            if not underway.over:
-                gone = f"{underway.server} has gone, and it is not known whether the robot has stopped"
-                return f"'{underway.what}' has not stopped yet{f'; {gone}' if underway.away else ''}"
-        return ""
-
-    def emergency(self, stop_timeout: float) -> str:
-        """Say what was told to stop and has not, for longer than it may take; nobody but a person can stop it then."""
-        now = steady.now()
-        for server, underway in self._underway:
-            if underway.stop_since is not None and now - underway.stop_since > stop_timeout and not underway.over:
-                return (
-                    f"'{underway.what}' was told to stop and {server.name} has not ended it within "
-                    f"{stop_timeout:g} s: the robot may still move; stop it by hand"
-                )
-        return ""
-
-    def at_rest(self) -> Pending[None]:
-        """Settle when everything has ended that was sent, at the next :meth:`watch`."""
-        if not self._underway:
-            return Pending.of(None)
-        pending: Pending[None] = Pending()
-        self._resting.append(pending)
-        return pending
-
-    def away(self) -> list[str]:
-        """Say of each server that is not there so."""
-        return [lacking(self._node, server, name, kind, kind) for (name, kind), server in self._servers.items()]
-
-    def status(self) -> dict[str, str]:
-        """Say of each server whether it is there."""
-        return {server.name: "there" if server.ready() else "away" for server in self._servers.values()}
-
-    def close(self) -> None:
-        """Take the clients out of the node."""
-        for pending in self._resting:
-            pending.cancel()
-        for server in self._servers.values():
-            server.close()
-
-
-def lacking(node: Node, server: Server, name: str, kind: str, told: str) -> str:
-    """Say that a server is not there, or is of another type; empty if neither is so."""
-    if server.ready():
-        return ""
-    unlike = server_mismatch(node, name, kind, action=isinstance(server, ActionOf))
-    return unlike or f"{name} ({told}) is not there"
 
 
 def _give_up(underway: Underway) -> None:

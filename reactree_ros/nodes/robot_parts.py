@@ -11,8 +11,8 @@ from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import MappedSkill
 from reactree_ros.nodes.robot_detector import DetectorClient
-from reactree_ros.nodes.robot_goals import Servers, lacking
 from reactree_ros.nodes.robot_perception import Perception
+from reactree_ros.nodes.robot_servers import Servers
 from reactree_ros.nodes.robot_topics import Battery
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.map_file import load_map
@@ -88,7 +88,7 @@ class RobotParts:
         away = self.servers.away()
         if self.looks is not None and self.senses.detector is not None:
             entry = self.senses.detector.entry
-            away.append(lacking(self.node, self.looks.server, entry.source, entry.type, "of the detector"))
+            away.append(self.looks.server.lacks(entry.type, "of the detector"))
         unlike = self.senses.mismatches()
         if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
             away.append(self._no_map())

@@ -9,8 +9,13 @@ from typing import Any
 
 from geometry_msgs.msg import Pose as PoseMsg
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rosidl_parser.definition import AbstractNestedType, NamespacedType
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # before Iron
+    from rclpy.qos_event import SubscriptionEventCallbacks
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import (
@@ -31,6 +36,12 @@ from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEn
 from reactree_ros.robot.map_file import TrackingEntry
 from reactree_ros.robot.poses import Pose
 
+#: Together, subscriptions of these qualities hear every publisher.
+OFFERS = (
+    QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
+    QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
+    QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL),
+)
 #: Reads a pose from a message, with the frame of a pose that names none. None: it is no pose.
 PoseReader = Callable[[Any, str], Pose | None]
 
@@ -208,6 +219,15 @@ def _of_array(msg: Any, frame: str) -> Any:
         yield best.hypothesis.class_id, best.hypothesis.score, "", where, pose
 
 
+def hear_all(node: Node, kind: Any, topic: str, hear: Callable[..., None]) -> list[Any]:
+    """Call a function with each message of a topic, whatever the quality of its publishers; a message can come twice.
+
+    A message that was latched comes, too. Returns the subscriptions.
+    """
+    quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # another one hears what this one cannot
+    return [node.create_subscription(kind, topic, hear, offer, event_callbacks=quiet) for offer in OFFERS]
+
+
 class ConfiguredTopic:
     """A topic that the configuration names, of whatever type; nothing is heard before :meth:`subscribe`.
 
@@ -229,9 +249,9 @@ class ConfiguredTopic:
             check_name(entry.topic, where)
             self._kind = resolve("message", entry.type, where)
 
-    def subscribe(self, hear: Callable[..., None], qos: QoSProfile, **given: Any) -> None:
-        """Call a function with each message; ``given`` goes on to the subscription."""
-        self._subscriptions.append(self._node.create_subscription(self._kind, self._entry.topic, hear, qos, **given))
+    def subscribe(self, hear: Callable[..., None], qos: QoSProfile) -> None:
+        """Call a function with each message."""
+        self._subscriptions.append(self._node.create_subscription(self._kind, self._entry.topic, hear, qos))
 
     def mismatch(self) -> str:
         """Say that the topic is published otherwise than the configuration says; empty if that is not so."""

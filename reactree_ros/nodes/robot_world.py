@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rclpy.node import Node
-from rosidl_runtime_py.convert import message_to_ordereddict
 
 from reactree_ros.agent.skill import Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.goal_templates import NoValue
+from reactree_ros.nodes.goal_templates import NoValue, Values
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.mapped_skill import MappedSkill, missing, values_of
+from reactree_ros.nodes.mapped_skill import Asked, MappedSkill, missing, values_of
 from reactree_ros.nodes.robot_errand import Errand
 from reactree_ros.nodes.robot_parts import RobotParts
 from reactree_ros.nodes.waiting import Wake
@@ -157,18 +154,21 @@ class RobotWorld(SharedWorld):
         if outcome is not Outcome.DONE:
             return told(outcome, words)
         mapped = self._mapped[call.skill.name]
+        values = values_of(map, call)
         try:
-            goal = mapped.fill(values_of(map, call))
+            if self._dry_run:
+                self._log(mapped.orders(values), call)
+                map.apply(call, now)
+                return told(Outcome.DONE, words)
+            return self._begin(call, conduct, mapped, words, values)
         except NoValue as error:
             return told(Outcome.PRECONDITION, f"You cannot {skill}: {missing(map, call, str(error))}.")
-        if self._dry_run:
-            self._node.get_logger().info(
-                f"dry run: {skill} -> {mapped.entry.server} ({mapped.entry.type}) "
-                f"{json.dumps(message_to_ordereddict(goal))}"
-            )
-            map.apply(call, now)
-            return told(Outcome.DONE, words)
-        return self._begin(call, conduct, words, goal)
+
+    def _log(self, orders: Sequence[Asked], call: SkillCall) -> None:
+        """Log what would be asked for a skill."""
+        for one in orders:
+            stop = "" if one.cancel is None else f"; stopped by {one.cancel.in_words()}"
+            self._node.get_logger().info(f"dry run: {call} -> {one.asked.in_words()}{stop}")
 
     def _read(self, map: SemanticMap, said: str) -> tuple[MapSkills, SkillCall | str]:
         """Read a skill as one of the robot's own or of the household's, or say what is wrong with it."""
@@ -209,15 +209,15 @@ class RobotWorld(SharedWorld):
 
     # ------------------------------------------------------------------ one skill
 
-    def _begin(self, call: SkillCall, conduct: MapSkills, words: str, goal: Any) -> Pending[Observation]:
+    def _begin(
+        self, call: SkillCall, conduct: MapSkills, mapped: MappedSkill, words: str, values: Values
+    ) -> Pending[Observation]:
         def cancel() -> None:
             self._cancelled.append(errand)
             self._wake.trigger()
 
         pending: Pending[Observation] = Pending(on_cancel=cancel)
-        mapped = self._mapped[call.skill.name]
-        self._last = errand = Errand(self._robot, call, conduct, mapped, goal=goal, words=words, pending=pending)
-        errand.follow()
+        self._last = errand = Errand(self._robot, call, conduct, mapped, values=values, words=words, pending=pending)
         return pending
 
     def _stop_cancelled(self) -> None:

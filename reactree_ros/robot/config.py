@@ -2,62 +2,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
+from typing_extensions import Self
 
+from reactree_ros.agent.parameters import Number
 from reactree_ros.agent.skill import Bounds, Skill, skill_of
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
-from reactree_ros.plugins.settings import or_nearest
+from reactree_ros.plugins.settings import did_you_mean, or_nearest
 from reactree_ros.robot.map_file import Document, Source, checked, read_yaml
 from reactree_ros.world.port import Outcome
+from reactree_ros.world.skill_policy import Range
 
 Scalar = bool | int | float | str
-Seconds = Annotated[FiniteFloat, Field(gt=0)]
+
+
+def _in_seconds(value: float | str) -> float | str:
+    if isinstance(value, str) and not re.fullmatch(r"\{[^{}]+\}", value):
+        raise ValueError("write seconds, or the parameter that says them, such as '{seconds}'")
+    if not isinstance(value, str) and not 0 < value < math.inf:
+        raise ValueError("a time has to be more than 0 s")
+    return value
+
+
+#: A time in seconds, or the parameter of a skill that says it, in braces.
+Limit = Annotated[float | str, AfterValidator(_in_seconds)]
+#: What a field holds where it is as it should be.
+Wanted = Range | list[Scalar] | Scalar
 #: The type of detections that needs no further description.
 DETECTION_ARRAY = "vision_msgs/msg/Detection3DArray"
+#: Where skills of a robot's own are declared, for errors.
+OWN_SKILLS = "config/robots/office.yaml"
 #: Outcomes that the failure of a robot's server can stand for.
 Failure = Literal["precondition", "execution", "postcondition", "timeout", "canceled", "world_unavailable"]
 
 
-class ServerEntry(Document):
-    """A server of the robot, and what it is asked for.
+#: What only a topic has that is published on; what an answer is read by; and what each kind does without.
+_OF_TOPICS = ("lasting", "every")
+_OF_ANSWERS = ("success", "code", "text", "outcomes")
+_NOT_FOR: Mapping[str, Sequence[str]] = {
+    "publish": (*_OF_ANSWERS, "result", "rejected", "retries"),
+    "wait_for": ("goal", "rejected", "retries", "cancel", *_OF_TOPICS),
+    "steps": ("type", "goal", *_OF_ANSWERS, "result", "rejected", "retries", "cancel", *_OF_TOPICS),
+    "seen": ("type", "goal", *_OF_ANSWERS, "time_limit"),
+    "gone": ("type", "goal", *_OF_ANSWERS, "time_limit"),
+}
+#: A type of each kind, for errors.
+_TYPES = {
+    "action": "nav2_msgs/action/Spin",
+    "service": "std_srvs/srv/Trigger",
+    "publish": "std_msgs/msg/String",
+    "wait_for": "std_msgs/msg/Bool",
+}
+
+
+class CallEntry(Document):
+    """What is asked of the robot: an action, a service, a message on a topic, or a topic that is waited for.
 
     Attributes:
         action: Name of an action server; or
-        service: name of a service.
+        service: name of a service; or
+        publish: name of a topic that a message is published on; or
+        wait_for: name of a topic that is listened to until a message fulfils `success`.
         type: Type of it, e.g. ``nav2_msgs/action/NavigateToPose``; of any package that is installed.
-        goal: Fields of the goal or of the request with what is written into them: constants and templates.
-        success: Fields of the result with what they hold where it went well.
-        code: Field of the result with an error code.
-        text: Field of the result with an error in words.
+        goal: Fields of the goal, of the request or of the message with what is written into them: constants and
+            templates.
+        success: Fields of the result or of the message with what they hold if it went well: a value, a list of values,
+            numbers ``above`` or ``below`` one, or a template.
+        code: Field of the result or of the message with an error code.
+        text: Field of it with an error in words.
+        outcomes: What the error codes stand for; a code that is not named stands for ``execution``, and does not end a
+            wait.
+        time_limit: Longest time for all tries together, in seconds, or the parameter that says it.
     """
+
+    kinds: ClassVar[tuple[str, ...]] = ("action", "service", "publish", "wait_for")
 
     action: str = ""
     service: str = ""
-    type: str
+    publish: str = ""
+    wait_for: str = ""
+    type: str = ""
     goal: dict[str, Any] = Field(default_factory=dict)
-    success: dict[str, Scalar] = Field(default_factory=dict)
+    success: dict[str, Wanted] = Field(default_factory=dict)
     code: str = ""
     text: str = ""
+    outcomes: dict[int, Failure] = Field(default_factory=dict)
+    time_limit: Limit = 120.0
 
     @model_validator(mode="after")
-    def _one_server(self) -> ServerEntry:
-        if bool(self.action) == bool(self.service):
-            raise ValueError("name either an action or a service")
+    def _one_kind(self) -> Self:
+        if len([kind for kind in self.kinds if getattr(self, kind)]) != 1:
+            raise ValueError(f"name one of {', '.join(self.kinds)}")
+        if misplaced := [key for key in _NOT_FOR.get(self.kind, _OF_TOPICS) if key in self.model_fields_set]:
+            raise ValueError(f"{self.kind} has no {misplaced[0]}; leave it out")
+        if self.kind in CallEntry.kinds and not self.type:
+            raise ValueError(f"name the type of {self.server}, such as type: {_TYPES[self.kind]}")
+        if self.wait_for and not self.success:
+            raise ValueError(f"say with success what is waited for on {self.wait_for}, such as success: {{data: true}}")
         return self
 
     @property
+    def kind(self) -> str:
+        """Which of its kinds it is."""
+        return next(kind for kind in self.kinds if getattr(self, kind))
+
+    @property
     def server(self) -> str:
-        """Name of the action or the service."""
-        return self.action or self.service
+        """Name of the action, the service or the topic."""
+        return str(getattr(self, self.kind))
 
 
-class SkillEntry(ServerEntry):
+class CancelEntry(CallEntry):
+    """What stops something that has no cancel of its own, or whose cancel is not enough."""
+
+    kinds = ("action", "service", "publish")
+
+
+class CheckEntry(CallEntry):
+    """How it is seen whether something was done that was reported to be; see also :class:`CallEntry`.
+
+    Attributes:
+        seen: Parameter whose thing has to be detected then; or
+        gone: parameter whose thing may not be detected any more.
+        at: Parameter that names where it has to be detected.
+    """
+
+    kinds = ("service", "wait_for", "seen", "gone")
+
+    seen: str = ""
+    gone: str = ""
+    at: str = ""
+    time_limit: Limit = 5.0
+
+    @property
+    def is_detection(self) -> bool:
+        """Whether detections tell."""
+        return bool(self.seen or self.gone)
+
+    @model_validator(mode="after")
+    def _at_is_of_what_is_seen(self) -> CheckEntry:
+        if self.at and not self.seen:
+            raise ValueError("at says where a thing has to be seen; name that with seen")
+        return self
+
+
+def _one(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+class StepEntry(CallEntry):
+    """One step of a skill.
+
+    Attributes:
+        lasting: For how long a message is published again and again, in seconds, or the parameter that says it; 0: it
+            is published once.
+        every: Time between two of these messages, in seconds.
+        result: Fields that what the skill returns is read from, by its names.
+        effect: What it changes of what is known, of :data:`~reactree_ros.agent.skill.EFFECTS`.
+        rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
+            the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
+            then the task ends.
+        retries: How often it is tried again after it failed on the way.
+        cancel: What is sent where it is stopped before its end, besides an action's own cancel; None: nothing.
+        check: How it is seen whether it was done.
+    """
+
+    lasting: Limit = 0.0
+    every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1
+    result: dict[str, str] = Field(default_factory=dict)
+    effect: dict[Any, Any] = Field(default_factory=dict)
+    rejected: Failure = "world_unavailable"
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    cancel: CancelEntry | None = None
+    check: Annotated[list[CheckEntry], BeforeValidator(_one)] = Field(default_factory=list)
+
+
+class SkillEntry(StepEntry):
     """A skill, and how it is carried out.
 
     Attributes:
@@ -66,25 +194,27 @@ class SkillEntry(ServerEntry):
         parameters: What may stand in each place of the wording, as :func:`~reactree_ros.agent.parameters.parameter_of`
             reads it.
         returns: What comes back as data, by name, likewise.
-        result: Fields of the result that it is read from, by the same names.
-        effect: What it changes of what is known, of :data:`~reactree_ros.agent.skill.EFFECTS`.
-        outcomes: What the error codes stand for; a code that is not named stands for ``execution``.
-        rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
-            the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
-            then the task ends.
-        time_limit: Longest time for all tries together, in seconds.
-        retries: How often it is tried again after it failed on the way.
+        steps: What is done one after the other, instead of one action, service or topic. The skill's own `effect` and
+            `check` are those of its last step.
     """
+
+    kinds = (*CallEntry.kinds, "steps")
 
     wording: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
     returns: dict[str, Any] = Field(default_factory=dict)
-    result: dict[str, str] = Field(default_factory=dict)
-    effect: dict[str, Any] = Field(default_factory=dict)
-    outcomes: dict[int, Failure] = Field(default_factory=dict)
-    rejected: Failure = "world_unavailable"
-    time_limit: Seconds = 120.0
-    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    steps: list[StepEntry] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _detections_at_the_end(self) -> SkillEntry:
+        if any(check.is_detection for step in self.steps for check in step.check):
+            raise ValueError("steps: what is detected is looked at when all is done: write that check beside steps")
+        return self
+
+    @property
+    def parts(self) -> Sequence[StepEntry]:
+        """What is done one after the other."""
+        return self.steps or [self]
 
     def declared(self, name: str) -> Skill:
         """Return the skill that it declares.
@@ -92,31 +222,68 @@ class SkillEntry(ServerEntry):
         Raises:
             ValueError: It is none, or no skill of the household has the name; the message is one line.
         """
-        if set(self.result) != set(self.returns):
+        if {one for part in self.parts for one in part.result} != set(self.returns):
             raise ValueError(f"result has to name a field for each of returns: {', '.join(self.returns) or 'none'}")
+        effect = {what: about for part in [*self.parts, self] for what, about in part.effect.items()}
         known = {skill.name: skill for skill in SKILLS}
         if self.wording:
-            own = ("wording", "parameters", "returns", "effect")
-            skill = skill_of({"name": name, **{part: getattr(self, part) for part in own}})
+            of = {"parameters": self.parameters, "returns": self.returns, "effect": effect}
+            skill = skill_of({"name": name, "wording": self.wording, **of})
         elif name in known:
             skill = known[name]
+            if own := next((key for key in ("parameters", "returns", "effect") if getattr(self, key)), ""):
+                raise ValueError(
+                    f"'{name}' is a skill of a household and has its {own}; to say another, give a wording"
+                )
         else:
             raise ValueError(
-                "a skill of the robot's own needs a wording, e.g. wording: drive forward by {distance} m; those of a "
-                f"household are {', '.join(known)}{or_nearest(name, known)}"
+                "a skill of the robot's own needs a wording, e.g. wording: drive forward by {distance} m (see "
+                f"{OWN_SKILLS}); those of a household are {', '.join(known)}{or_nearest(name, known)}"
             )
-        outcomes = {code: Outcome(outcome) for code, outcome in self.outcomes.items()}
-        return replace(skill, outcomes=outcomes, bounds=Bounds(self.time_limit, self.retries))
+        outcomes = {code: Outcome(outcome) for part in self.parts for code, outcome in part.outcomes.items()}
+        asked = [*self.parts, *(check for check in self.checks if not check.is_detection)]
+        limits = [most_seconds(one.time_limit, skill) for one in asked]
+        limit = most_seconds(self.time_limit, skill) if self.is_bounded else sum(limits)
+        for part in self.parts:
+            most_seconds(part.lasting, skill)
+        for check in self.check:
+            for key in ("seen", "gone", "at"):
+                if (about := getattr(check, key)) and about not in skill.parameters:
+                    raise ValueError(f"check.{key}: '{about}' is no parameter; {did_you_mean(about, skill.parameters)}")
+        return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries))
+
+    @property
+    def checks(self) -> Sequence[CheckEntry]:
+        """All checks of it and its steps."""
+        return [check for one in (*self.steps, self) for check in one.check]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether its own time limit is that of all steps together."""
+        return bool(self.steps) and "time_limit" in self.model_fields_set
 
 
-class ReachEntry(ServerEntry):
-    """Who plans a path without driving it: ``reactree robot check`` asks for one to every place of the map.
+def most_seconds(limit: Limit, skill: Skill) -> float:
+    """Return the most seconds that a time may be, which may be said by a parameter.
 
-    Attributes:
-        time_limit: Longest time for one path, in seconds.
+    Raises:
+        ValueError: No such parameter says seconds.
     """
+    if not isinstance(limit, str):
+        return limit
+    said = skill.parameters.get(limit[1:-1])
+    if not isinstance(said, Number) or said.unit not in ("", "s"):
+        numbers = [name for name, one in skill.parameters.items() if isinstance(one, Number) and one.unit in ("", "s")]
+        raise ValueError(f"a time cannot be '{limit}': its parameters in s are {', '.join(numbers) or 'none'}")
+    return said.greatest
 
-    time_limit: Seconds = 10.0
+
+class ReachEntry(CallEntry):
+    """Who plans a path without driving it: ``reactree robot check`` asks for one to every place of the map."""
+
+    kinds = ("action", "service")
+
+    time_limit: Limit = 10.0
 
 
 class DetectionEntry(Document):
@@ -350,7 +517,7 @@ NAV2_CODES: Mapping[int, ErrorCode] = {
 }
 
 
-def error_code(entry: SkillEntry, code: int) -> ErrorCode:
+def error_code(entry: CallEntry, code: int) -> ErrorCode:
     """Say what an error code of a skill's server stands for."""
     known = NAV2_CODES.get(code) if entry.type.startswith("nav2_msgs/action/Navigate") else None
     name = known.name if known is not None else ""

@@ -117,6 +117,25 @@ class SemanticMap(House):
                 return f"the {released.word} is detected {_where(self.place_of(released))}"
         return ""
 
+    def unlike(self, name: str, place: str, *, gone: bool, since: float) -> str:
+        """Say that a thing is not where it should be detected, or is detected though it should be gone; else nothing.
+
+        Args:
+            name: The thing's.
+            place: Where it should be detected; empty: anywhere.
+            gone: Whether it should not be detected.
+            since: What was detected before does not count.
+        """
+        item, target = self.by_name.get(name), self.by_name.get(place)
+        seen = isinstance(item, Item) and item.seen is not None and item.seen > since
+        if not seen:
+            return "" if gone else f"the {_the(name)} is not detected{f' at the {_the(place)}' if place else ''}"
+        assert isinstance(item, Item)  # it was detected
+        if gone:
+            return f"the {item.word} is still detected {_where(self.place_of(item))}"
+        lies_there = not isinstance(target, Receptacle) or self.may_carry(target, item)
+        return "" if lies_there else f"the {item.word} is detected {_where(self.place_of(item))}"
+
     def settle(self, call: SkillCall) -> str:
         """Settle whether a skill was done that was reported to be; returns what speaks against it.
 
@@ -188,13 +207,13 @@ class SemanticMap(House):
         """Change the map as a skill that went well has changed the house, by its effect."""
         of = {effect: self.by_name.get(call.value(effect)) for effect in call.skill.effect}
         target = self.target(call)
-        self._grasped = self._doubt = None
         if "away" in of:
             self.leave()
         if (place := of.get("at")) is not None:
             self._arrive(place)
         if set(of) <= {"at", "away"}:
             return
+        self._grasped = self._doubt = None
         self._changed = now
         if isinstance(held := of.get("held"), Item):
             self.take(held)
@@ -244,6 +263,11 @@ class SemanticMap(House):
         """Say of an observation where the robot is, and what is seen, and further things."""
         seen = (self.by_name.get(f"{one.word} {one.instance}") for one in observation.seen if not one.held)
         return replace(observation, spots=self.spots((*things, *filter(None, seen))))
+
+
+def _the(name: str) -> str:
+    word, _, number = name.rpartition(" ")
+    return f"{word} ({number})"
 
 
 def _where(place: Receptacle | None) -> str:

@@ -95,11 +95,6 @@ def looks(skill: Skill) -> bool:
     return not _LOOKING.isdisjoint(skill.effect)
 
 
-def repeatable(skill: Skill) -> bool:
-    """Whether a skill may be tried again if nobody knows how far it got: a drive to a place may."""
-    return set(skill.effect) == {"at"}
-
-
 def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
     """Yield the names that may stand in a place of a skill now."""
     assert isinstance(parameter, Named)

@@ -206,7 +206,7 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
             "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, returns: {x: text}}}}",
             "skills.fly: result has to name a field for each of returns: x",
         ),
-        ("{map: m, skills: {open: {type: a}}}", "skills.open: name either an action or a service"),
+        ("{map: m, skills: {open: {type: a}}}", "skills.open: name one of action, service, publish, wait_for, steps"),
         ("{map: m, skills: {open: {type: a, action: b, retries: 99}}}", "skills.open.retries: input should be less"),
         (
             "{map: m, skills: {open: {type: a, action: b, outcomes: {3: sad}}}}",
