@@ -23,8 +23,8 @@ class RobotBridgeNode(Bridge):
 
     Subscribes to:
         ``/tf`` and ``/tf_static``; and the topics that ``robot_config`` names: of detections
-        (vision_msgs/Detection3DArray; best effort), of the map (std_msgs/String with its YAML; transient local) and of
-        the emergency stop (any type, reliability and durability).
+        (vision_msgs/Detection3DArray; best effort), of the map (std_msgs/String with its YAML; transient local), of the
+        battery, and of emergency stop and conditions (any type, reliability and durability).
 
     Parameters:
         those of :class:`RobotBridgeSettings` and of every bridge, read at configuration.
@@ -45,6 +45,7 @@ class RobotBridgeNode(Bridge):
             dry_run=settings.dry_run,
             server_timeout=settings.server_timeout,
             stop_timeout=self._settings.stop_timeout,
+            active=lambda: self.host.active,
         )
 
     def about(self) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import MappedSkill
+from reactree_ros.nodes.robot_conditions import Conditions
 from reactree_ros.nodes.robot_detector import DetectorClient
 from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_servers import Servers
@@ -54,8 +55,9 @@ class RobotParts:
         self.stop = EmergencyStop(node, config.emergency_stop, where=where)
         self.senses = Perception(node, config, document, where=where)
         self.battery = Battery(node, config.battery, where=config.at(where, "battery"))
-        self.stop.listen()
-        self.battery.listen()
+        self.conditions = Conditions(node, config, where=where)
+        for topics in (self.stop, self.battery, self.conditions):
+            topics.listen()
         self._calls = Calls(node, patience=server_timeout)
         self.looks: DetectorClient | None = None
         detector, heard, ended = self.senses.detector, self.senses.note, self.senses.looked
@@ -89,7 +91,7 @@ class RobotParts:
         if self.looks is not None and self.senses.detector is not None:
             entry = self.senses.detector.entry
             away.append(self.looks.server.lacks(entry.type, "of the detector"))
-        unlike = self.senses.mismatches()
+        unlike = [*self.senses.mismatches(), *self.conditions.mismatches()]
         if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
             away.append(self._no_map())
         return "; ".join(filter(None, [*away, *unlike, self.stop.mismatch(), self.battery.mismatch()]))
@@ -99,6 +101,7 @@ class RobotParts:
         return {
             "emergency stop": self.stop.in_words(),
             "battery": self.battery.in_words(),
+            "conditions": self.conditions.told() or "none",
             **self.servers.status(),
             "map": "there is none yet" if self.senses.map is None else f"in frame '{self.senses.map.frame}'",
         }
@@ -108,6 +111,7 @@ class RobotParts:
         self.senses.close()
         self.stop.close()
         self.battery.close()
+        self.conditions.close()
         if self.looks is not None:
             self.looks.close()
         self.servers.close()

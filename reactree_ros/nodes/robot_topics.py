@@ -266,11 +266,16 @@ class ConfiguredTopic:
 
 
 class Battery(ConfiguredTopic):
-    """Says whether the battery has enough left to go on; without an entry nobody knows."""
+    """Says whether the battery has enough left to go on; without an entry nobody knows.
+
+    Attributes:
+        level: How full it is, in the field's unit; not a number: not heard yet.
+        charges: Whether what is under way is to charge it, which goes on at any level.
+    """
 
     def __init__(self, node: Node, entry: BatteryTopic | None, *, where: str) -> None:
         super().__init__(node, entry, where)
-        self._level = math.nan
+        self.level, self.charges = math.nan, False
         if entry is not None:
             self._field = _field(self._kind, entry.field, is_number, where)
 
@@ -280,20 +285,20 @@ class Battery(ConfiguredTopic):
             self.subscribe(self._hear, qos_profile_sensor_data)
 
     def _hear(self, msg: Any) -> None:
-        self._level = float(self._field(msg))
+        self.level = float(self._field(msg))
 
     def too_low(self) -> str:
         """Say why nothing may begin or go on; empty if it may, or if the level is unknown."""
-        if self._entry is None or not self._level <= self._entry.least:
+        if self._entry is None or self.charges or not self.level <= self._entry.least:
             return ""
-        return f"the battery is at {self._level:.3g}, and {self._entry.least:g} is too little to go on"
+        return f"the battery is at {self.level:.3g}, and {self._entry.least:g} is too little to go on"
 
     def in_words(self) -> str:
         """Say how full the battery is, for people."""
         if self._entry is None:
             return "nobody says"
         unheard = self.mismatch() or f"not heard on {self._entry.topic} yet"
-        return unheard if math.isnan(self._level) else f"{self._level:.3g}"
+        return unheard if math.isnan(self.level) else f"{self.level:.3g}"
 
 
 class RobotPose(ConfiguredTopic):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rclpy.node import Node
 
 from reactree_ros.agent.skill import Offered, SkillCall
-from reactree_ros.background.pending import Pending, asked, pass_on
+from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.charging import Charging
 from reactree_ros.nodes.goal_templates import NoValue, Values
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import Asked, MappedSkill, missing, values_of
+from reactree_ros.nodes.robot_conditions import Waiting
 from reactree_ros.nodes.robot_errand import Errand
 from reactree_ros.nodes.robot_parts import RobotParts
 from reactree_ros.nodes.waiting import Wake
@@ -51,6 +53,7 @@ class RobotWorld(SharedWorld):
         dry_run: Log every goal and send none; a skill is then taken to go well at once.
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.
         stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
+        active: Says whether the robot may do something by itself: charge.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
@@ -66,8 +69,9 @@ class RobotWorld(SharedWorld):
         dry_run: bool = False,
         server_timeout: float = 5.0,
         stop_timeout: float = 10.0,
+        active: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._node, self._config, self._dry_run = node, config, dry_run
+        self._node, self._config, self._dry_run, self._active = node, config, dry_run, active
         self._mapped: dict[str, MappedSkill] = {
             skill.name: MappedSkill(config.skills[skill.name], config.at(where, "skills", skill.name), skill)
             for skill in config.declared
@@ -83,12 +87,17 @@ class RobotWorld(SharedWorld):
             server_timeout=server_timeout,
             stop_timeout=stop_timeout,
         )
-        self._last: Errand | None = None
+        self._last: Errand | Waiting | None = None
+        self._told_conditions = ""
+        charge = None if dry_run or config.battery is None else config.battery.charge
+        self._charging = Charging(
+            self._robot.battery, charge, lambda skill: asked(self._carry_out, skill, charging=True), node.get_logger()
+        )
         self._next: _Next | None = None
         self._cancelled: deque[Errand] = deque()
         self.household = replace(
             WAH_NL,
-            skills=config.declared,
+            skills=(*config.declared, *config.waits),
             actions=(),
             rules=ONE_HAND if config.hands == 1 and config.of_household else "",
         )
@@ -97,7 +106,7 @@ class RobotWorld(SharedWorld):
         self._wake = Wake(node, self._look_after)
 
     @property
-    def _errand(self) -> Errand | None:
+    def _errand(self) -> Errand | Waiting | None:
         """The skill that is being carried out."""
         return None if self._last is None or self._last.over else self._last
 
@@ -109,7 +118,15 @@ class RobotWorld(SharedWorld):
 
     def observe(self) -> Pending[Observation]:
         """Say where the robot is and what is in the room."""
-        return Pending.of(self._robot.map().around())
+        self._told_conditions = ""
+        return Pending.of(self._with_conditions(self._robot.map().around()))
+
+    def _with_conditions(self, observation: Observation) -> Observation:
+        """Add which conditions hold, if that has changed since it was told."""
+        before, self._told_conditions = self._told_conditions, self._robot.conditions.told()
+        if self._told_conditions == before:
+            return observation
+        return replace(observation, text=f"{observation.text} {self._told_conditions}")
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """List what may be tried of what the robot can do."""
@@ -134,6 +151,11 @@ class RobotWorld(SharedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Check a skill and send its goal; a cancel goes through to the robot's server."""
+        done = self._carry_out(skill)
+        return mapped(done, self._with_conditions) if self._config.conditions else done
+
+    def _carry_out(self, skill: str, *, charging: bool = False) -> Pending[Observation]:
+        """Carry a skill out, see :meth:`execute`; one by which the robot charges also where tasks hold for that."""
         self._robot.senses.look(forget=True)
         map, now = self._robot.map(), self._robot.senses.now()
         conduct, call = self._read(map, skill)
@@ -143,8 +165,10 @@ class RobotWorld(SharedWorld):
         def told(outcome: Outcome, words: str) -> Pending[Observation]:
             return Pending.of(conduct.after(map, call, outcome, words, {}))
 
-        if halted := self.halted():
+        if halted := "" if charging else self.halted():
             return told(Outcome.HALTED, f"You cannot {skill} now: {halted}.")
+        if call.skill in self._config.waits:
+            return self._wait(call, lambda outcome, words: conduct.after(map, call, outcome, words, {}))
         if low := "" if self._dry_run else self._robot.battery.too_low():
             return told(Outcome.PRECONDITION, f"You cannot {skill} now: {low}.")
         if self._robot.servers.obstacle():
@@ -153,16 +177,24 @@ class RobotWorld(SharedWorld):
         outcome, words = conduct.check(map, call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return told(outcome, words)
-        mapped = self._mapped[call.skill.name]
+        by = self._mapped[call.skill.name]
         values = values_of(map, call)
         try:
             if self._dry_run:
-                self._log(mapped.orders(values), call)
+                self._log(by.orders(values), call)
                 map.apply(call, now)
                 return told(Outcome.DONE, words)
-            return self._begin(call, conduct, mapped, words, values)
+            return self._begin(call, conduct, by, words, values)
         except NoValue as error:
             return told(Outcome.PRECONDITION, f"You cannot {skill}: {missing(map, call, str(error))}.")
+
+    def _wait(self, call: SkillCall, after: Callable[[Outcome, str], Observation]) -> Pending[Observation]:
+        """Begin to wait for a condition; a dry run takes it to hold."""
+        if self._dry_run:
+            self._node.get_logger().info(f"dry run: {call}")
+            return Pending.of(after(Outcome.DONE, f"You {call}."))
+        self._last = waiting = Waiting(call, self._robot.conditions, halted=self.halted, after=after)
+        return waiting.pending
 
     def _log(self, orders: Sequence[Asked], call: SkillCall) -> None:
         """Log what would be asked for a skill."""
@@ -176,8 +208,8 @@ class RobotWorld(SharedWorld):
         return next((one for one in readings if isinstance(one[1], SkillCall)), readings[0])
 
     def halted(self) -> str:
-        """Say whether the emergency stop is engaged; it stops no dry run."""
-        return "" if self._dry_run else self._robot.stop.engaged()
+        """Say whether the emergency stop is engaged, or the robot charges; neither stops a dry run."""
+        return "" if self._dry_run else self._robot.stop.engaged() or self._charging.reason()
 
     def lacks(self) -> str:
         """Say which of the robot's servers are not there, whether a map is missing, and what is of another type."""
@@ -188,8 +220,8 @@ class RobotWorld(SharedWorld):
         return {"dry run": "yes" if self._dry_run else "no", **self._robot.status()}
 
     def emergency(self) -> str:
-        """Say what was told to stop and has not, for longer than it may take; nobody but a person can stop it then."""
-        return self._robot.servers.emergency(self._robot.stop_timeout)
+        """Say what was told to stop and has not, or that the robot cannot charge: what a person has to see to."""
+        return self._robot.servers.emergency(self._robot.stop_timeout) or self._charging.emergency()
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""
@@ -200,6 +232,7 @@ class RobotWorld(SharedWorld):
 
     def close(self) -> None:
         """Take clients, subscriptions and the timer out of the node."""
+        self._charging.close()
         self._stop_cancelled()
         self._node.destroy_timer(self._timer)
         self._wake.close()
@@ -210,14 +243,14 @@ class RobotWorld(SharedWorld):
     # ------------------------------------------------------------------ one skill
 
     def _begin(
-        self, call: SkillCall, conduct: MapSkills, mapped: MappedSkill, words: str, values: Values
+        self, call: SkillCall, conduct: MapSkills, by: MappedSkill, words: str, values: Values
     ) -> Pending[Observation]:
         def cancel() -> None:
             self._cancelled.append(errand)
             self._wake.trigger()
 
         pending: Pending[Observation] = Pending(on_cancel=cancel)
-        self._last = errand = Errand(self._robot, call, conduct, mapped, values=values, words=words, pending=pending)
+        self._last = errand = Errand(self._robot, call, conduct, by, values=values, words=words, pending=pending)
         return pending
 
     def _stop_cancelled(self) -> None:
@@ -231,6 +264,8 @@ class RobotWorld(SharedWorld):
         self._robot.senses.look(forget=self._errand is None)
         if self._errand is not None:
             self._errand.step()
+        obstacle = self._errand or self._next or self._robot.stop.engaged() or self._robot.servers.obstacle()
+        self._charging.look(active=self._active(), free=not obstacle)
 
     def _begin_next(self) -> None:
         """Begin the skill that waits as soon as nothing is in its way any more; it fails if that lasts too long."""
@@ -245,12 +280,12 @@ class RobotWorld(SharedWorld):
             limit = f"{self._robot.stop_timeout:g} s"
             next.pending.fail(WorldError(f"'{next.text}' could not begin within {limit}: {obstacle}"))
         elif not next.pending.done():
-            pass_on(asked(self.execute, next.text), next.pending)
+            pass_on(asked(self._carry_out, next.text), next.pending)
 
 
 def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:
     """Return what becomes of a robot's skills: of its own by their declarations, of the household's by its rules."""
-    own = [skill for skill in config.declared if skill.name not in config.of_household]
+    own = [skill for skill in (*config.declared, *config.waits) if skill.name not in config.of_household]
     conducts = [MapSkills(own)] if own else []
     if config.of_household:
         from reactree_ros.robot.household_skills import HouseholdSkills  # a robot of its own skills needs no such rules

@@ -12,16 +12,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
 from typing_extensions import Self
 
-from reactree_ros.agent.parameters import Number
-from reactree_ros.agent.skill import Bounds, Skill, skill_of
+from reactree_ros.agent.parameters import Number, ParameterError
+from reactree_ros.agent.skill import Bounds, Skill, read_skill, skill_of
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
+from reactree_ros.robot.conditions import WAIT, ConditionEntry, Scalar, Wanted, wait_skill
 from reactree_ros.robot.map_file import Document, Source, checked, read_yaml
+from reactree_ros.robot.triggers import TriggerEntry
 from reactree_ros.world.port import Outcome
-from reactree_ros.world.skill_policy import Range
-
-Scalar = bool | int | float | str
 
 
 def _in_seconds(value: float | str) -> float | str:
@@ -34,8 +33,6 @@ def _in_seconds(value: float | str) -> float | str:
 
 #: A time in seconds, or the parameter of a skill that says it, in braces.
 Limit = Annotated[float | str, AfterValidator(_in_seconds)]
-#: What a field holds where it is as it should be.
-Wanted = Range | list[Scalar] | Scalar
 #: The type of detections that needs no further description.
 DETECTION_ARRAY = "vision_msgs/msg/Detection3DArray"
 #: Where skills of a robot's own are declared, for errors.
@@ -349,6 +346,26 @@ class PoseTopic(Document):
     frame: str = ""
 
 
+class ChargeEntry(Document):
+    """What the robot does by itself where its battery is low; the skill policy does not judge it.
+
+    Attributes:
+        below: Below this level, in the field's unit, the skill under way ends, then the robot charges and tasks hold.
+        skill: The skill by which it charges, as it is said, e.g. ``dock``.
+        until: At this level it has charged enough, and tasks go on.
+    """
+
+    below: FiniteFloat
+    skill: Annotated[str, Field(min_length=1)]
+    until: FiniteFloat
+
+    @model_validator(mode="after")
+    def _until_is_more(self) -> ChargeEntry:
+        if self.until <= self.below:
+            raise ValueError(f"until is {self.until:g}; it must be more than below, {self.below:g}")
+        return self
+
+
 class BatteryTopic(Document):
     """A topic that says how full the battery is.
 
@@ -356,13 +373,22 @@ class BatteryTopic(Document):
         topic: Its name.
         type: Its type.
         field: The field with the level.
-        least: At this level and below, in the field's unit, nothing is begun and what is under way is stopped.
+        least: At this level and below, in the field's unit, nothing is begun and what is under way is stopped, but for
+            the skill by which it charges.
+        charge: What the robot does by itself before that; None: nothing.
     """
 
     topic: Annotated[str, Field(min_length=1)]
     type: str = "sensor_msgs/msg/BatteryState"
     field: str = "percentage"
     least: FiniteFloat
+    charge: ChargeEntry | None = None
+
+    @model_validator(mode="after")
+    def _charges_before_it_is_empty(self) -> BatteryTopic:
+        if self.charge is not None and self.charge.below <= self.least:
+            raise ValueError(f"charge.below is {self.charge.below:g}; it must be more than least, {self.least:g}")
+        return self
 
 
 class StartEntry(Document):
@@ -436,6 +462,8 @@ class RobotConfig(Document):
         reach: Who plans a path for ``reactree robot check``; None: nobody.
         emergency_stop: Its topic; None, which has to be written as null: there is none.
         skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
+        conditions: What may be waited for, by name.
+        triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
     """
 
     map: str = ""
@@ -451,6 +479,8 @@ class RobotConfig(Document):
     reach: ReachEntry | None = None
     emergency_stop: StopEntry | None = None
     skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
+    conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
+    triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
 
     _source: Source | None = PrivateAttr(None)
 
@@ -475,6 +505,23 @@ class RobotConfig(Document):
         order = {skill.name: number for number, skill in enumerate(SKILLS)}
         declared = [entry.declared(name) for name, entry in self.skills.items()]
         return tuple(sorted(declared, key=lambda skill: order.get(skill.name, len(order))))
+
+    @property
+    def waits(self) -> tuple[Skill, ...]:
+        """The skill by which conditions are waited for, where there are any."""
+        return (wait_skill(self.conditions),) if self.conditions else ()
+
+    @model_validator(mode="after")
+    def _conditions_are_told_apart(self) -> RobotConfig:
+        if self.conditions:
+            wait_skill(self.conditions)
+            if WAIT in self.skills:
+                raise ValueError(f"skills: '{WAIT}' is how conditions are waited for; give yours another name")
+        for name, trigger in self.triggers.items():
+            if trigger.when and trigger.when not in self.conditions:
+                known = did_you_mean(trigger.when, self.conditions) if self.conditions else "there are none"
+                raise ValueError(f"triggers.{name}.when: '{trigger.when}' is none of the conditions; {known}")
+        return self
 
     @model_validator(mode="after")
     def _stop_is_spoken_of(self) -> RobotConfig:
@@ -541,6 +588,11 @@ def load_robot(path: str | Path) -> RobotConfig:
             entry.declared(name)
         except ValueError as error:
             raise UserError(f"{source.at('skills', name)}: {error}") from None
+    if config.battery is not None and (charge := config.battery.charge) is not None:
+        try:
+            read_skill(charge.skill, config.declared)
+        except ParameterError as error:
+            raise UserError(f"{source.at('battery', 'charge', 'skill')}: {error}") from None
     if config.map:
         config = config.model_copy(update={"map": str(Path(path).parent / config.map)})
     config._source = source
