@@ -132,7 +132,7 @@ PLANNER = NodeArguments(
     "planner_node",
     "reactree_planner",
     {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory")},
-    derived=fields(PlannerNodeSettings, "robots"),
+    derived=fields(PlannerNodeSettings, "robots", "triggers"),
 )
 
 
@@ -308,11 +308,13 @@ class Robots:
             that of all nodes.
         names: The robots' names, which are their namespaces; empty: there is one, without a namespace.
         nodes: Further nodes; they are started first.
+        planner: Derived arguments of the planner.
     """
 
     bridges: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {"": {}})
     names: Sequence[str] = ()
     nodes: Sequence[Node] = ()
+    planner: Mapping[str, str] = field(default_factory=dict)
 
 
 def robots_of_household(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:
@@ -355,7 +357,7 @@ def start(
         f"{within}/{of_bridge.name}".lstrip("/"): arguments.launched(context, of_bridge, [own], also, within=within)
         for within, also in robots.bridges.items()
     }
-    of_planner = {"robots": ",".join(robots.names)} if robots.names else {}
+    of_planner = {**robots.planner, **({"robots": ",".join(robots.names)} if robots.names else {})}
     planner = arguments.launched(context, PLANNER, ["planner.yaml", own], of_planner)
     watchdog = arguments.watchdog(context)
     if arguments.own(context, "start_inference") == "true":

@@ -27,6 +27,7 @@ from reactree_ros.nodes.task_diagnostics import report_of
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.task_runner import LAST_SCORE, TaskRunner
 from reactree_ros.nodes.task_server import TaskServer
+from reactree_ros.nodes.triggers import Triggers
 from reactree_ros.nodes.waiting import Wake
 
 #: Time between two checks of calls to bridge and inference node, in seconds.
@@ -47,6 +48,7 @@ class PlannerNode(Node):
         ``~/say`` (SayDecision): a paused task takes a person's words as its next decision, then holds.
         ``~/hear`` (Hear): a person's words during the task: ``stop`` cancels it and all waiting goals; later decisions
             see other words.
+        ``~/triggers`` (std_srvs/SetBool): whether triggers start instructions; only with the parameter ``triggers``.
         ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for late subscribers.
 
     Publishes:
@@ -61,6 +63,7 @@ class PlannerNode(Node):
 
     Subscribes to:
         ``heartbeat`` (Heartbeat): which bridges and inference nodes live.
+        the topics of the conditions that the file of the parameter ``triggers`` names (any type and quality).
 
     Uses:
         the bridge and the inference node of the parameters ``bridge`` and ``inference``; the action ``~/ask_person``
@@ -125,7 +128,20 @@ class PlannerNode(Node):
         )
         self._made.callback(self._leave)
         self._made.callback(server.close)
-        Diagnostics(self, "task", lambda: report_of(self._queue, server.last, self._control.held(), self._living()))
+        triggers = Triggers(self, settings.triggers) if settings.triggers else None
+        if triggers is not None:
+            self._made.callback(triggers.close)
+        Diagnostics(
+            self,
+            "task",
+            lambda: report_of(
+                self._queue,
+                server.last,
+                self._control.held(),
+                self._living(),
+                {} if triggers is None else triggers.status(),
+            ),
+        )
 
     def _tick(self) -> None:
         """Tick the task that runs."""

@@ -44,11 +44,18 @@ def robots_of(context: LaunchContext, arguments: Arguments, bridge: NodeArgument
     if given["robots"]:
         configs = _configs_of(given["robots"])
         bridges = {name: {"robot_config": path} for name, path in configs.items()}
-        return Robots(bridges, list(configs), _started(configs.values(), context, arguments))
-    if not (name := given["robot"]):
-        return Robots(nodes=_started(filter(None, [given["robot_config"]]), context, arguments))
-    path = str(_config_of(name, Path(FindPackageShare("reactree_ros").perform(context))))
-    return Robots({"": {"robot_config": path}}, nodes=_started([path], context, arguments))
+        nodes = _started(configs.values(), context, arguments)
+        if own := next((path for path in configs.values() if load_robot(path).triggers), ""):
+            raise ValueError(f"{own} has triggers, which are for one robot alone; leave them out")
+        return Robots(bridges, list(configs), nodes)
+    path = given["robot_config"]
+    if name := given["robot"]:
+        path = str(_config_of(name, Path(FindPackageShare("reactree_ros").perform(context))))
+    return Robots(
+        {"": {"robot_config": path} if name else {}},
+        nodes=_started(filter(None, [path]), context, arguments),
+        planner={"triggers": path} if path and load_robot(path).triggers else {},
+    )
 
 
 def _configs_of(robots: str) -> dict[str, str]:

@@ -95,6 +95,10 @@ class PlannerNodeSettings(Settings):
     on_busy: Literal["reject", "queue", "preempt"] = Field(
         default="reject", description="what happens to a goal while a task runs"
     )
+    triggers: str = Field(
+        default="",
+        description="a robot's file, like robot.yaml, whose triggers start instructions by themselves; empty: none do",
+    )
     queue_size: int = Field(default=16, ge=1, le=10000, description="goals that may wait")
     server_timeout: float = Field(
         default=30.0, ge=0.1, le=3600.0, description="how long bridge or inference node may be away, in seconds"

@@ -12,7 +12,13 @@ from reactree_ros.nodes.task import ERROR_CODES, asked_for
 from reactree_ros.nodes.task_queue import TaskQueue
 
 
-def report_of(queue: TaskQueue, last: ExecuteTask.Result | None, held: str, living: Mapping[str, bool]) -> Report:
+def report_of(
+    queue: TaskQueue,
+    last: ExecuteTask.Result | None,
+    held: str,
+    living: Mapping[str, bool],
+    triggers: Mapping[str, str],
+) -> Report:
     """Return the state of a planner.
 
     Args:
@@ -20,6 +26,7 @@ def report_of(queue: TaskQueue, last: ExecuteTask.Result | None, held: str, livi
         last: Result of the task that ended last.
         held: Why tasks hold; empty: they go on.
         living: Whether each of the nodes lives that the planner uses, by name.
+        triggers: How each trigger is, in words.
     """
     task = queue.running
     values: dict[str, object] = {
@@ -30,6 +37,7 @@ def report_of(queue: TaskQueue, last: ExecuteTask.Result | None, held: str, livi
         "last goal": "none yet" if last is None else f"{last.end or 'not begun'}; {last.message}".rstrip("; "),
         **{name: "lives" if lives else "silent" for name, lives in living.items()},
         "held because": held or "it is not",
+        **triggers,
     }
     if silent := [name for name, lives in living.items() if not lives]:
         return Report(WARN, f"silent: {', '.join(silent)}", values)

@@ -139,7 +139,9 @@ class Occasions:
 
     def ended(self, now: float, *, stopped: bool) -> None:
         """Take in that what it started has ended; stopped by a person, it waits for a new occasion."""
-        if self._entry.again and not stopped:
+        if stopped:
+            self._again = None
+        elif self._entry.again:
             self._again = now + self._entry.again
 
     def refused(self, now: float, seconds: float) -> None:
