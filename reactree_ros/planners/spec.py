@@ -143,8 +143,8 @@ def planner(name: str | PlannerSpec) -> Planner:
     """Return a planner by its name, or by its spec with the settings that it has by default.
 
     Args:
-        name: Its spec, or its name, then ``_wm`` for working memory, then ``:option=value`` for each option that differs from its
-            default.
+        name: Its spec, or its name, then ``_wm`` for working memory, then ``:option=value`` for each option that
+            differs from its default.
 
     Raises:
         UserError: There is no such name or option; the message names the existing ones.

@@ -92,13 +92,11 @@ class SkillNode(GoalNode):
 
     def program(self) -> Program:
         """Carry the skill out."""
-        self.observation = None
-        outcome = Outcome.HALTED
-        while outcome is Outcome.HALTED:
+        while True:
             yield from self.senses.hold()
             self.requests.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
-            self.observation = yield from self.carry_out(self.subgoal)
-            outcome = self.observation.outcome
-        self.feedback_message = self.observation.text
-        return outcome is Outcome.DONE
+            self.observation = seen = yield from self.carry_out(self.subgoal)
+            if seen.outcome is not Outcome.HALTED:
+                self.feedback_message = seen.text
+                return seen.outcome is Outcome.DONE
