@@ -97,6 +97,8 @@ class SkillNode(GoalNode):
             self.requests.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
             self.observation = seen = yield from self.carry_out(self.subgoal)
+            if seen.outcome is Outcome.DONE:
+                return True
             if seen.outcome is not Outcome.HALTED:
                 self.feedback_message = seen.text
-                return seen.outcome is Outcome.DONE
+                return False
