@@ -71,6 +71,7 @@ class Budget:
         cached_tokens: How many of them a prefix cache served.
         estimated: Whether some of these tokens were not counted by the language model, but estimated.
         stuck: What repeated, in words; empty as long as the run gets on.
+        whole: What this is a part of; None: it is a whole.
     """
 
     max_decisions: int = 200
@@ -89,11 +90,19 @@ class Budget:
     estimated: bool = False
     time_is_up: bool = False
     stuck: str = ""
+    whole: Budget | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_decisions", "max_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def part(self) -> Budget:
+        """Return a part, in which decisions, steps and questions begin anew; they are counted here, too.
+
+        Tokens, seconds and money are limited for the whole alone.
+        """
+        return Budget(self.max_decisions, self.max_steps, whole=self)
 
     @property
     def limits(self) -> dict[str, float]:
@@ -119,6 +128,10 @@ class Budget:
             return Limit.STEPS
         if self.decisions >= self.max_decisions:
             return Limit.DECISIONS
+        return self._used_up() if self.whole is None else self.whole._used_up()
+
+    def _used_up(self) -> Limit | None:
+        """Return the limit that is reached of those that no part has of its own."""
         if self.time_is_up:
             return Limit.SECONDS
         if 0 < self.max_prompt_tokens <= self.prompt_tokens or 0 < self.max_output_tokens <= self.output_tokens:
@@ -127,9 +140,19 @@ class Budget:
 
     def reason(self) -> str:
         """Say which limit is reached; empty if none is."""
-        limit, about = self.reached(), "about " if self.estimated else ""
+        limit = self.reached()
         if limit is Limit.STUCK:
             return self.stuck
+        if limit is None:
+            return ""
+        if limit in (Limit.STEPS, Limit.DECISIONS):
+            most = self.max_steps if limit is Limit.STEPS else self.max_decisions
+            return f"all of the {most} {limit.end.removeprefix('out_of_')} are used up"
+        return (self.whole or self)._said(limit)
+
+    def _said(self, limit: Limit) -> str:
+        """Say of tokens, seconds or money that they are used up."""
+        about = "about " if self.estimated else ""
         if limit is Limit.TOKENS:
             prompt = 0 < self.max_prompt_tokens <= self.prompt_tokens
             used, most = (
@@ -138,18 +161,15 @@ class Budget:
             return f"{about}{used} {'prompt' if prompt else 'output'} tokens are used, {most} are allowed"
         if limit is Limit.SECONDS:
             return f"the {self.max_seconds:g} seconds are over"
-        if limit is Limit.COST:
-            return f"the run has cost {about}{self.cost:.6g}, {self.max_cost:g} is allowed"
-        if limit is None:
-            return ""
-        most = self.max_steps if limit is Limit.STEPS else self.max_decisions
-        return f"all of the {most} {limit.end.removeprefix('out_of_')} are used up"
+        return f"the run has cost {about}{self.cost:.6g}, {self.max_cost:g} is allowed"
 
     def count(self, counts: Counts = ONE) -> None:
         """Add what a decision counts."""
         self.decisions += counts.decisions
         self.steps += counts.steps
         self.questions += counts.questions
+        if self.whole is not None:
+            self.whole.count(counts)
 
     def count_tokens(self, prompt: int, cached: int, output: int, *, estimated: bool = False) -> None:
         """Add what a reply took."""

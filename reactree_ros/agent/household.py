@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reactree_ros.agent.control_flow import default_flows
-from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.skill import Skill, SkillCall, read_skill
+from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.skill import Offer, Skill, SkillCall, read_skill
 from reactree_ros.agent.text import check_template
+from reactree_ros.plugins.settings import did_you_mean
 
 #: How the starting observation of an agent node begins in the recordings.
 START_LINE = "You are in the house"
@@ -90,6 +91,29 @@ class Household:
         if call != said:
             raise ParameterError("say one skill in one line" if "\n" in said else f"write it as '{call}'")
         return call
+
+    def say(self, skill: str, values: Mapping[str, Value]) -> str:
+        """Return a skill with its values, as it is carried out.
+
+        Args:
+            skill: In whole, or the name or the verb of a declared skill.
+            values: What stands in its places, by parameter; none if the skill is in whole.
+
+        Raises:
+            ParameterError: There is no such skill, or a value may not stand in its place; the message is one line.
+        """
+        named = [one for one in self.skills if Offer(one).is_called(skill)]
+        if named and (values or not named[0].parameters):
+            return next((one for one in named if one.parameters.keys() == values.keys()), named[0]).read(values)
+        if self.skills and not values:
+            return self.call(skill)
+        if self.skills:
+            raise ParameterError(f"there is no such skill; {did_you_mean(skill, [one.name for one in self.skills])}")
+        if values:
+            raise ParameterError("the skills of this world are texts; give it in whole, such as 'pick up juice 1'")
+        if not self.free_skills and skill not in self.actions and not self.split_skill(skill)[0]:
+            raise ParameterError(f"there is no such skill; one starts with {', '.join(self.actions)}")
+        return skill
 
     def name_of(self, word: str, instance: int) -> str:
         """Return what one thing is called."""

@@ -111,6 +111,15 @@ def mapped(source: Pending[Any], function: Callable[[Any], T]) -> Pending[T]:
     return pending
 
 
+def after(first: Future[Any], ask: Callable[[], Pending[T]]) -> Pending[T]:
+    """Ask a port once something else has ended, however it did; nothing is asked if it is cancelled before."""
+    if first.done():
+        return asked(ask)
+    pending: Pending[T] = Pending()
+    first.add_done_callback(lambda _: None if pending.done() else pass_on(asked(ask), pending))
+    return pending
+
+
 class _Alarms:
     """Calls functions with late results, in one thread of the process that starts on first use."""
 

@@ -434,7 +434,8 @@ class Episode:
     def experiences(self) -> list[Experience]:
         """Return what its goal nodes went through; those without an end of their own are left out."""
         task_id = str(self.task_id or 0)
-        found = (node.experience(task_id=task_id, task_name=self.task_name) for node in self.context.nodes)
+        nodes = dict.fromkeys(self.context.nodes)  # one may have begun several times
+        found = (node.experience(task_id=task_id, task_name=self.task_name) for node in nodes)
         return [experience for experience in found if experience is not None]
 
     def remember(self, result: EpisodeResult) -> int:

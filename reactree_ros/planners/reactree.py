@@ -49,12 +49,17 @@ class ReactreeSettings(AgentNodeSettings):
 
 def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
     """Build the tree for an instruction: one agent node; the rest grows."""
+    return AgentNode(instruction, context, abilities_of(context, settings))
+
+
+def abilities_of(context: RunContext, settings: ReactreeSettings) -> Abilities:
+    """Return the abilities of an agent node that may expand, with the household's example of one."""
     household = context.household
     flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
     few = "" if flows == list(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
     names = [f"reactree_wm{few}"] if context.working_memory is not None else []
     examples = fixed_example(household, *names, f"reactree{few}")  # this is an example without recalls, too
-    abilities = Abilities(
+    return Abilities(
         tuple(map(flow_named, dict.fromkeys([*flows, *joined(settings.more_control_flows)]))),
         settings.summarise_after,
         examples,
@@ -63,7 +68,6 @@ def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) 
         re_expand=settings.re_expand,
         more=settings.kinds,
     )
-    return AgentNode(instruction, context, abilities)
 
 
 SPEC = PlannerSpec(

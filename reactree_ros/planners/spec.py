@@ -139,16 +139,20 @@ def planner_names() -> tuple[str, ...]:
     return (*PLANNERS.names, *(f"{spec.name}{WM}" for spec in PLANNERS if spec.remembers))
 
 
-def planner(name: str) -> Planner:
-    """Return a planner by its name.
+def planner(name: str | PlannerSpec) -> Planner:
+    """Return a planner by its name, or by its spec with the settings that it has by default.
 
     Args:
-        name: Its name, then ``_wm`` for working memory, then ``:option=value`` for each option that differs from its
-            default.
+        name: Its spec, or its name, then ``_wm`` for working memory, then ``:option=value`` for each option that
+            differs from its default.
 
     Raises:
         UserError: There is no such name or option; the message names the existing ones.
     """
+    if isinstance(name, PlannerSpec):
+        settings = name.settings()
+        assert isinstance(settings, PlannerSettings)
+        return Planner(name.name, name, settings, working_memory=False)
     first, *options = name.split(":")
     bare = first.removesuffix(WM)
     remembers = first != bare and first not in PLANNERS.names

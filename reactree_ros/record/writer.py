@@ -247,6 +247,9 @@ class Recorder(Listener):
             )
         else:
             self._grow(subtree, above)
+        if isinstance(parent, GoalNode) and parent.holds_own_tree:
+            own = (one for one in subtree.iterate() if one not in self._unheard)
+            self._unheard += own  # somebody else's composites interrupt them
 
     def manned(self, behaviour: Behaviour | None, robot: str) -> None:
         """See :meth:`Listener.manned`."""
@@ -366,6 +369,10 @@ class Recorder(Listener):
                 **({} if node.lesson is None else {"lesson": turns_to_list(node.lesson)}),
             }
         )
+
+    def leaf_stopped(self, node: GoalNode) -> None:
+        """See :meth:`Listener.leaf_stopped`."""
+        self._touched |= dict.fromkeys(node.iterate())
 
     # ------------------------------------------------------------------ what is asked for outside
 

@@ -6,8 +6,6 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from py_trees.behaviour import Behaviour
-from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
@@ -27,10 +25,9 @@ from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import PromptTooLong, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST
-from reactree_ros.tree.program import Grow, Program, Step
+from reactree_ros.tree.program import Program, Step
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation, Outcome
@@ -100,13 +97,13 @@ class AgentNode(GoalNode):
         abilities: Abilities,
         *,
         siblings: Siblings | None = None,
-        parent: AgentNode | None = None,
+        parent: GoalNode | None = None,
     ) -> None:
         super().__init__(subgoal, context, parent=parent)
         self._abilities = abilities
         self._siblings = siblings
         self._ancestors: frozenset[str] = frozenset({normal(subgoal)}) | (
-            frozenset() if parent is None else parent._ancestors
+            parent._ancestors if isinstance(parent, AgentNode) else frozenset()
         )
         self._window = ContextWindow(head=0)
         self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
@@ -276,7 +273,7 @@ class AgentNode(GoalNode):
         """Return how many questions may still be asked; None if nobody can be asked."""
         if self.context.person is None or not self._abilities.questions:
             return None
-        return max(0, self._abilities.questions - self.context.budget.questions)
+        return max(0, self._abilities.questions - self.budget.questions)
 
     def _summarise(self, until: int, **sampling: Any) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
@@ -286,7 +283,7 @@ class AgentNode(GoalNode):
         self._window.hide(until, summary)
         if reply is not None:
             told = summarised(f"So far: {summary}", summary)
-            self.context.budget.count(told.counted)
+            self.budget.count(told.counted)
             self.context.listener.decided(self, told, reply)
 
     def answer_to(self, thought: str) -> str:
@@ -382,7 +379,7 @@ class AgentNode(GoalNode):
     def _decides_again(self, failed: Expand) -> Generator[Step, Any, bool]:
         """Say whether it decides again after an expansion that failed; then it was told of that, and looks around."""
         assert self.failure is not None  # the expansion failed
-        over = self.failure.ends_the_tree or self.context.budget.reached() is not None
+        over = self.failure.ends_the_tree or self.budget.reached() is not None
         if over or len(self._failed_expansions) >= self._abilities.re_expand:
             return False
         self._failed_expansions.append(failed)
@@ -402,13 +399,7 @@ class AgentNode(GoalNode):
     def expand(self, expand: Expand, expansion: Composite, reply: Reply | None = None) -> Program:
         """Take an expansion, and let a composite of goal nodes grow; the node's end is theirs."""
         self.take(expand, reply)
-        status: Status = yield Grow(expansion)
-        self.end = End.EXPAND
-        self.feedback_message = expansion.feedback_message or f"{expansion.name} ended in {status.value.lower()}"
-        if status == Status.SUCCESS:
-            return True
-        self.failure = Failure(_kind_of_failure(expansion), self.feedback_message)
-        return False
+        return (yield from self.run_below(expansion))
 
 
 def fruitless(done: Iterable[tuple[str, str]]) -> set[str]:
@@ -421,12 +412,3 @@ def fruitless(done: Iterable[tuple[str, str]]) -> set[str]:
             known.add(one)
             again.clear()
     return again
-
-
-def _kind_of_failure(expansion: Behaviour) -> FailureKind:
-    """Return the kind of failure of an expansion: that of the goal node in it that failed last."""
-    for child in reversed(expansion.children):
-        if child.status == Status.FAILURE:
-            failure = child.failure if isinstance(child, GoalNode) else None
-            return _kind_of_failure(child) if failure is None else failure.kind
-    return FailureKind.GAVE_UP

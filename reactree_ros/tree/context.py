@@ -75,6 +75,9 @@ class Listener:
     def node_ended(self, node: GoalNode) -> None:
         """A goal node has ended; see its status and its feedback message."""
 
+    def leaf_stopped(self, node: GoalNode) -> None:
+        """A leaf of a tree of one's own has ended or was interrupted, with all that grew under it."""
+
     def asked(self, node: GoalNode, request: DecisionRequest) -> None:
         """A request is about to go to the language model."""
 

@@ -6,6 +6,9 @@ import abc
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.example import Example
@@ -16,11 +19,11 @@ from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
 from reactree_ros.llm.port import MaySay, PromptTooLong, Reply
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.experience import End, Experience
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.dialogue import Dialogue
-from reactree_ros.tree.failure import LimitReached
-from reactree_ros.tree.program import Step
+from reactree_ros.tree.failure import Failure, FailureKind, LimitReached
+from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.tree.program_node import ProgramNode
 from reactree_ros.tree.requests import Requests
 from reactree_ros.tree.senses import Senses
@@ -70,7 +73,7 @@ class GoalNode(ProgramNode, abc.ABC):
     def limited(self, limit: Limit) -> LimitReached:
         """Tell the node of a limit that is reached, and return what ends it."""
         before = "stuck: " if limit is Limit.STUCK else ""
-        reached = LimitReached(limit, "" if limit in COUNTED else f"{before}{self.context.budget.reason()}")
+        reached = LimitReached(limit, "" if limit in COUNTED else f"{before}{self.budget.reason()}")
         self.tell(str(reached), About.LIMIT)
         return reached
 
@@ -189,7 +192,7 @@ class GoalNode(ProgramNode, abc.ABC):
             said: The words for it; empty: those of :meth:`taking`, or its own.
         """
         taken_from, words = self._taking if reply is None else (reply, said)
-        self.context.budget.count(decision.counted)
+        self.budget.count(decision.counted)
         self.requests.refusals.end_row()
         self.context.listener.decided(self, decision, taken_from)
         self.say(words or str(decision), decision)
@@ -218,12 +221,22 @@ class GoalNode(ProgramNode, abc.ABC):
             Refused: This was the last of too many.
         """
         reason = in_lines(reason, first=False)
-        self.context.budget.count()
+        self.budget.count()
         self.context.refused(self.index, reason)
         self.context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
         self.tell(reason, About.REFUSAL)
         self.requests.refusals.add(said, reason)
+
+    def run_below(self, subtree: Behaviour) -> Program:
+        """Let a subtree grow, and end as it does."""
+        status: Status = yield Grow(subtree)
+        self.end = End.EXPAND
+        self.feedback_message = subtree.feedback_message or f"{subtree.name} ended in {status.value.lower()}"
+        if status == Status.SUCCESS:
+            return True
+        self.failure = Failure(_kind_of_failure(subtree), self.feedback_message)
+        return False
 
     # ------------------------------------------------------------------ for programs: the world
 
@@ -266,3 +279,11 @@ class GoalNode(ProgramNode, abc.ABC):
         observation = yield from self.carry_out(act.skill_asked)
         self.see(observation)
         return observation
+
+
+def _kind_of_failure(failed: Behaviour) -> FailureKind:
+    """Return the kind of failure of a subtree: that of the goal node in it that failed last."""
+    if isinstance(failed, GoalNode) and failed.failure is not None:
+        return failed.failure.kind
+    last = next((child for child in reversed(failed.children) if child.status == Status.FAILURE), None)
+    return FailureKind.GAVE_UP if last is None else _kind_of_failure(last)

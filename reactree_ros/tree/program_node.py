@@ -15,7 +15,7 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
-from reactree_ros.agent.budget import Limit
+from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import BrokenOff, EndedBelow, Failure, FailureKind, Held, failure_of
@@ -59,7 +59,12 @@ class ProgramNode(Composite, abc.ABC):
         end: How it ended, for episodic memory; None before, and if an error ended it.
         failure: Why it failed; None if it did not.
         leaf: The latest skill, which is carried out or was; None if there was none yet.
+        budget: What it may decide and do: what the run may; a leaf of a tree of one's own as much, anew each time.
+        holds_own_tree: Whether what grows under it is a tree of one's own; see
+            :class:`~reactree_ros.tree.own_tree.OwnTree`.
     """
+
+    holds_own_tree = False
 
     def __init__(self, name: str, context: RunContext, above: ProgramNode | None) -> None:
         super().__init__(name, children=[])
@@ -70,6 +75,8 @@ class ProgramNode(Composite, abc.ABC):
 
     def _clear(self) -> None:
         """Forget what was before; it begins anew."""
+        run = self.context.budget
+        self.budget: Budget = run.part() if self.is_own_leaf else run if self._above is None else self._above.budget
         self.end: End | None = None
         self.failure: Failure | None = None
         self.leaf: SkillLeaf | None = None
@@ -95,6 +102,11 @@ class ProgramNode(Composite, abc.ABC):
     @abc.abstractmethod
     def limited(self, limit: Limit) -> Exception:
         """Take note of a limit that is reached, and return what ends the program."""
+
+    @property
+    def is_own_leaf(self) -> bool:
+        """Whether it is a leaf of a tree of one's own: what ends it ends nothing that stands beside it."""
+        return self._above is not None and self._above.holds_own_tree
 
     # ------------------------------------------------------------------ its robot
 
@@ -172,6 +184,9 @@ class ProgramNode(Composite, abc.ABC):
         self.status = new_status
         if new_status != Status.INVALID and self._begun:
             self.context.listener.node_ended(self._who)
+        if self.is_own_leaf:
+            self.context.fatal = None
+            self.context.listener.leaf_stopped(self._who)
 
     def _begin(self) -> None:
         """Start from the beginning, as the next goal node of the run."""

@@ -171,7 +171,7 @@ class Requests:
         Raises:
             LimitReached: It is not; the node is told.
         """
-        if (limit := self._context.budget.reached()) is not None:
+        if (limit := self._node.budget.reached()) is not None:
             raise self._node.limited(limit)
 
     def summarise(

@@ -42,15 +42,22 @@ class Watch(Listener):
         self._barren = 0
         self._counted = 0  # how many decisions and steps there were then
 
+    def node_started(self, node: GoalNode) -> None:
+        """See :meth:`Listener.node_started`; to a leaf of a tree of one's own everything is new, each time."""
+        if node.is_own_leaf:
+            self._known.clear()
+            self._counts.clear()
+            self._barren = 0
+
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """See :meth:`Listener.decided`; what an act comes to is seen when it is observed."""
         if isinstance(decision, Act):
             self._acts[node] = decision
         else:
-            self._say((type(decision), _words(str(decision))), str(decision))
+            self._say(node, (type(decision), _words(str(decision))), str(decision))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        self._say((reason, _words(said.text)), f"the refused reply {_quoted(said.text)} ({reason})", quote=False)
+        self._say(node, (reason, _words(said.text)), f"the refused reply {_quoted(said.text)} ({reason})", quote=False)
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         act = self._acts.pop(node, None)
@@ -64,7 +71,7 @@ class Watch(Listener):
         waits = self._context.household.waits(act.skill)
         if waits:
             self._counts = Counter({key: self._counts[key]})
-        self._count(key, act.skill, times=PATIENCE if waits else 1, barren=not waits)
+        self._count(node, key, act.skill, times=PATIENCE if waits else 1, barren=not waits)
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
         if call.of == "observe":
@@ -83,17 +90,19 @@ class Watch(Listener):
         self._known.add(key)
         self._barren, self._counts = 0, Counter({key: 1})
 
-    def _say(self, key: Hashable, what: str, *, quote: bool = True) -> None:
+    def _say(self, node: GoalNode, key: Hashable, what: str, *, quote: bool = True) -> None:
         """Count what was said; what is said in one decision, such as several plans, counts once."""
         budget = self._context.budget
         if (counted := budget.decisions + budget.steps) != self._counted:
             self._counted = counted
-            self._count(key, what, quote=quote)
+            self._count(node, key, what, quote=quote)
 
-    def _count(self, key: Hashable, what: str, *, times: int = 1, barren: bool = True, quote: bool = True) -> None:
+    def _count(
+        self, node: GoalNode, key: Hashable, what: str, *, times: int = 1, barren: bool = True, quote: bool = True
+    ) -> None:
         self._counts[key] += 1
         self._barren += barren
-        budget, last = self._context.budget, _quoted(what) if quote else shortened_line(what, 3 * _LONGEST)
+        budget, last = node.budget, _quoted(what) if quote else shortened_line(what, 3 * _LONGEST)
         if budget.stuck:
             return
         if (count := self._counts[key]) >= times * self._after:

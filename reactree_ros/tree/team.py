@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 
 from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.background.pending import Pending, asked
+from reactree_ros.background.pending import Pending, after, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
 from reactree_ros.tree.news import News
@@ -30,6 +30,7 @@ class Robot(Claimant):
         gone: Why it can do nothing more; empty as long as it can.
         post: What it works on; None: nothing.
         moving: How it makes way for another robot; None: it does not.
+        doing: The skill that it carries out, or carried out last.
     """
 
     world: World = field(kw_only=True)
@@ -40,6 +41,7 @@ class Robot(Claimant):
     gone: str = ""
     post: Post | None = None
     moving: Pending[Observation] | None = None
+    doing: Pending[Observation] = field(default_factory=lambda: Pending.failed(CancelledError()))
 
     def ask(self, way: str) -> Pending[None]:
         """See :meth:`RightOfWay.ask`."""
@@ -139,7 +141,11 @@ class Team:
         self.post.get(self.robots[0])
 
     def execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
-        """Let a robot carry a skill out as soon as it has for itself what that needs."""
+        """Let a robot carry a skill out, after the one before, as soon as it has for itself what that needs."""
+        robot.doing = after(robot.doing, lambda: self._execute(robot, skill, patience))
+        return robot.doing
+
+    def _execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
         if self.alone:
             return robot.world.execute(skill)
         return ClaimedSkill(skill, self._shared[robot.name], robot, self.claims, patience).pending

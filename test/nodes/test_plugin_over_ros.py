@@ -34,7 +34,7 @@ def garden(processes: Processes, installed: Path, monkeypatch: pytest.MonkeyPatc
     return processes
 
 
-@pytest.mark.parametrize("planner", ["pick", "reactree_wm", "react"])
+@pytest.mark.parametrize("planner", ["pick", "reactree_wm", "react", "watering"])
 def test_its_task_is_carried_out_by_name(garden: Processes, planner: str) -> None:
     launch = garden.launch(*GARDEN, f"planner:={planner}", "beds:=5", "task_id:=1")
     assert launch.ended_cleanly(0)

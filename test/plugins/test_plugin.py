@@ -17,6 +17,7 @@ from reactree_ros.cli.completion import kinds
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins import Registry
+from reactree_ros.record.reader import read_record
 from reactree_ros.world.check import check_world
 
 garden = pytest.importorskip("reactree_garden.world", reason="needs test/plugin; `make test` installs it")
@@ -71,6 +72,20 @@ def test_its_task_is_carried_out_on_the_command_line(cli: Cli, planner: str, tmp
     text = (tmp_path / "texts" / "1_water_bean_dec001_depth01.txt").read_text()
     assert text.startswith("Your task is to: Water every bean\nYou stand in the garden, at shed-1.")
     assert result["agent_nodes"] == (3 if planner.startswith("reactree") else 1)
+
+
+def test_its_own_tree_is_run_replayed_and_resumed_by_name(cli: Cli, tmp_path: Path) -> None:
+    chosen = ["--world", "garden", "--llm", "gardener", "--planner", "watering", "--json"]
+    ended = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--save", tmp_path / "saved")
+    assert (ended.code, ended.json["gsr"], ended.json["steps"]) == (0, 1, 7)
+    skills = [event["skill"] for event in read_record(tmp_path / "saved").events if event["e"] == "skill"]
+    assert skills[:3] == ["take can-1", "walk to well-1", "fill can-1"]
+    assert len(skills) == 7
+    assert cli("replay", tmp_path / "saved").code == 0
+    stopped = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--max-decisions", 3, "--save", tmp_path / "stopped")
+    assert stopped.json["end"] == "out_of_decisions"
+    resumed = cli("resume", tmp_path / "stopped", "--save", tmp_path / "resumed", "--json")
+    assert (resumed.code, resumed.json["end"]) == (0, "done")
 
 
 def test_its_settings_are_options(cli: Cli) -> None:

@@ -1,0 +1,104 @@
+"""A tree of one's own in a run: any py_trees behaviours, with skills and agent nodes as its leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from py_trees.behaviour import Behaviour
+
+from reactree_ros.agent.decision import Counts
+from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.errors import UserError
+from reactree_ros.tree.agent_node import Abilities, AgentNode
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Program
+from reactree_ros.world.port import Observation, Outcome
+
+
+class OwnTree(GoalNode):
+    """Runs a tree of one's own, whose leaves it makes by :meth:`skill` and :meth:`goal`; it ends as that tree does.
+
+    The tree may consist of any py_trees behaviours. Each leaf stands for itself: its limits begin anew each time that
+    it begins, and what ends it, be it that the language model is gone, ends nothing beside it. A robot carries out one
+    skill at a time: a leaf waits until the skill of another one has ended, also one that was cancelled.
+
+    Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
+
+    Args:
+        instruction: What the tree is for.
+        context: What the nodes of the run share.
+        make: Makes the tree, given this node.
+        abilities: What its agent nodes can do.
+
+    Raises:
+        UserError: A leaf makes no sense.
+    """
+
+    listens = True
+    holds_own_tree = True
+
+    def __init__(
+        self, instruction: str, context: RunContext, make: Callable[[OwnTree], Behaviour], abilities: Abilities
+    ) -> None:
+        super().__init__(instruction, context)
+        self._abilities = abilities
+        self._tree = make(self)
+
+    def program(self) -> Program:
+        """Let the tree grow under this node, and end as it does."""
+        return (yield from self.run_below(self._tree))
+
+    def skill(self, skill: str, /, **values: Value) -> SkillNode:
+        """Return a leaf that carries a skill out.
+
+        Args:
+            skill: In whole, e.g. ``pick up mug 1``; of a declared one also its name or its verb, with its values.
+            values: What stands in its places, by parameter.
+
+        Raises:
+            UserError: There is no such skill, or a value may not stand in its place.
+        """
+        try:
+            said = self.context.household.say(skill, values)
+        except ParameterError as error:
+            raise UserError(f"skill '{skill}': {error}") from None
+        return SkillNode(said, self.context, parent=self)
+
+    def goal(self, subgoal: str) -> AgentNode:
+        """Return a leaf that works on a goal in natural language: an agent node, which may grow."""
+        return AgentNode(subgoal, self.context, self._abilities, parent=self)
+
+
+class SkillNode(GoalNode):
+    """A leaf of a tree of one's own: carries one skill out, and counts it as a step.
+
+    A skill that an emergency stop or a pause breaks off is carried out again after that.
+
+    Status:
+        RUNNING until the skill has ended.
+        SUCCESS if it was done.
+        FAILURE if it was refused or failed; the feedback message says why.
+        INVALID when interrupted: the skill is cancelled.
+
+    Attributes:
+        observation: What came back last; None before.
+    """
+
+    observation: Observation | None = None
+
+    def experience(self, **task: str) -> None:
+        """Return nothing: an agent has nothing to learn from it."""
+
+    def program(self) -> Program:
+        """Carry the skill out."""
+        while True:
+            yield from self.senses.hold()
+            self.requests.check_budget()
+            self.budget.count(Counts(decisions=0, steps=1))
+            self.observation = seen = yield from self.carry_out(self.subgoal)
+            if seen.outcome is Outcome.DONE:
+                return True
+            if seen.outcome is not Outcome.HALTED:
+                self.feedback_message = seen.text
+                return False
