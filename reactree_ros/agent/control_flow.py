@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from py_trees.behaviour import Behaviour
     from py_trees.composites import Composite
 
+    from reactree_ros.agent.skill import Skill
+
 #: The control flows of the paper, which an expansion may use by default.
 PAPER = ("sequence", "fallback", "parallel")
 _DECLARED = ("name", "text", "phrase", "ordered", "sign", "summary")
@@ -82,6 +84,10 @@ class ControlFlow(abc.ABC):
             ParameterError: It is said in other words, or an argument may not stand there.
         """
         return cls(**cls.wording.read(said))
+
+    def objection(self, skills: Sequence[Skill]) -> str:
+        """Say why it may not be used in a world with these skills; empty if it may."""
+        return ""
 
     @abc.abstractmethod
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from rclpy.node import Node
 
+from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_named
 from reactree_ros.agent.skill import Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
@@ -99,6 +100,7 @@ class RobotWorld(SharedWorld):
             WAH_NL,
             skills=(*config.declared, *config.waits),
             actions=(),
+            control_flows={flow.name: flow.text for flow in flows_of(config)},
             rules=ONE_HAND if config.hands == 1 and config.of_household else "",
         )
         self.recallable = RECALLABLE
@@ -281,6 +283,11 @@ class RobotWorld(SharedWorld):
             next.pending.fail(WorldError(f"'{next.text}' could not begin within {limit}: {obstacle}"))
         elif not next.pending.done():
             pass_on(asked(self._carry_out, next.text), next.pending)
+
+
+def flows_of(config: RobotConfig) -> Sequence[type[ControlFlow]]:
+    """Return the control flows for a robot: those of the paper, and with conditions what needs them."""
+    return (*default_flows(), *map(flow_named, ("repeat_until", "within") if config.conditions else ()))
 
 
 def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:

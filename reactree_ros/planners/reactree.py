@@ -56,11 +56,13 @@ def abilities_of(context: RunContext, settings: ReactreeSettings) -> Abilities:
     """Return the abilities of an agent node that may expand, with the household's example of one."""
     household = context.household
     flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
-    few = "" if flows == list(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
+    own = [flow for flow in household.control_flows if flow not in PAPER]
+    few = "" if [*flows, *own] == list(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
     names = [f"reactree_wm{few}"] if context.working_memory is not None else []
     examples = fixed_example(household, *names, f"reactree{few}")  # this is an example without recalls, too
+    named = [*flows, *(own if settings.control_flow == "all" else ()), *joined(settings.more_control_flows)]
     return Abilities(
-        tuple(map(flow_named, dict.fromkeys([*flows, *joined(settings.more_control_flows)]))),
+        tuple(map(flow_named, dict.fromkeys(named))),
         settings.summarise_after,
         examples,
         settings.break_rounds,

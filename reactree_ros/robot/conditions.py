@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, FiniteFloat, field_validator
 
-from reactree_ros.agent.parameters import Choice, Number
-from reactree_ros.agent.skill import Skill
 from reactree_ros.robot.map_file import Document
 from reactree_ros.world.skill_policy import Range
 
 Scalar = bool | int | float | str
 #: What a field holds where it is as it should be.
 Wanted = Range | list[Scalar] | Scalar
-#: The skill by which every condition is waited for.
-WAIT = "wait until"
-#: Longest wait for a condition that may be asked for, in seconds.
-LONGEST = 600
 
 
 class ConditionEntry(Document):
@@ -49,15 +42,3 @@ class ConditionEntry(Document):
         if not re.fullmatch(r"[^\W_](?:[^\n{}:;]*[^\W_])?", wording) or len(wording) > 120:
             raise ValueError("say it in one line of at most 120 characters, such as 'the printer has paper'")
         return wording
-
-
-def wait_skill(conditions: Mapping[str, ConditionEntry]) -> Skill:
-    """Return the skill by which conditions are waited for.
-
-    Raises:
-        ValueError: Two of them are said in the same words.
-    """
-    condition = Choice(tuple(one.wording for one in conditions.values()))
-    seconds = Number(0, LONGEST, unit="s")
-    wording = f"{WAIT} {{condition}} for up to {{seconds}} s"
-    return Skill(name=WAIT, wording=wording, parameters={"condition": condition, "seconds": seconds})

@@ -12,12 +12,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
 from typing_extensions import Self
 
+from reactree_ros.agent.conditions import WAIT, wait_skill
 from reactree_ros.agent.parameters import Number, ParameterError
 from reactree_ros.agent.skill import Bounds, Skill, read_skill, skill_of
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
-from reactree_ros.robot.conditions import WAIT, ConditionEntry, Scalar, Wanted, wait_skill
+from reactree_ros.robot.conditions import ConditionEntry, Scalar, Wanted
 from reactree_ros.robot.map_file import Document, Source, checked, read_yaml
 from reactree_ros.robot.triggers import TriggerEntry
 from reactree_ros.world.port import Outcome
@@ -509,12 +510,12 @@ class RobotConfig(Document):
     @property
     def waits(self) -> tuple[Skill, ...]:
         """The skill by which conditions are waited for, where there are any."""
-        return (wait_skill(self.conditions),) if self.conditions else ()
+        return (wait_skill([one.wording for one in self.conditions.values()]),) if self.conditions else ()
 
     @model_validator(mode="after")
     def _conditions_are_told_apart(self) -> RobotConfig:
         if self.conditions:
-            wait_skill(self.conditions)
+            _ = self.waits  # two that are said in the same words are refused
             if WAIT in self.skills:
                 raise ValueError(f"skills: '{WAIT}' is how conditions are waited for; give yours another name")
         for name, trigger in self.triggers.items():

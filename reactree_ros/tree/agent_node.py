@@ -345,6 +345,8 @@ class AgentNode(GoalNode):
         if type(expand.control_flow) not in allowed:
             names = wordings(allowed) or "none"
             return f"The control flow '{expand.control_flow}' is not allowed here; allowed: {names}."
+        if objection := expand.control_flow.objection(self.context.household.skills):
+            return objection
         if not expand.subgoals:
             return "An expansion needs at least one subgoal."
         deepest = options.max_depth or DEEPEST

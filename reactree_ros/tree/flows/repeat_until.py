@@ -1,0 +1,88 @@
+"""Repeat until: the subgoals one after the other, again and again, until a condition of the world holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import py_trees
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.composites import Composite
+
+from reactree_ros.agent.conditions import look_at
+from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.parameters import ParameterError, Text
+from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.wording import Wording
+from reactree_ros.tree.failure import FailureKind
+from reactree_ros.tree.flows.turns import begin_anew, conclude, in_turn
+from reactree_ros.tree.own_tree import SkillNode
+from reactree_ros.world.port import Outcome
+
+
+@dataclass(frozen=True)
+class RepeatUntilFlow(ControlFlow):
+    """The subgoals one after the other, again and again, until a condition holds.
+
+    Attributes:
+        condition: What has to hold, one of the world's conditions; it is looked at when all subgoals are reached.
+    """
+
+    name = "repeat_until"
+    wording = Wording("repeat until {condition}", {"condition": Text(longest=120)})
+    text = (
+        '"repeat until CONDITION" (achieve subgoals sequentially, again and again, until the condition holds; if any '
+        "subgoal fails, the repetition is interrupted)"
+    )
+    phrase = "in sequence, again and again until {condition}"
+    ordered = True
+    sign = "↻"
+    summary = "one after the other, again and again until a condition holds"
+
+    condition: str
+
+    def objection(self, skills: Sequence[Skill]) -> str:
+        """Say that the condition is none of the world's."""
+        try:
+            look_at(self.condition, skills)
+        except ParameterError as error:
+            return f"It cannot be seen whether this holds: {error}."
+        return ""
+
+    def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
+        look = SkillNode(look_at(self.condition, node.context.household.skills), node.context, parent=node)
+        return Repeat(str(self), children, look)
+
+
+class Repeat(py_trees.composites.Sequence):
+    """Runs its children in order, and again as long as the last one, which looks, sees that it is not so.
+
+    Status: SUCCESS when the condition holds, FAILURE when another child fails or nobody could look; RUNNING in between.
+    """
+
+    def __init__(self, name: str, children: Sequence[Behaviour], look: SkillNode) -> None:
+        super().__init__(name, memory=True, children=[*children, look])
+        self._look = look
+
+    def tick(self) -> Iterator[Behaviour]:
+        """Tick the child whose turn it is; a new round begins in the next tick."""
+        for child in in_turn(self):
+            yield from child.tick()
+            if child.status != Status.SUCCESS:
+                conclude(self, Status.RUNNING if self._begins_again(child) else child.status)
+                break
+        else:
+            conclude(self, Status.SUCCESS)
+        yield self
+
+    def _begins_again(self, child: Behaviour) -> bool:
+        look = self._look
+        seen = None if look.observation is None else look.observation.outcome
+        gave_up = look.failure is not None and look.failure.kind is FailureKind.GAVE_UP
+        if child is not look or not gave_up or seen is not Outcome.TIMEOUT:
+            return False
+        begin_anew(self)
+        look.context.wake()
+        return True
