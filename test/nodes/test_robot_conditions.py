@@ -12,7 +12,7 @@ from reactree_ros.errors import UserError
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
     from action_msgs.msg import GoalStatus
-    from reactree_interfaces.srv import Observe
+    from reactree_interfaces.srv import DescribeHousehold, Observe
     from robot_house import House, Result
     from sensor_msgs.msg import BatteryState
     from std_msgs.msg import Bool, Int32
@@ -97,6 +97,13 @@ def test_conditions_are_told_at_first_and_when_they_have_changed(house: House) -
     told = house.does("go to bed 1").observation.text
     assert told.endswith("Conditions: the door is open: unknown; the printer has paper: yes.")
     assert "Conditions" not in house.does("go to kitchen table 1").observation.text
+
+
+@pytest.mark.parametrize("own", [[], ["repeat_until", "within"]])
+def test_expansions_get_more_control_flows_with_conditions_alone(house: House, own: list[str]) -> None:
+    house.start(with_conditions if own else lambda config: None)
+    household = house.graph.call(DescribeHousehold, "robot_bridge/household")
+    assert household.control_flows == ["sequence", "fallback", "parallel", *own]
 
 
 def test_without_conditions_nothing_is_told_of_them(house: House) -> None:
