@@ -111,7 +111,8 @@ class MappedCall:
 
     def code(self, result: Any) -> int:
         """Return the error code of a result; 0 if it has none."""
-        return int(self._code(result)) if self._code is not None else 0
+        code = 0 if self._code is None else self._code(result)
+        return code[0] if isinstance(code, bytes) else int(code)  # a byte is one of one
 
     def returned(self, result: Any) -> dict[str, Value]:
         """Return what a result brings as data.

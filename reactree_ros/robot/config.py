@@ -249,7 +249,8 @@ class SkillEntry(StepEntry):
         for check in self.check:
             for key in ("seen", "gone", "at"):
                 if (about := getattr(check, key)) and about not in skill.parameters:
-                    raise ValueError(f"check.{key}: '{about}' is no parameter; {did_you_mean(about, skill.parameters)}")
+                    known = did_you_mean(about, skill.parameters) if skill.parameters else "it takes nothing"
+                    raise ValueError(f"check.{key}: '{about}' is no parameter; {known}")
         return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries))
 
     @property
@@ -477,6 +478,13 @@ class RobotConfig(Document):
         return tuple(sorted(declared, key=lambda skill: order.get(skill.name, len(order))))
 
     @model_validator(mode="after")
+    def _what_is_looked_at_is_detected(self) -> RobotConfig:
+        for name, skill in self.skills.items():
+            if self.detections is None and any(check.is_detection for check in skill.check):
+                raise ValueError(f"skills.{name}.check: nothing is detected; name the detections, or check otherwise")
+        return self
+
+    @model_validator(mode="after")
     def _stop_is_spoken_of(self) -> RobotConfig:
         if "emergency_stop" not in self.model_fields_set:
             raise ValueError("name the emergency_stop, or say emergency_stop: null where the robot has none")
@@ -535,7 +543,7 @@ def load_robot(path: str | Path) -> RobotConfig:
     if not str(path):
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
-    config = checked(RobotConfig, source)
+    config = checked(RobotConfig, source, {"skills": OWN_SKILLS})
     for name, entry in config.skills.items():
         try:
             entry.declared(name)
