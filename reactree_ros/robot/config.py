@@ -249,8 +249,8 @@ class SkillEntry(StepEntry):
         for check in self.check:
             for key in ("seen", "gone", "at"):
                 if (about := getattr(check, key)) and about not in skill.parameters:
-                    known = did_you_mean(about, skill.parameters) if skill.parameters else "it takes nothing"
-                    raise ValueError(f"check.{key}: '{about}' is no parameter; {known}")
+                    there = did_you_mean(about, skill.parameters) if skill.parameters else "it takes nothing"
+                    raise ValueError(f"check.{key}: '{about}' is no parameter; {there}")
         return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries))
 
     @property
@@ -478,13 +478,6 @@ class RobotConfig(Document):
         return tuple(sorted(declared, key=lambda skill: order.get(skill.name, len(order))))
 
     @model_validator(mode="after")
-    def _what_is_looked_at_is_detected(self) -> RobotConfig:
-        for name, skill in self.skills.items():
-            if self.detections is None and any(check.is_detection for check in skill.check):
-                raise ValueError(f"skills.{name}.check: nothing is detected; name the detections, or check otherwise")
-        return self
-
-    @model_validator(mode="after")
     def _stop_is_spoken_of(self) -> RobotConfig:
         if "emergency_stop" not in self.model_fields_set:
             raise ValueError("name the emergency_stop, or say emergency_stop: null where the robot has none")
@@ -547,6 +540,8 @@ def load_robot(path: str | Path) -> RobotConfig:
     for name, entry in config.skills.items():
         try:
             entry.declared(name)
+            if config.detections is None and any(check.is_detection for check in entry.check):
+                raise ValueError("check: nothing is detected; name the detections, or check otherwise")
         except ValueError as error:
             raise UserError(f"{source.at('skills', name)}: {error}") from None
     if config.map:
