@@ -1,4 +1,4 @@
-"""`robot.yaml`: which ROS action or service carries out which skill, and where the robot's map comes from."""
+"""`robot.yaml`: which ROS action, service or topic carries out which skill, and where the robot's map comes from."""
 
 from __future__ import annotations
 
