@@ -70,7 +70,7 @@ class MappedCall:
         if skill is not None:
             _try(self._fill, names, skill, f"{where}: goal")
         of = entry.result if isinstance(entry, StepEntry) and skill is not None else {}
-        self._returns = {name: reader(result, path, f"{where}: result")[0] for name, path in of.items()}
+        self._returns = {name: reader(result, path, f"{where}: result", counted=True)[0] for name, path in of.items()}
         self.success = [
             Field(result, path, wanted, f"{where}: success", names) for path, wanted in entry.success.items()
         ]

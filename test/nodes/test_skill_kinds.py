@@ -18,6 +18,7 @@ if NAV2:
     from robot_house import CONFIG, House, Result
     from robot_servers import LATCHED
     from ros_graph import activate
+    from sensor_msgs.msg import JointState
     from std_msgs.msg import Bool, Int32, String
     from test_robot_check import checked, plans_paths, wrong
 
@@ -119,6 +120,17 @@ OWN: dict[str, dict[str, Any]] = {
         **ARM,
         "goal": {"command.data": "show {thing}"},
         "check": {"seen": "thing", "at": "place"},
+    },
+    "squeeze": {
+        "wording": "squeeze",
+        **ARM,
+        "goal": {"command.data": "squeeze"},
+        "check": {
+            "wait_for": "joints",
+            "type": "sensor_msgs/msg/JointState",
+            "success": {"position[1]": {"below": 0.01, "above": -0.01}},
+            "time_limit": 1.0,
+        },
     },
     "ring": {
         "wording": "ring",
@@ -327,6 +339,16 @@ def test_what_a_topic_does_not_confirm_was_not_done(house: House) -> None:
     assert house.map.by_name["fridge 1"].states == {"OPEN", "ON"}
 
 
+@pytest.mark.parametrize(("joints", "said"), [([0.0], "None"), ([0.0, 0.25], "0.25"), ([0.0, 0.001], "")])
+def test_one_of_a_list_may_tell_whether_it_was_done(house: House, joints: list[float], said: str) -> None:
+    house.graph.probe.create_publisher(JointState, "joints", LATCHED).publish(JointState(position=joints))
+    if not said:
+        house.does("squeeze")
+        return
+    reason = f"arm reported success, but joints: position[1] is {said} (1 s)."
+    assert failed(house, "squeeze") == (Result.POSTCONDITION, reason)
+
+
 def test_what_a_service_does_not_confirm_was_not_done(house: House) -> None:
     house.robot.behave["switch"] = ["fail"]
     reason = "arm reported success, but switch: success is False."
@@ -382,6 +404,7 @@ def test_a_dry_run_logs_all_that_would_be_asked(graph: Graph, tmp_path: Path) ->
         ("wait", {"success": {"open": True}}, "wait: success: field 'open': diagnostic_msgs/msg/KeyValue has no field"),
         ("wait", {"success": {"key": "{gate}"}}, "success: field 'key': the template '{gate}' names 'gate'; there are"),
         ("wait", {"success": {"key": {"above": 1}}}, "field 'key': a string is no number; above and below are of"),
+        ("charge", {"success": {"data[0]": 1}}, "charge: success: field 'data[0]': 'data' is int32, not a list"),
         ("charge", {"success": {"data": [1, "x"]}}, "charge: success: field 'data': int32 cannot be 'x'"),
         ("lay", {"steps": [{**OWN["lay"]["steps"][0], "goal": {"order": "x"}}]}, "lay.steps.0: goal: field 'order'"),
         ("knock", {"check": {**OWN["knock"]["check"], "success": {"is": 1}}}, "knock.check: success: field 'is'"),
@@ -429,12 +452,14 @@ def test_a_check_looks_for_everyone_that_a_skill_asks(graph: Graph, tmp_path: Pa
         "skill 'wait'": ("nobody publishes /door_state (for 0.6 s)", "start who publishes it"),
         "skill 'charge'": ("nobody publishes /level (for 0.6 s)", "start who publishes it"),
         "skill 'knock', check": ("nobody publishes /answered (for 0.6 s)", "start who publishes it"),
+        "skill 'squeeze', check": ("nobody publishes /joints (for 0.6 s)", "start who publishes it"),
     }
     graph.probe.create_subscription(String, "turning", print, 1)
     graph.probe.create_subscription(String, "speech", print, LATCHED)
     graph.probe.create_publisher(String, "door_state", 1)
     graph.probe.create_publisher(Int32, "level", 1)
     graph.probe.create_publisher(Bool, "answered", 1)
+    graph.probe.create_publisher(JointState, "joints", 1)
     house.robot.log.clear()
     found = {one.what: one.said for one in wrong(checked(house, own))}
     assert found == {
