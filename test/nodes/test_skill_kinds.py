@@ -304,7 +304,7 @@ def test_steps_are_cancelled_in_the_middle_and_no_other_begins(holding: House, s
     assert len(holding.map.held) == (1 if step == 1 else 0)
 
 
-def test_no_step_begins_while_the_emergency_stop_is_engaged(holding: House) -> None:
+def test_no_step_begins_after_the_emergency_stop_was_engaged(holding: House) -> None:
     holding.robot.behave["arm"] = ["deaf"]
     goal = holding.skill(LAY)
     holding.graph.until(lambda: "arm: deaf" in holding.robot.log, "the first step is under way")
