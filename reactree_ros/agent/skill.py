@@ -16,7 +16,7 @@ from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Value, parameter_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
-from reactree_ros.plugins.settings import did_you_mean
+from reactree_ros.plugins.settings import did_you_mean, or_nearest
 
 #: What a skill may change of what is known; each but `away` names the parameter that it is about.
 EFFECTS: Mapping[str, str] = {
@@ -25,7 +25,7 @@ EFFECTS: Mapping[str, str] = {
     "held": "the robot holds it",
     "released": "the robot holds it no more; it is where the robot stands, unless `place` says where",
     "place": "where what was released is",
-    **{state: f"it is {state}" for state in ("open", "closed", "on", "off")},
+    **{state: f"it is {state}" for state in ("open", "closed", "on", "off", "empty", "full")},
 }
 
 
@@ -310,7 +310,9 @@ def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
             return skill.read(said)
         except ParameterError as error:
             reasons += [str(error)] if skill.words.begins(said) else []
-    verbs = ", ".join(dict.fromkeys(skill.verb for skill in skills))
-    raise ParameterError(
-        reasons[0] if reasons else f"'{shortened_line(said, 80)}' is no skill; one starts with {verbs}"
-    )
+    if reasons:
+        raise ParameterError(reasons[0])
+    verbs, words = list(dict.fromkeys(skill.verb for skill in skills)), said.split()
+    near = (or_nearest(" ".join(words[: len(verb.split())]), [verb]) for verb in verbs)
+    meant = next(filter(None, near), "")
+    raise ParameterError(f"'{shortened_line(said, 80)}' is no skill; one starts with {', '.join(verbs)}{meant}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rclpy.exceptions import InvalidTopicNameException
@@ -48,6 +50,7 @@ _OF_THINGS: Mapping[str, type] = {
     ".approach": Pose,
 }
 _AXES = ("x", "y", "z", "yaw")
+_COUNTED = re.compile(r"(\w+)\[(\d{1,4})\]")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _WORDS = {str: "a text", int: "a whole number", float: "a number", Pose: "a pose", bool: "true or false"}
 _INTEGERS = {
@@ -148,25 +151,44 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[s
     return fill
 
 
-def reader(kind: Any, path: str, where: str) -> tuple[Callable[[Any], Any], Any]:
+def reader(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[Callable[[Any], Any], Any]:
     """Return what reads a field of a message by its path, and the field's type.
+
+    Args:
+        kind: The message class.
+        path: Of the field, e.g. ``a.b``.
+        where: What errors begin with.
+        counted: Whether the path may name one of a list, e.g. ``position[0]``; that reads None if the list is shorter.
 
     Raises:
         UserError: The type has no such field.
     """
     steps, owner, slot = path.split("."), kind, None
+    read: list[Callable[[Any], Any]] = []
     for depth, step in enumerate(steps):
         at = f"{where}: field '{'.'.join(steps[: depth + 1])}'"
-        slot = _slot(owner, step, at)
+        match = _COUNTED.fullmatch(step) if counted else None
+        name, number = match.groups() if match is not None else (step, None)
+        slot = _slot(owner, name, at)
+        read.append(operator.attrgetter(name))
+        if number is not None:
+            if not isinstance(slot, AbstractNestedType):
+                raise UserError(f"{at}: '{name}' is {described(slot)}, not a list")
+            slot = slot.value_type
+            read.append(functools.partial(_nth, int(number)))
         if depth < len(steps) - 1:
             owner = message_class(slot, at)
 
-    def read(message: Any) -> Any:
-        for step in steps:
-            message = getattr(message, step)
+    def read_all(message: Any) -> Any:
+        for one in read:
+            message = None if message is None else one(message)
         return message
 
-    return read, slot
+    return read_all, slot
+
+
+def _nth(number: int, values: Sequence[Any]) -> Any:
+    return values[number] if number < len(values) else None
 
 
 def constants(kind: Any, path: str) -> Mapping[int, str]:

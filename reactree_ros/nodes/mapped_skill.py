@@ -70,7 +70,7 @@ class MappedCall:
         if skill is not None:
             _try(self._fill, names, skill, f"{where}: goal")
         of = entry.result if isinstance(entry, StepEntry) and skill is not None else {}
-        self._returns = {name: reader(result, path, f"{where}: result")[0] for name, path in of.items()}
+        self._returns = {name: reader(result, path, f"{where}: result", counted=True)[0] for name, path in of.items()}
         self.success = [
             Field(result, path, wanted, f"{where}: success", names) for path, wanted in entry.success.items()
         ]
@@ -111,7 +111,8 @@ class MappedCall:
 
     def code(self, result: Any) -> int:
         """Return the error code of a result; 0 if it has none."""
-        return int(self._code(result)) if self._code is not None else 0
+        code = 0 if self._code is None else self._code(result)
+        return code[0] if isinstance(code, bytes) else int(code)  # a byte is one of one
 
     def returned(self, result: Any) -> dict[str, Value]:
         """Return what a result brings as data.

@@ -19,12 +19,16 @@ class RobotBridgeNode(Bridge):
     """Hosts a robot; its endpoints are those of :class:`reactree_ros.nodes.bridge.Bridge`.
 
     Uses:
-        the action servers and services that ``robot_config`` names, one for each skill.
+        the action servers and services that ``robot_config`` names.
+
+    Publishes:
+        the topics that ``robot_config`` names for skills (any type; reliable).
 
     Subscribes to:
         ``/tf`` and ``/tf_static``; and the topics that ``robot_config`` names: of detections
         (vision_msgs/Detection3DArray; best effort), of the map (std_msgs/String with its YAML; transient local), of the
-        battery, and of emergency stop and conditions (any type, reliability and durability).
+        battery, of emergency stop and conditions, and those that a skill waits for, while it does (any type,
+        reliability and durability).
 
     Parameters:
         those of :class:`RobotBridgeSettings` and of every bridge, read at configuration.

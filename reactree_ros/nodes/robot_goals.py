@@ -59,10 +59,14 @@ class Rejected(Exception):
 
 
 class Server(abc.ABC):
-    """A server of the robot."""
+    """A server of the robot.
 
-    def __init__(self, node: Node, calls: Calls, name: str) -> None:
-        self.node, self.calls, self.name = node, calls, name
+    Attributes:
+        called: What errors call it.
+    """
+
+    def __init__(self, node: Node, calls: Calls, name: str, called: str = "") -> None:
+        self.node, self.calls, self.name, self.called = node, calls, name, called or name
 
     @abc.abstractmethod
     def send(self, what: str, goal: Any) -> Underway:
@@ -86,7 +90,7 @@ class Server(abc.ABC):
 
     def lacks(self, kind: str, told: str) -> str:
         """Say that it is not there, or is of another type; empty if neither is so."""
-        return "" if self.ready() else self.unlike(kind) or f"{self.name} ({told}) is not there"
+        return "" if self.ready() else self.unlike(kind) or f"{self.called} ({told}) is not there"
 
     def watch(self, underway: Underway) -> None:
         """Look after a goal that is not over; to be called regularly.
@@ -122,7 +126,7 @@ class Server(abc.ABC):
 
         result = underway.result
         self.calls.wait(
-            Waiting(self.name, service, self.ready, send, given_up, result, lost=ServerLost, doubted=doubted)
+            Waiting(self.called, service, self.ready, send, given_up, result, lost=ServerLost, doubted=doubted)
         )
 
 

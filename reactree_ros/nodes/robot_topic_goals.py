@@ -19,7 +19,7 @@ class Publishing(Server):
     """Publishes a message as soon as somebody hears the topic; one that lasts ends at once where it is stopped."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
-        super().__init__(node, calls, name)
+        super().__init__(node, calls, name, f"who hears {name}")
         self._publisher = node.create_publisher(kind, name, 10)
         self._orders: dict[Underway, tuple[Order, float]] = {}  # with when each is published next
 
@@ -81,7 +81,7 @@ class Listening(Server):
     """Waits for a message; hears the topic only meanwhile, so that no message from before counts but a latched one."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
-        super().__init__(node, calls, name)
+        super().__init__(node, calls, name, f"who publishes {name}")
         self._kind = kind
         self._hearing: dict[Underway, list[Any]] = {}
 

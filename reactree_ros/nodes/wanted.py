@@ -33,7 +33,7 @@ class Field:
 
     def __init__(self, kind: Any, path: str, wanted: Wanted, where: str, names: Mapping[str, type]) -> None:
         self.path = path
-        self.read, slot = reader(kind, path, where)
+        self.read, slot = reader(kind, path, where, counted=True)
         at = f"{where}: field '{path}'"
         self._range = wanted if isinstance(wanted, Range) else None
         if self._range is not None and not is_number(slot):

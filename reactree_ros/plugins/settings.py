@@ -202,7 +202,7 @@ class Fault:
     @property
     def with_value(self) -> str:
         """The problem, with the value."""
-        if self.unknown or self.missing:
+        if self.unknown or self.missing or isinstance(self.value, Mapping):  # a part that does not fit the others
             return self.said
         name = str(self.path[-1]) if self.path and self.path[-1] != "[key]" else ""  # a mapping's key itself
         return f"{self.said}, not {shown(name, self.value)[:60]!r}"

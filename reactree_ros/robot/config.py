@@ -1,4 +1,4 @@
-"""`robot.yaml`: which ROS action or service carries out which skill, and where the robot's map comes from."""
+"""`robot.yaml`: which ROS action, service or topic carries out which skill, and where the robot's map comes from."""
 
 from __future__ import annotations
 
@@ -247,7 +247,8 @@ class SkillEntry(StepEntry):
         for check in self.check:
             for key in ("seen", "gone", "at"):
                 if (about := getattr(check, key)) and about not in skill.parameters:
-                    raise ValueError(f"check.{key}: '{about}' is no parameter; {did_you_mean(about, skill.parameters)}")
+                    there = did_you_mean(about, skill.parameters) if skill.parameters else "it takes nothing"
+                    raise ValueError(f"check.{key}: '{about}' is no parameter; {there}")
         return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries))
 
     @property
@@ -583,10 +584,12 @@ def load_robot(path: str | Path) -> RobotConfig:
     if not str(path):
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
-    config = checked(RobotConfig, source)
+    config = checked(RobotConfig, source, {"skills": OWN_SKILLS})
     for name, entry in config.skills.items():
         try:
             entry.declared(name)
+            if config.detections is None and any(check.is_detection for check in entry.check):
+                raise ValueError("check: nothing is detected; name the detections, or check otherwise")
         except ValueError as error:
             raise UserError(f"{source.at('skills', name)}: {error}") from None
     if config.battery is not None and (charge := config.battery.charge) is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
@@ -215,8 +216,13 @@ def parse_yaml(text: str, *, where: str) -> Source:
     return Source(values, where, node)
 
 
-def checked(kind: type[D], source: Source) -> D:
+def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxyType({})) -> D:
     """Check what was read from YAML.
+
+    Args:
+        kind: What it should be.
+        source: What was read.
+        see: By part of the file, where all that may stand there is explained.
 
     Raises:
         UserError: A field is wrong; the message says file and line, and names field and value.
@@ -225,7 +231,8 @@ def checked(kind: type[D], source: Source) -> D:
         return kind.model_validate(source.values)
     except ValidationError as error:
         fault = fault_of(error, kind)
-        raise UserError(f"{source.at(*fault.path)}: {fault.with_value}") from None
+        more = see.get(str(next(iter(fault.path), "")), "") if fault.unknown else ""
+        raise UserError(f"{source.at(*fault.path)}: {fault.with_value}{more and f'; see {more}'}") from None
 
 
 def load_map(path: str | Path) -> MapDocument:

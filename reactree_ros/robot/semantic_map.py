@@ -17,7 +17,8 @@ from reactree_ros.robot.poses import Pose
 from reactree_ros.world.port import Observation
 
 #: The states that effects bring about, each with the one that it ends.
-_STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}
+_PAIRS = (("open", "closed"), ("on", "off"), ("empty", "full"))
+_STATES = {one: (one.upper(), other.upper()) for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
 class SemanticMap(House):

@@ -174,6 +174,34 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
     assert notes_of(map_of(source), source) == []
 
 
+OWN = (
+    "{map: m, emergency_stop: null, skills: {a: {wording: 'a {n}', "
+    "parameters: {n: {number: {from: 1, to: 9, unit: m}}}, ENTRY}}}"
+)
+#: What is wrong in the entry of a skill that takes a number of metres, `n`, and how that is said.
+WRONG = [
+    ("action: b, publish: c, type: d", ": name one of action, service, publish, wait_for, steps"),
+    ("publish: c", ": name the type of c, such as type: std_msgs/msg/String"),
+    ("publish: c, type: d, success: {e: 1}", ": publish has no success; leave it out"),
+    ("wait_for: c, type: d", ": say with success what is waited for on c, such as success: {data: true}"),
+    ("wait_for: c, type: d, success: {e: 1}, lasting: 3", ": wait_for has no lasting; leave it out"),
+    ("wait_for: c, type: d, success: {e: {abov: 1}}", ".success.e.Range.abov: there is no setting"),
+    ("action: b, type: d, time_limit: soon", ".time_limit: write seconds, or the parameter that says them"),
+    ("action: b, type: d, time_limit: 0", ".time_limit: a time has to be more than 0 s"),
+    ("action: b, type: d, time_limit: '{n}'", ": a time cannot be '{n}': its parameters in s are none"),
+    ("steps: [{action: b, type: d}], retries: 1", ": steps has no retries; leave it out"),
+    ("steps: [{action: b, type: d, check: {gone: n}}]", ": steps: what is detected is looked at when all is done"),
+    (
+        "steps: [{action: b, tipe: d}]",
+        ".steps.0.tipe: there is no setting 'skills.a.steps.0.tipe'; did you mean 'type'",
+    ),
+    ("action: b, type: d, check: {publish: c}", ".check.0: name one of service, wait_for, seen, gone"),
+    ("action: b, type: d, check: {gone: m}", ": check.gone: 'm' is no parameter; use one of n"),
+    ("action: b, type: d, check: {gone: n}", ": check: nothing is detected; name the detections, or check otherwise"),
+    ("action: b, type: d, cancel: {wait_for: c}", ".cancel: name one of action, service, publish"),
+]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -207,6 +235,7 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
             "skills.fly: result has to name a field for each of returns: x",
         ),
         ("{map: m, skills: {open: {type: a}}}", "skills.open: name one of action, service, publish, wait_for, steps"),
+        *((OWN.replace("ENTRY", entry), f"skills.a{said}") for entry, said in WRONG),
         ("{map: m, skills: {open: {type: a, action: b, retries: 99}}}", "skills.open.retries: input should be less"),
         (
             "{map: m, skills: {open: {type: a, action: b, outcomes: {3: sad}}}}",
@@ -223,6 +252,26 @@ def test_a_robot_that_is_wrong_is_refused_in_one_line(tmp_path: Path, text: str 
         load_robot(file)
     assert str(error.value).startswith(f"{file}: {said}" if text is None else f"{file}:1: {said}")
     assert "\n" not in str(error.value)
+
+
+def test_a_wrong_key_or_verb_of_a_skill_says_what_was_meant_and_where_own_skills_are_declared(tmp_path: Path) -> None:
+    file = tmp_path / "robot.yaml"
+    for entry, said in (
+        ("dock: {acton: a, type: b, wording: dock}", "did you mean 'action'? There are action, service, publish, "),
+        ("pick upp: {action: a, type: b}", "did you mean 'pick up'?"),
+    ):
+        file.write_text(f"{{map: m, emergency_stop: null, skills: {{{entry}}}}}")
+        with pytest.raises(UserError) as error:
+            load_robot(file)
+        assert said in str(error.value)
+        assert "see config/robots/office.yaml" in str(error.value)
+
+
+def test_a_part_that_a_households_skill_has_already_is_not_declared_anew(tmp_path: Path) -> None:
+    file = tmp_path / "robot.yaml"
+    file.write_text("{map: m, emergency_stop: null, skills: {open: {action: a, type: b, effect: {open: thing}}}}")
+    with pytest.raises(UserError, match="'open' is a skill of a household and has its effect; to say another, give"):
+        load_robot(file)
 
 
 LINES = """\
