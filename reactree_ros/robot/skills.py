@@ -104,7 +104,7 @@ def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
     """Yield the names that may stand in a place of a skill now."""
     assert isinstance(parameter, Named)
     if parameter.names or isinstance(parameter, Person):
-        yield from parameter.names
+        yield from parameter.names or (person.name for person in map.persons)
         return
     rooms, receptacles = list(map.rooms), list(map.receptacles())
     things: Sequence[object] = [*receptacles, *rooms]
