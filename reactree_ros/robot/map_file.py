@@ -16,12 +16,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
 from reactree_ros.household.lexicon import correct, look_up
-from reactree_ros.household.vocabulary import Use, class_of_word, properties_of_word
+from reactree_ros.household.vocabulary import CLASSES, Use, class_of_word, properties_of_word
 from reactree_ros.plugins.settings import fault_of, or_nearest
 from reactree_ros.robot.poses import Pose, surrounds
 
 #: The properties that skills of a household look at; a map may have others of its own.
 PROPERTIES = ("GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH")
+#: By what a parameter asks for things that the robot holds.
+HELD = "held"
 #: That of things which are carried about: a receptacle needs another one.
 _CARRIED = "GRABBABLE"
 _PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -199,6 +201,16 @@ class MapDocument(Document):
         """
         return frozenset(self.words[word]) if word in self.words else class_of_word(word).properties
 
+    @property
+    def asked_by(self) -> Sequence[str]:
+        """By what the parameters of skills may ask for things: properties, and words of the map and the vocabulary."""
+        own = [one for properties in self.words.values() for one in properties]
+        parts: tuple[Sequence[RoomEntry | ReceptacleEntry | ExpectedEntry], ...]
+        parts = self.rooms, self.receptacles, self.expected
+        named = [parts_of(one.name)[0] for part in parts for one in part]
+        words = [*self.words, *named, *self.objects.classes.values(), *(known.word for known in CLASSES.values())]
+        return [*dict.fromkeys((HELD, *PROPERTIES, *own, *words))]
+
     def properties_of(self, name: str) -> frozenset[str]:
         """Say what can be done with something by its name: of its own name's endings, the longest known word counts.
 
@@ -364,10 +376,10 @@ def _named_once(document: MapDocument, source: Source) -> None:
     for names, what in ((named, "the name"), (owned, "the robot's own name")):
         places: dict[str, tuple[str | int, ...]] = {}
         for name, place in names:
-            if name in places:
-                times = sum(one == name for one, _ in names)
+            if (key := name.casefold()) in places:
+                times = sum(one.casefold() == key for one, _ in names)
                 raise UserError(f"{source.at(*place)}: {what} '{name}' occurs {times} times")
-            places[name] = place
+            places[key] = place
 
 
 def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
