@@ -91,7 +91,7 @@ class Typist:
             typed = b""
         *lines, self._typed = (self._typed + typed).split(b"\n")
         self._typed = self._typed[-LONGEST_LINE:]
-        if not typed:
+        if self._piped and not typed:
             lines, self._typed = [*lines, self._typed], b""
         self._lines += filter(None, (line.decode(errors="replace").strip() for line in lines))
         return bool(typed)
@@ -109,12 +109,7 @@ class Typist:
             if shown is None:
                 self._desk.say(words)
                 self._say("(passed on to the run)")
-            elif (
-                shown.question.skill
-                and not self._piped
-                and approves(words)
-                and time.monotonic() - self._shown_at < REACTION
-            ):
+            elif shown.question.skill and approves(words) and self._is_too_soon():
                 self._say("(that came too soon to be an answer to this question; type it again)")
             else:
                 self._desk.answer(shown.number, words, BY)
@@ -123,6 +118,9 @@ class Typist:
             self._say(f"({error})")
         if shown is not None and shown.answer.done():
             self._shown = None
+
+    def _is_too_soon(self) -> bool:
+        return not self._piped and time.monotonic() - self._shown_at < REACTION
 
     def _show(self) -> None:
         """Print the question to answer now, once."""
