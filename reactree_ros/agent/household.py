@@ -117,7 +117,7 @@ class Household:
 
     def name_of(self, word: str, instance: int) -> str:
         """Return what one thing is called."""
-        return (self.naming or "{word}{instance}").format(word=word, instance=instance)
+        return named(word, instance, self.naming or "{word}{instance}")
 
     def waits(self, skill: str) -> bool:
         """Whether a skill only lets time pass, such as ``wait`` or ``wait for 5 s``, so that it may come many times."""
@@ -128,6 +128,11 @@ class Household:
     def split_skill(self, skill: str) -> tuple[str, str]:
         """Split a skill into its verb, empty if it begins with none of the actions, and what it is done to."""
         return split_skill(skill, self.actions)
+
+
+def named(word: str, instance: int, naming: str = "{word} {instance}") -> str:
+    """Return what one thing is called; instance 0: its word is its own name, such as ``office 2B``."""
+    return naming.format(word=word, instance=instance) if instance else word
 
 
 def split_skill(skill: str, actions: Iterable[str]) -> tuple[str, str]:

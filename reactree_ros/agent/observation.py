@@ -45,7 +45,7 @@ class Seen:
 
     Attributes:
         word: Class in words, e.g. ``kitchen cabinet``.
-        instance: Instance number within its class, from 1.
+        instance: Instance number within its class, from 1; 0: its word is its own name, e.g. ``office 2B``.
         room: Room it was seen in, e.g. ``kitchen 1``; None if the world is one room.
         place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
         held: True if the agent holds it.

@@ -20,6 +20,7 @@ def answer(
 ) -> None:
     """Answer the questions of planners and bridges on ROS 2 at this terminal, until Ctrl-C.
 
-    What you type while no question is open goes to the current run; 'stop' ends it.
+    What you type while no question is open goes to the current run; 'stop' ends it. From a pipe, each line answers the
+    next question, and it ends after the last one.
     """
     raise typer.Exit(over_ros("answer", "reactree answer").serve(planner_node, args=[]))

@@ -89,7 +89,8 @@ def run(
         text = "Nobody can be asked: nothing can be typed here; with --view a person answers on the page"
         Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
     result = carry_out(spec, assemble, place=place, save=save, as_json=as_json, view=view, paused=paused, remember=True)
-    if memory is None and not as_json:
+    shown = llm[0].examples and not llm[0].trained_for(llm[1]) and chosen.settings.takes_examples
+    if memory is None and shown and not (as_json or result.achieved or result.broken):  # examples may have helped
         hint = f"Nothing is remembered of this run: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
         Console().print(hint, style="dim", markup=False, highlight=False)
     if not result.achieved:

@@ -40,7 +40,7 @@ def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
     room = scene.agent_room
     return (
         f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
-        f"You are in the middle of a {room.word} ({room.number}). {look_text(room_items)}{holding_text(scene)}"
+        f"You are in the middle of {room.told('a')}. {look_text(room_items)}{holding_text(scene)}"
     )
 
 
@@ -60,8 +60,12 @@ def holding_text(scene: Scene) -> str:
 
 
 def merged(things: Iterable[Thing]) -> str:
-    """List things by word with their numbers: ``bowl (1, 2), fridge (1)``."""
+    """List things by word with their numbers: ``bowl (1, 2), fridge (1), office 2B``."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for thing in things:
         numbers[thing.word].append(thing.number)
-    return ", ".join(f"{word} ({', '.join(map(str, sorted(set(numbers[word]))))})" for word in sorted(numbers))
+    return ", ".join(_numbered(word, sorted(set(numbers[word]))) for word in sorted(numbers))
+
+
+def _numbered(word: str, numbers: list[int]) -> str:
+    return f"{word} ({', '.join(map(str, numbers))})" if any(numbers) else word

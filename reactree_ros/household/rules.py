@@ -142,12 +142,12 @@ def can_take_things(thing: Thing) -> bool:
 def arrival_text(thing: Thing) -> str:
     """Word the arrival at a thing."""
     if thing.is_room:
-        return f"You move to the {thing.word} ({thing.number})."
-    text = f"You arrive at the {thing.word} ({thing.number})."
+        return f"You move to {thing.told()}."
+    text = f"You arrive at {thing.told()}."
     if "CAN_OPEN" in thing.properties and thing.class_name not in _OPENNESS_UNSAID:
         for state in ("CLOSED", "OPEN"):
             if state in thing.states:
-                return f"{text} The {thing.word} ({thing.number}) is {state.lower()}."
+                return f"{text} {thing.told('The')} is {state.lower()}."
     return text
 
 
@@ -164,7 +164,7 @@ def survey(scene: Scene) -> Observation:
     if carried:
         listed.append(f"The objects in the house are {merged(carried)}.")
     here = scene.agent_room
-    listed.append(f"You are in the middle of a {here.word} ({here.number}). {look_text(room_items(scene))}")
+    listed.append(f"You are in the middle of {here.told('a')}. {look_text(room_items(scene))}")
     seen = tuple(Seen(thing.word, thing.number, room.name, states=tuple(sorted(thing.states))) for thing, room in known)
     return Observation(" ".join(listed), seen=seen, rooms=tuple(room.name for room in scene.rooms))
 

@@ -22,8 +22,8 @@ class Thing:
         id: Node id in the scene graph.
         class_name: Class in the scene graph, e.g. ``kitchencabinet``.
         word: Class in words, e.g. ``kitchen cabinet``.
-        number: Instance number: rank of the id within its class, from 1.
-        name: Word and number, e.g. ``kitchen cabinet 1``.
+        number: Instance number: rank of the id within its class, from 1; 0: its word is its own name.
+        name: Word and number, e.g. ``kitchen cabinet 1``; or its own name, e.g. ``office 2B``.
         properties: Actions that it allows.
         states: OPEN or CLOSED, ON or OFF.
         is_room: Whether it is a room.
@@ -59,6 +59,10 @@ class Thing:
         self.contains = node.contains
         self.observed = known.observed
         self.room_item = known.room_item and known.observed
+
+    def told(self, article: str = "the") -> str:
+        """Return how an observation tells of it alone, e.g. ``the fridge (1)``, or ``office 2B``."""
+        return f"{article} {self.word} ({self.number})" if self.number else self.name
 
     def __repr__(self) -> str:
         return f"<{self.name}>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -145,13 +146,16 @@ def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = 
     desk = Desk()
     with interruptible(args) as asked:
         node = AnswerNode(desk, planner, say=_say)
-        with Spinner(node, asked) as spinner, at_the_terminal(desk, terminal, _say):
+        typing = at_the_terminal(desk, terminal, _say, piped=not os.isatty(terminal))
+        with Spinner(node, asked) as spinner, typing as typist:
             _say("Questions appear here; what you type answers them, or goes to the run; Ctrl-C ends it")
             closed = spinner.spin_until(lambda: not desk.staffed)
             asked.clear()  # a second Ctrl-C ends the wait for the last answers
             desk.leave()
             spinner.spin_until(lambda: node.idle, seconds=LAST_WORDS)
             spinner.spin_until(lambda: False, seconds=LAST_ANSWERS)
+    if closed and typist.answered:  # a pipe at its end
+        return ANSWERED
     if closed:
         print("error: the terminal is closed; run this in one where somebody can type", file=sys.stderr)  # noqa: T201
     return NOBODY if closed else ANSWERED

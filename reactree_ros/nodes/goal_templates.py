@@ -22,7 +22,7 @@ from rosidl_parser.definition import (
 from rosidl_runtime_py.import_message import import_message_from_namespaced_type
 from rosidl_runtime_py.utilities import get_action, get_message, get_service
 
-from reactree_ros.agent.parameters import Named, Number, Person
+from reactree_ros.agent.parameters import Named, Number
 from reactree_ros.agent.skill import Skill
 from reactree_ros.errors import UserError
 from reactree_ros.robot.poses import Pose
@@ -46,6 +46,7 @@ _OF_THINGS: Mapping[str, type] = {
     ".own": str,
     ".word": str,
     ".number": int,
+    ".floor": int,
     ".pose": Pose,
     ".approach": Pose,
 }
@@ -74,7 +75,7 @@ def names_of(skill: Skill) -> Mapping[str, type]:
     for name, parameter in skill.parameters.items():
         if isinstance(parameter, Number):
             names[name] = type(parameter.read(parameter.least))
-        elif isinstance(parameter, Named) and not isinstance(parameter, Person):
+        elif isinstance(parameter, Named):
             names |= {f"{name}{part}": kind for part, kind in _OF_THINGS.items()}
         else:
             names[name] = str

@@ -352,7 +352,8 @@ def values_of(map: SemanticMap, call: SkillCall) -> Values:
     for name, one in (named | map.things_of(call)).items():
         if isinstance(one, MapThing):
             values |= {f"{name}.name": one.name, f"{name}.word": one.word, f"{name}.number": one.number}
-            values[f"{name}.own"] = one.own
+            inside = map.room_of(one)
+            values |= {f"{name}.own": one.own, f"{name}.floor": getattr(inside, "floor", None)}
     values |= {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, call).items()}
     return values
 
@@ -363,5 +364,5 @@ def missing(map: SemanticMap, call: SkillCall, name: str) -> str:
     pose = poses.get(name) or poses.get(name.rpartition(".")[0])
     if pose is not None:
         return f"there is no transform from '{pose.frame}' to '{map.frame}'"
-    of = "" if thing is None else f" of the {thing.word} ({thing.number})"
+    of = "" if thing is None else f" of {thing.told()}"
     return f"its goal needs {{{name}}}, which is not known{of}"

@@ -58,6 +58,7 @@ class Perception:
             None if config.detections is None else DetectionReader(config.detections, config.at(where, "detections"))
         )
         self._robot_pose = None if config.pose is None else RobotPose(node, config.pose, where=config.at(where, "pose"))
+        self._where = where
         self.map: SemanticMap | None = None
         self.detected = float("-inf")
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
@@ -103,6 +104,7 @@ class Perception:
             self._node.get_logger().error(f"{error}{kept}")
 
     def _take_map(self, document: MapDocument) -> None:
+        self._config.check_fits(document, self._where)
         frame = document.frame
         self.map = SemanticMap(
             document,

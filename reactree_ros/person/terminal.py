@@ -6,6 +6,7 @@ import os
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,32 +21,45 @@ PERIOD = 0.1
 BY = "terminal"
 #: Longest unfinished line that is kept, in bytes.
 LONGEST_LINE = 1 << 16
+#: Most lines of a pipe that are read before there are questions for them.
+MOST_LINES = 100
 #: A yes so soon after a skill was printed is ignored: it was meant for an earlier line. Seconds.
 REACTION = 0.5
 
 
 @contextmanager
-def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None]) -> Iterator[None]:
+def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None], *, piped: bool = False) -> Iterator[Typist]:
     """Let a person answer a desk's questions at a terminal, in a thread, until this context ends.
 
     A line typed before a question was printed does not answer it. It goes to the run, like any line typed while no
     question is open.
+
+    With ``piped``, what is read was written before: each line waits for a question, and answers just that.
     """
     ended, end = os.pipe()
-    thread = threading.Thread(target=_Typist(desk, terminal, say).run, args=(ended,), name="terminal", daemon=True)
+    typist = Typist(desk, terminal, say, piped=piped)
+    thread = threading.Thread(target=typist.run, args=(ended,), name="terminal", daemon=True)
     thread.start()
     try:
-        yield
+        yield typist
     finally:
         os.close(end)  # ends the thread
         thread.join(timeout=5.0)
         os.close(ended)
 
 
-class _Typist:
-    def __init__(self, desk: Desk, terminal: int, say: Callable[[str], None]) -> None:
-        self._desk, self._terminal, self._say = desk, terminal, say
+class Typist:
+    """What is typed at a terminal or comes from a pipe.
+
+    Attributes:
+        answered: How many questions it has answered.
+    """
+
+    def __init__(self, desk: Desk, terminal: int, say: Callable[[str], None], *, piped: bool) -> None:
+        self._desk, self._terminal, self._say, self._piped = desk, terminal, say, piped
+        self.answered = 0
         self._typed = b""
+        self._lines = deque[str]()  # what is not taken yet
         self._shown: Open | None = None
         self._shown_at = 0.0
 
@@ -53,11 +67,13 @@ class _Typist:
         """Watch terminal and desk until the other end of a pipe is closed."""
         typing = True
         while True:
-            ready = select.select([ended, *([self._terminal] if typing else [])], [], [], PERIOD)[0]
+            reads = typing and len(self._lines) < MOST_LINES
+            ready = select.select([ended, *([self._terminal] if reads else [])], [], [], PERIOD)[0]
             if ended in ready:
                 return
             if self._terminal in ready and self._is_ours():
                 typing = self._read()
+            self._take_in(more=typing)
             self._show()
 
     def _is_ours(self) -> bool:
@@ -75,28 +91,36 @@ class _Typist:
             typed = b""
         *lines, self._typed = (self._typed + typed).split(b"\n")
         self._typed = self._typed[-LONGEST_LINE:]
-        for line in lines:
-            self._take(line.decode(errors="replace").strip())
-        if not typed:
-            self._desk.leave("the terminal was closed")
+        if self._piped and not typed:
+            lines, self._typed = [*lines, self._typed], b""
+        self._lines += filter(None, (line.decode(errors="replace").strip() for line in lines))
         return bool(typed)
 
+    def _take_in(self, *, more: bool) -> None:
+        """Take the lines that are there: from a pipe one for each question; leave after the last one."""
+        while self._lines and (self._shown is not None or not self._piped):
+            self._take(self._lines.popleft())
+        if not (more or self._lines) and self._desk.staffed:
+            self._desk.leave("the terminal was closed")
+
     def _take(self, words: str) -> None:
-        if not words:
-            return
         shown = self._shown
         try:
             if shown is None:
                 self._desk.say(words)
                 self._say("(passed on to the run)")
-            elif shown.question.skill and approves(words) and time.monotonic() - self._shown_at < REACTION:
+            elif shown.question.skill and approves(words) and self._is_too_soon():
                 self._say("(that came too soon to be an answer to this question; type it again)")
             else:
                 self._desk.answer(shown.number, words, BY)
+                self.answered += 1
         except UserError as error:
             self._say(f"({error})")
         if shown is not None and shown.answer.done():
             self._shown = None
+
+    def _is_too_soon(self) -> bool:
+        return not self._piped and time.monotonic() - self._shown_at < REACTION
 
     def _show(self) -> None:
         """Print the question to answer now, once."""

@@ -13,13 +13,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from typing_extensions import Self
 
 from reactree_ros.agent.conditions import WAIT, wait_skill
-from reactree_ros.agent.parameters import Number, ParameterError
+from reactree_ros.agent.parameters import Named, Number, ParameterError
 from reactree_ros.agent.skill import Bounds, Skill, read_skill, skill_of
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
 from reactree_ros.robot.conditions import ConditionEntry, Scalar, Wanted
-from reactree_ros.robot.map_file import Document, Source, checked, read_yaml
+from reactree_ros.robot.map_file import Document, MapDocument, Source, checked, read_yaml
 from reactree_ros.robot.triggers import TriggerEntry
 from reactree_ros.world.port import Outcome
 
@@ -489,6 +489,22 @@ class RobotConfig(Document):
     def at(self, where: str, *path: str) -> str:
         """Say where an entry is: the file with its line, where it was read from one, else what is given."""
         return f"{where}: {'.'.join(path)}" if self._source is None else self._source.at(*path)
+
+    def check_fits(self, document: MapDocument, where: str) -> None:
+        """Look whether what the parameters of skills ask for can be on a map.
+
+        Raises:
+            UserError: It cannot; the message names the parameter and what may have been meant.
+        """
+        known = document.asked_by
+        for name, entry in self.skills.items():
+            for parameter, one in entry.declared(name).parameters.items():
+                which = one.which if isinstance(one, Named) else ""
+                if which and not any(f" {word}".endswith(f" {which}") for word in known):
+                    raise UserError(
+                        f"{self.at(where, 'skills', name, 'parameters', parameter)}: '{which}' is no property and no "
+                        f"word of the map; describe it there under words{or_nearest(which, known)}"
+                    )
 
     @model_validator(mode="after")
     def _one_map(self) -> RobotConfig:

@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from reactree_ros.agent.household import named
 from reactree_ros.agent.observation import Spot
 from reactree_ros.household.scene import Scene, Thing
-from reactree_ros.robot.map_file import MapDocument, ReceptacleEntry, RoomEntry
+from reactree_ros.robot.map_file import MapDocument, PersonEntry, ReceptacleEntry, RoomEntry, parts_of
 from reactree_ros.robot.poses import Pose, surrounds
 
 #: How far outside the size of a receptacle an object may be detected and yet be at it, in metres.
@@ -37,7 +38,7 @@ class MapThing(Thing):
         self.class_name = word.replace(" ", "").lower()
         self.word = word
         self.number = number
-        self.name = f"{word} {number}"
+        self.name = named(word, number)
         self.own = own or self.name
         self.properties = properties
         self.states = set[str]()
@@ -53,14 +54,14 @@ class Room(MapThing):
 
     Attributes:
         outline: Its corners in the map's frame, in order.
+        floor: The floor that it is on; None: nobody has said.
     """
 
-    __slots__ = ("outline",)
+    __slots__ = ("floor", "outline")
 
     def __init__(self, id: int, entry: RoomEntry, frame: str) -> None:
-        word, _, number = entry.name.rpartition(" ")
-        super().__init__(id, word, int(number), frozenset(), entry.pose.pose(frame), entry.own)
-        self.outline = entry.outline
+        super().__init__(id, *parts_of(entry.name), frozenset(), entry.pose.pose(frame), entry.own)
+        self.outline, self.floor = entry.outline, entry.floor
         self.is_room = True
 
     def surrounds(self, pose: Pose) -> bool:
@@ -80,8 +81,7 @@ class Receptacle(MapThing):
     __slots__ = ("approach", "room", "size")
 
     def __init__(self, id: int, entry: ReceptacleEntry, room: Room, frame: str, properties: frozenset[str]) -> None:
-        word, _, number = entry.name.rpartition(" ")
-        super().__init__(id, word, int(number), properties, entry.pose.pose(frame), entry.own)
+        super().__init__(id, *parts_of(entry.name), properties, entry.pose.pose(frame), entry.own)
         self.room = room
         self.approach = entry.approach.pose(frame)
         self.size = entry.size
@@ -146,6 +146,21 @@ class Item(MapThing):
         self.taken_from: Pose | None = None
 
 
+class MapPerson(MapThing):
+    """A person, who is met where the robot stands for a room or a receptacle."""
+
+    __slots__ = ()
+
+    def __init__(self, id: int, entry: PersonEntry, house: House) -> None:
+        place = house.by_name.get(entry.at)
+        pose = place.approach if isinstance(place, Receptacle) else place.pose if isinstance(place, Room) else None
+        super().__init__(id, entry.name, 0, frozenset(), pose, entry.own)
+        self.observed = False  # nobody has looked
+        room = place.room if isinstance(place, Receptacle) else place
+        if room is not None:
+            house.stand(self, room)
+
+
 class House(Scene):
     """Where the things of a map are, and where the robot is among them.
 
@@ -175,10 +190,17 @@ class House(Scene):
         for room in rooms.values():
             self._add(room)
         for entry in document.receptacles:
-            word = entry.name.rpartition(" ")[0]
-            receptacle = Receptacle(next(self._ids), entry, rooms[entry.room], self.frame, document.properties(word))
+            properties = document.properties_of(entry.name)
+            receptacle = Receptacle(next(self._ids), entry, rooms[entry.room], self.frame, properties)
             self._add(receptacle)
             self._room[receptacle.id] = receptacle.room.id
+        self.persons = [MapPerson(next(self._ids), entry, self) for entry in document.persons]
+        for person in self.persons:
+            self._add(person)
+
+    def stand(self, thing: MapThing, room: Thing) -> None:
+        """Take in that something is in a room."""
+        self._room[thing.id] = room.id
 
     def _add(self, thing: MapThing) -> None:
         self.things[thing.id] = self.by_name[thing.name] = thing
@@ -209,7 +231,7 @@ class House(Scene):
         if place is not None:
             return place.approach
         pose = self.pose_of(thing)
-        if pose is None or thing.is_room:
+        if pose is None or thing.is_room or isinstance(thing, MapPerson):
             return pose
         room = self.room_of(thing)
         start = self.robot or (room.pose if isinstance(room, Room) else None)

@@ -52,8 +52,9 @@ class HouseholdSkills(MapSkills):
 
     def failed(self, map: SemanticMap, call: SkillCall, reason: str) -> str:
         """Say that a skill failed."""
-        word, _, number = call.value(next(iter(call.skill.effect))).rpartition(" ")
-        return f"You could not {call.skill.verb} the {word} ({number}): {reason}."
+        name = call.value(next(iter(call.skill.effect)))
+        thing = map.by_name.get(name)
+        return f"You could not {call.skill.verb} {name if thing is None else thing.told()}: {reason}."
 
     def after(
         self, map: SemanticMap, call: SkillCall, outcome: Outcome, text: str, data: Mapping[str, Value]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
@@ -15,23 +17,50 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
 from reactree_ros.household.lexicon import correct, look_up
-from reactree_ros.household.vocabulary import Use, class_of_word, properties_of_word
+from reactree_ros.household.vocabulary import CLASSES, Use, class_of_word, properties_of_word
 from reactree_ros.plugins.settings import fault_of, or_nearest
 from reactree_ros.robot.poses import Pose, surrounds
 
-Property = Literal["GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"]
-#: What can be done with things that stay where they are; a map has no use for one with which none of it can be.
-_STAYS = frozenset({"SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"})
-_NAME = re.compile(r"[A-Za-z][A-Za-z ]*[A-Za-z] [1-9][0-9]*")
+#: The properties that skills of a household look at; a map may have others of its own.
+PROPERTIES = ("GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH")
+#: By what a parameter asks for things that the robot holds.
+HELD = "held"
+#: That of things which are carried about: a receptacle needs another one.
+_CARRIED = "GRABBABLE"
+_PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*")
+_NAME = re.compile(r"[^\W_]+(?:[ '’./-]{1,2}[^\W_]+)*")
+_NUMBERED = re.compile(r"(\D*[^\W\d_]) ([1-9]\d{0,8})")
+#: From which likeness on a property of one's own is a slip for one that is known.
+_ALIKE = 0.8
+#: Most characters of a name.
+_LONGEST = 60
 
 
 def _is_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise ValueError("a name is a word and a number, e.g. 'kitchen table 1'")
+    if len(text) > _LONGEST or not _NAME.fullmatch(text):
+        raise ValueError(
+            "a name is words of letters and digits, with spaces between them, e.g. 'kitchen table 1', 'office 2B' or "
+            f"'Anna', of at most {_LONGEST} characters"
+        )
+    return text
+
+
+def parts_of(name: str) -> tuple[str, int]:
+    """Return the word and the number of a name; a name without a number is a word of its own, with number 0."""
+    match = _NUMBERED.fullmatch(name)
+    return (match[1], int(match[2])) if match else (name, 0)
+
+
+def _is_property(text: str) -> str:
+    if not _PROPERTY.fullmatch(text):
+        raise ValueError("a property is in capitals, e.g. SURFACES, or one of your own, e.g. DOOR")
+    if text not in PROPERTIES and (meant := difflib.get_close_matches(text, PROPERTIES, 1, cutoff=_ALIKE)):
+        raise ValueError(f"did you mean {meant[0]}? call a property of your own otherwise")
     return text
 
 
 Name = Annotated[str, AfterValidator(_is_name)]
+Property = Annotated[str, AfterValidator(_is_property)]
 Length = Annotated[FiniteFloat, Field(gt=0)]
 #: Class of a detector; many use numbers.
 ClassId = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
@@ -65,12 +94,14 @@ class RoomEntry(Document):
         own: What the robot's own servers call it; empty: the name.
         pose: Where the robot stands to look around.
         outline: Corners on the floor in the map's frame, in order.
+        floor: The floor that it is on, which the goals of skills may name.
     """
 
     name: Name
     own: str = ""
     pose: PoseEntry
     outline: Annotated[list[tuple[FiniteFloat, FiniteFloat]], Field(min_length=3)]
+    floor: int | None = None
 
 
 class ReceptacleEntry(Document):
@@ -95,6 +126,20 @@ class ReceptacleEntry(Document):
     approach: PoseEntry
     open: bool = False
     turned_on: bool = False
+
+
+class PersonEntry(Document):
+    """A person.
+
+    Attributes:
+        name: E.g. ``Anna``.
+        own: What the robot's own servers call them; empty: the name.
+        at: The room or receptacle where the robot meets them; empty: nobody knows.
+    """
+
+    name: Name
+    own: str = ""
+    at: str = ""
 
 
 class ExpectedEntry(Document):
@@ -137,6 +182,7 @@ class MapDocument(Document):
         objects: How detections become objects.
         words: Words besides those of the vocabulary, each with what can be done with such a thing.
         expected: Objects that are taken to be somewhere.
+        persons: Whom skills may name.
     """
 
     frame: Annotated[str, Field(min_length=1)] = "map"
@@ -146,6 +192,7 @@ class MapDocument(Document):
     objects: TrackingEntry
     words: dict[str, list[Property]] = {}
     expected: list[ExpectedEntry] = []
+    persons: list[PersonEntry] = []
 
     def properties(self, word: str) -> frozenset[str]:
         """Say what can be done with things of a word.
@@ -154,6 +201,29 @@ class MapDocument(Document):
             ValueError: The word is not known.
         """
         return frozenset(self.words[word]) if word in self.words else class_of_word(word).properties
+
+    @property
+    def asked_by(self) -> Sequence[str]:
+        """By what the parameters of skills may ask for things: properties, and words of the map and the vocabulary."""
+        own = [one for properties in self.words.values() for one in properties]
+        parts: tuple[Sequence[RoomEntry | ReceptacleEntry | ExpectedEntry], ...]
+        parts = self.rooms, self.receptacles, self.expected
+        named = [parts_of(one.name)[0] for part in parts for one in part]
+        words = [*self.words, *named, *self.objects.classes.values(), *(known.word for known in CLASSES.values())]
+        return [*dict.fromkeys((HELD, *PROPERTIES, *own, *words))]
+
+    def properties_of(self, name: str) -> frozenset[str]:
+        """Say what can be done with something by its name: of its own name's endings, the longest known word counts.
+
+        Raises:
+            ValueError: None is known.
+        """
+        word, number = parts_of(name)
+        parts = word.split()
+        for ending in (" ".join(parts[begin:]) for begin in range(1 if number else len(parts))):
+            with suppress(ValueError):
+                return self.properties(ending)
+        return self.properties(word)
 
 
 D = TypeVar("D", bound=Document)
@@ -257,9 +327,9 @@ def map_of(source: Source) -> MapDocument:
     for index, receptacle in enumerate(document.receptacles):
         place = "receptacles", index
         _known(receptacle.room, rooms, source.at(*place, "room"), "room")
-        word = receptacle.name.rpartition(" ")[0]
-        properties = _properties(document, word, source.at(*place, "name"), of=Use.RECEPTACLE)
-        if not properties & _STAYS:
+        word = parts_of(receptacle.name)[0]
+        properties = _properties(document, receptacle.name, source.at(*place, "name"), of=Use.RECEPTACLE)
+        if not properties - {_CARRIED}:
             raise UserError(
                 f"{source.at(*place, 'name')}: nothing can be put on or in '{word}', and it is "
                 f"neither opened nor switched; describe it under words, e.g. {_described(word, Use.RECEPTACLE)}"
@@ -269,10 +339,13 @@ def map_of(source: Source) -> MapDocument:
         if receptacle.turned_on and "HAS_SWITCH" not in properties:
             raise UserError(f"{source.at(*place, 'turned_on')}: a {word} has no switch")
     for id, word in document.objects.classes.items():
-        _properties(document, word, source.at("objects", "classes", id), of=Use.OBJECT)
+        _properties(document, f"{word} 1", source.at("objects", "classes", id), of=Use.OBJECT)
     for index, expected in enumerate(document.expected):
         _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
-        _properties(document, expected.name.rpartition(" ")[0], source.at("expected", index, "name"), of=Use.OBJECT)
+        _properties(document, expected.name, source.at("expected", index, "name"), of=Use.OBJECT)
+    for index, person in enumerate(document.persons):
+        if person.at:
+            _known(person.at, [*rooms, *receptacles], source.at("persons", index, "at"), "room or receptacle")
     return document
 
 
@@ -298,22 +371,22 @@ def _named_once(document: MapDocument, source: Source) -> None:
     """Refuse a name that two things have, also one that the robot's own servers know two of them by."""
     named = [
         (entry.name, (part, index, "name"))
-        for part in ("rooms", "receptacles", "expected")
+        for part in ("rooms", "receptacles", "expected", "persons")
         for index, entry in enumerate(getattr(document, part))
     ]
     owned = [
         (entry.own, (part, index, "own"))
-        for part in ("rooms", "receptacles")
+        for part in ("rooms", "receptacles", "persons")
         for index, entry in enumerate(getattr(document, part))
         if entry.own
     ]
     for names, what in ((named, "the name"), (owned, "the robot's own name")):
         places: dict[str, tuple[str | int, ...]] = {}
         for name, place in names:
-            if name in places:
-                times = sum(one == name for one, _ in names)
+            if (key := name.casefold()) in places:
+                times = sum(one.casefold() == key for one, _ in names)
                 raise UserError(f"{source.at(*place)}: {what} '{name}' occurs {times} times")
-            places[name] = place
+            places[key] = place
 
 
 def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
@@ -322,10 +395,11 @@ def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
         raise UserError(f"{place}: there is no {kind} '{name}'; there are {there}")
 
 
-def _properties(document: MapDocument, word: str, place: str, *, of: Use) -> frozenset[str]:
+def _properties(document: MapDocument, name: str, place: str, *, of: Use) -> frozenset[str]:
     try:
-        return document.properties(word)
+        return document.properties_of(name)
     except ValueError:
+        word = parts_of(name)[0]
         nearest = _nearest(word, of)
         use = f"'{nearest}', or another one" if nearest else "one"
         raise UserError(

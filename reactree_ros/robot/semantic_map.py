@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from reactree_ros.agent.household import named
 from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.household import looking
 from reactree_ros.household.scene import Thing
 from reactree_ros.robot.house import House, Item, MapThing, Receptacle
-from reactree_ros.robot.map_file import MapDocument
+from reactree_ros.robot.map_file import MapDocument, parts_of
 from reactree_ros.robot.matching import Detection, lies, matched
 from reactree_ros.robot.poses import Pose
 from reactree_ros.world.port import Observation
@@ -55,8 +56,8 @@ class SemanticMap(House):
             self._take_over(before)
         else:
             for expected in document.expected:
-                word, _, number = expected.name.rpartition(" ")
-                item = Item(next(self._ids), word, int(number), document.properties(word), None, now)
+                word, number = parts_of(expected.name)
+                item = Item(next(self._ids), word, number, document.properties_of(expected.name), None, now)
                 self._numbers[word] = max(self._numbers[word], item.number)
                 self._add(item)
                 self._put(item, self.by_name[expected.at])
@@ -262,7 +263,7 @@ class SemanticMap(House):
 
     def located(self, observation: Observation, things: Iterable[Thing] = ()) -> Observation:
         """Say of an observation where the robot is, and what is seen, and further things."""
-        seen = (self.by_name.get(f"{one.word} {one.instance}") for one in observation.seen if not one.held)
+        seen = (self.by_name.get(named(one.word, one.instance)) for one in observation.seen if not one.held)
         return replace(observation, spots=self.spots((*things, *filter(None, seen))))
 
 
@@ -272,4 +273,4 @@ def _the(name: str) -> str:
 
 
 def _where(place: Receptacle | None) -> str:
-    return "on the floor" if place is None else f"at the {place.word} ({place.number})"
+    return "on the floor" if place is None else f"at {place.told()}"

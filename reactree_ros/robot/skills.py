@@ -8,6 +8,7 @@ from reactree_ros.agent.parameters import Named, Parameter, ParameterError, Pers
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, read_skill
 from reactree_ros.household import looking
 from reactree_ros.robot.house import MapThing
+from reactree_ros.robot.map_file import HELD
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.world.port import Observation, Outcome
 
@@ -99,7 +100,7 @@ def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
     """Yield the names that may stand in a place of a skill now."""
     assert isinstance(parameter, Named)
     if parameter.names or isinstance(parameter, Person):
-        yield from parameter.names
+        yield from parameter.names or (person.name for person in map.persons)
         return
     rooms, receptacles = list(map.rooms), list(map.receptacles())
     things: Sequence[object] = [*receptacles, *rooms]
@@ -114,6 +115,6 @@ def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
 
 def _is(map: SemanticMap, thing: MapThing, which: str) -> bool:
     """Whether a thing is held, is called so, or can be used so."""
-    if which == "held":
+    if which == HELD:
         return thing.id in map.held
     return not which or f" {thing.word}".endswith(f" {which}") or which in thing.properties

@@ -75,9 +75,14 @@ class Rule(BaseModel):
         """Whether it is about a declared skill with its values; a rule without an object is about any."""
         if self.skill not in (call.skill.name, call.skill.verb):
             return False
-        names = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Named)]
-        is_it = self.object is None or any(_is_one(name, self.object) for name in names)
+        names = [str(call.values[name]) for name, one in call.skill.parameters.items() if isinstance(one, Named)]
+        is_it = self.object is None or any(_folded(self.object) in self.named_by(name) for name in names)
         return is_it and all(_is_one(call.values[name], wanted) for name, wanted in self.when.items())
+
+    def named_by(self, target: str, *, one_name: bool = False) -> set[str]:
+        """Return what counts as named by the words of what a skill is done to: to allow less than to forbid."""
+        first, named = _things(target, one_name=one_name)
+        return first if self.verdict is Verdict.ALLOW else named
 
 
 class _Document(BaseModel):
@@ -112,9 +117,8 @@ class SkillPolicy:
             return Verdict.DENY, f"'{skill}' is more than one skill"
         word = _INSTANCE.sub("", target) if len(_INSTANCE.findall(target)) < 2 else target
         what = f"'{verb} {word}'" if word else f"'{verb}'"
-        first, named = _things(target, one_name=skill.endswith("]"))
         for rule in self.rules:
-            about = first if rule.verdict is Verdict.ALLOW else named
+            about = rule.named_by(target, one_name=skill.endswith("]"))
             if rule.when and rule.verdict is Verdict.ALLOW:
                 continue  # nobody knows the values
             if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):

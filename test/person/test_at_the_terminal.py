@@ -125,6 +125,27 @@ def test_garbage_is_words_like_any_other(typed: Typed, garbage: bytes) -> None:
     assert pending.result(PATIENCE).text
 
 
+# ---------------------------------------------------------------------- a pipe
+
+
+def test_each_line_of_a_pipe_waits_for_a_question_and_answers_it() -> None:
+    desk, said = Desk(), queue.Queue[str]()
+    reads, writes = os.pipe()
+    os.write(writes, b"the red one\n\ny\nthe last")
+    os.close(writes)
+    heard: list[str] = []
+    desk.follow(heard.append)
+    with at_the_terminal(desk, reads, said.put, piped=True) as typist:
+        answers = [desk.ask(Question("Which?", PATIENCE)).result(PATIENCE).text]
+        answers += [desk.ask(Question("Open it?", PATIENCE, skill="open it")).result(PATIENCE).text]
+        answers += [desk.ask(Question("And?", PATIENCE)).result(PATIENCE).text]
+        with pytest.raises(NobodyAnswers):
+            desk.ask(Question("More?", PATIENCE)).result(PATIENCE)
+    assert answers == ["the red one", "y", "the last"]
+    assert (typist.answered, heard) == (3, [])
+    os.close(reads)
+
+
 # ---------------------------------------------------------------------- a real terminal
 
 

@@ -84,7 +84,9 @@ def test_an_entry_of_a_robot_is_named_with_the_line_that_it_is_on() -> None:
     ("path", "value", "said"),
     [
         (("start",), "attic 1", "start: there is no room 'attic 1'; there are living room 1, kitchen 1"),
-        (("rooms", 0, "name"), "kitchen", "rooms.0.name: a name is a word and a number, e.g. 'kitchen table 1'"),
+        (("rooms", 0, "name"), "kitchen (1)", "rooms.0.name: a name is words of letters and digits"),
+        (("rooms", 0, "name"), "a" * 61, "rooms.0.name: a name is words of letters and digits"),
+        (("rooms", 0, "name"), "KITCHEN 1", "rooms.1.name: the name 'kitchen 1' occurs 2 times"),
         (("rooms", 0, "outline"), [[0, 0]], "rooms.0.outline: list should have at least 3 items"),
         (("rooms", 0, "name"), "kitchen 1", "rooms.1.name: the name 'kitchen 1' occurs 2 times"),
         (("receptacles", 0, "room"), "attic 1", "receptacles.0.room: there is no room 'attic 1'"),
