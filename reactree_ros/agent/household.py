@@ -85,9 +85,10 @@ class Household:
         Raises:
             ParameterError: It says none, or a value may not stand in its place; the message is one line.
         """
-        if isinstance(said, SkillCall):
-            return said
-        call = read_skill(said, self.skills)
+        if isinstance(said, SkillCall) and said.skill in self.skills:
+            call = said.skill.read(said.values)  # whoever made it may have put anything there
+        else:
+            call = read_skill(said, self.skills)
         if call != said:
             raise ParameterError("say one skill in one line" if "\n" in said else f"write it as '{call}'")
         return call

@@ -10,7 +10,7 @@ import abc
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -282,6 +282,12 @@ class Number(Parameter):
         """Return a number without zeros that say nothing."""
         return _numeral(_exact(value))
 
+    def values(self) -> Iterator[int | float]:
+        """Yield every number that may be said, from the least on."""
+        least, most, step = map(_exact, (self.least, self.most, self.step))
+        for count in range(int((most - least) / step) + 1):
+            yield int(least + count * step) if self._whole else float(least + count * step)
+
     @property
     def greatest(self) -> float:
         """The last of its steps."""
@@ -415,8 +421,7 @@ def _numeral(number: Decimal) -> str:
 @functools.lru_cache(maxsize=64)
 def _numerals(number: Number) -> frozenset[str]:
     """Return all numbers as they are said."""
-    least, most, step = map(_exact, (number.least, number.most, number.step))
-    return frozenset(_numeral(least + count * step) for count in range(int((most - least) / step) + 1))
+    return frozenset(map(_numeral, map(_exact, number.values())))
 
 
 def _is_number(value: object) -> bool:

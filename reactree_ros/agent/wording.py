@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,9 @@ from reactree_ros.agent.words import words
 Standing = Mapping[str, Sequence[str]]
 #: The longest text that is read, in characters, and the most ways to take one apart.
 _LONGEST, _MOST_WAYS = 2000, 200
-_QUOTED = re.compile(r'"((?:[^"\\\n]|\\["\\])+)"')
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)+"')
+#: Marks around a text, with those that end it.
+_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\u2018": "\u2019"}
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ class Wording:
     def _written(self, name: str, value: Value) -> str:
         parameter = self.parameters[name]
         text = parameter.write(value)
-        if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith('"')):
+        if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*_QUOTES, ":", "("))):
             return text
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
@@ -168,6 +171,20 @@ class Wording:
     def says(self, said: str) -> bool:
         """Whether a text has the words of the template, whatever stands between them."""
         return len(said) <= _LONGEST and next(self._ways(said), None) is not None
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether a text stands in it."""
+        return any(isinstance(one, Text) for one in self.parameters.values())
+
+    @property
+    def ends_with_text(self) -> bool:
+        """Whether a text stands at its end, which goes to the end of the line."""
+        return isinstance(self.parameters.get(self._pieces[-1][1] or ""), Text)
+
+    def heads(self, said: str) -> list[tuple[int, int]]:
+        """Return where the words before the first parameter stand in a line."""
+        return [match.span() for match in _between(self.head).finditer(said)]
 
     def begins(self, said: str) -> bool:
         """Whether a text begins with the words before the first parameter."""
@@ -218,10 +235,9 @@ class Wording:
             yield from self._ways_on(said, match.end(), latest[1:], taken, name)
 
     def _value(self, name: str, text: str, now: Standing | None) -> Value:
-        parameter, text = self.parameters[name], text.strip(" \n")
-        if isinstance(parameter, Text) and (quoted := _QUOTED.fullmatch(text)) is not None:
-            text = re.sub(r"\\(.)", r"\1", quoted[1])
-        return self._taken(name, text, now)
+        if isinstance(self.parameters[name], Text):
+            text = _unquoted(_called(text, name).strip(" \n"))
+        return self._taken(name, text.strip(" \n"), now)
 
     def _taken(self, name: str, said: object, now: Standing | None) -> Value:
         try:
@@ -248,6 +264,28 @@ class Wording:
 
 def _at(now: Standing | None, name: str) -> Sequence[str] | None:
     return None if now is None else now.get(name)
+
+
+def _called(text: str, name: str) -> str:
+    """Return a text without the colon or the brackets of a call right behind the words before it."""
+    if text.startswith(":"):
+        return text[1:]
+    if not (text.startswith("(") and text.rstrip().endswith(")")):
+        return text
+    inside = text.strip()[1:-1]
+    return re.sub(rf"\A\s*{re.escape(name)}\s*[=:]\s*(?=[\"'])", "", inside)
+
+
+def _unquoted(text: str) -> str:
+    """Return what stands in the quotes around all of a text, else the text."""
+    begin, end = text[:1], _QUOTES.get(text[:1], "")
+    if begin == '"' and _QUOTED.fullmatch(text) is not None:
+        try:
+            return str(json.loads(text, strict=False))
+        except ValueError:  # escapes of its own
+            return re.sub(r"\\(.)", r"\1", text[1:-1])
+    is_all = end and begin != '"' and len(text) > 2 and text.endswith(end) and not {begin, end} & {*text[1:-1]}
+    return text[1:-1] if is_all else text
 
 
 def key_of(name: str) -> str:

@@ -44,6 +44,14 @@ MOST_REFUSED = 2
 #: What a node is told that says it is done right after a skill that failed; it may say so again.
 FAILED = "What you did last failed: {} Say that you are done only if your task is done all the same."
 
+#: How many of the things that its goal names a node is told of at most.
+MOST_NAMED = 5
+
+#: What it is told that says it is done though no skill was done with something that its goal names.
+UNTOUCHED = (
+    "Your task names {}, and nothing was done with it. Say that you are done only if your task is done all the same."
+)
+
 #: What follows the answer to the last question.
 NO_MORE = "You may ask no more questions."
 
@@ -109,6 +117,7 @@ class AgentNode(GoalNode):
         self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
         self._refused = 0  # expansions in that time that must not grow
         self._last_failed = ""  # what came of the skill that it did last, if that failed
+        self._asked_back = False  # whether it was said once to be done
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
         self._offers: Sequence[Offer] = ()  # what else, with values in its places
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
@@ -308,12 +317,22 @@ class AgentNode(GoalNode):
         return said
 
     def _doubt(self, decision: Decision) -> str:
-        """Ask back, once, if a model that is not trained says that it is done right after a skill that failed."""
-        failed, is_done = self._last_failed, decision.node_end == End.SUCCESS.value
-        if not (failed and is_done and self._is_limited):
+        """Ask a model that is not trained back, once, if it says that it is done and there is reason for doubt."""
+        looks, failed = self.context.options.check_done, self._last_failed
+        if decision.node_end != End.SUCCESS.value or not self._is_limited:
             return ""
         self._last_failed = ""
-        return FAILED.format(failed)
+        if failed:
+            return FAILED.format(failed)
+        untouched = self.context.untouched(self.subgoal) if looks and not self._asked_back else []
+        self._asked_back = True
+        return UNTOUCHED.format(" and ".join(f"'{word}'" for word in untouched[:MOST_NAMED])) if untouched else ""
+
+    def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
+        """See :meth:`GoalNode.refuse`; a skill that was refused was not done."""
+        if self.context.options.check_done and decision is not None and decision.skill_asked:
+            self._last_failed = reason
+        super().refuse(said, reason, decision)
 
     def _plainly(self, reply: Reply) -> Sequence[Said]:
         """Read a reply as the recordings are read."""

@@ -24,7 +24,7 @@ from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.team import Robot, Team
+from reactree_ros.tree.team import Robot, Team, names
 from reactree_ros.world.port import GONE, Observation, World, WorldError
 
 if TYPE_CHECKING:
@@ -154,6 +154,8 @@ class RunContext:
         words: What a person has said that is no answer, in order.
         warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
+        touched: The skills that were done, in order.
+        known: The words for what was seen.
         team: The robots of the world.
     """
 
@@ -181,6 +183,8 @@ class RunContext:
     words: list[str] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
     warned: bool = False
+    touched: list[str] = field(default_factory=list)
+    known: dict[str, None] = field(default_factory=dict)
     team: Team = field(init=False)
 
     def __post_init__(self) -> None:
@@ -221,6 +225,12 @@ class RunContext:
             if one.gone:
                 self.forget_held(one)
         return self.working_memory.recall(word, robot.name)
+
+    def untouched(self, goal: str) -> list[str]:
+        """Return the words in a goal for things of which no skill has said the word that was done."""
+        world = self.world
+        named = (word for word in {**self.known, **dict.fromkeys((*world.words, *world.recallable))} if word)
+        return [one for one in named if names(goal, one) and not any(names(skill, one) for skill in self.touched)]
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""
@@ -270,6 +280,7 @@ class RunContext:
         """Take an observation of a robot in; working memory does, if there is one."""
         self.listener.saw(observation)
         robot.saw(observation)
+        self.known.update((seen.word, None) for seen in observation.seen)
         if self.search is not None:
             self.search.see(observation)
         if self.working_memory is None:

@@ -90,6 +90,11 @@ class RunOptions(Settings):
     answer_repeats: bool = Field(
         default=True, description="tell an agent node that has the same thought again that it had it already"
     )
+    check_done: bool = Field(
+        default=True,
+        description="tell an agent node, once, that says it is done though its last skill was refused, or nothing was "
+        "done with what its goal names; not if the model is trained for it, and not in a bench",
+    )
     decision_timeout: float = Field(
         default=120.0,
         gt=0,
@@ -138,6 +143,7 @@ AS_RECORDED = TreeOptions(
     max_depth=0,
     stuck_after=0,
     answer_repeats=False,
+    check_done=False,
     plain_reading=True,
     refuse_recursion=False,
     refuse_unavailable=False,

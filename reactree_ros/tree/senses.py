@@ -132,6 +132,8 @@ class Senses:
                 observation = yield from self._after_hold(observation.text)
             context.remember(observation, node.post.robot)
             node.post.robot.did(skill, observation.outcome)
+            if observation.outcome is Outcome.DONE:
+                context.touched.append(skill)
         context.listener.observed(node, observation)
         return self._with_news(observation)
 

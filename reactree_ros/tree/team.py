@@ -168,7 +168,7 @@ class Team:
         """Add other robots' news to an observation, from a number of news on, if they matter for a subgoal."""
         if self.alone:
             return observation
-        news = self.news.since(since, robot.name, lambda word: _names(subgoal, word))
+        news = self.news.since(since, robot.name, lambda word: names(subgoal, word))
         return replace(observation, text=observation.text + news) if news else observation
 
     def introduce(self, robot: Robot) -> str:
@@ -234,15 +234,16 @@ class Team:
     def _can(self, robot: Robot, subgoal: str) -> bool:
         """Whether a robot has each of the verbs of the team that a subgoal names."""
         verbs = {verb for other in self.robots for verb in other.world.household.actions}
-        return {verb for verb in verbs if _names(subgoal, verb)} <= set(robot.world.household.actions)
+        return {verb for verb in verbs if names(subgoal, verb)} <= set(robot.world.household.actions)
 
 
 def _fitness(robot: Robot, subgoal: str, memory: WorkingMemory | None) -> tuple[bool, bool]:
     """Rate a robot for a subgoal: whether it holds what that names, and whether it is where such a thing was seen."""
-    named = [word for word in memory.words if _names(subgoal, word)] if memory is not None else []
+    named = [word for word in memory.words if names(subgoal, word)] if memory is not None else []
     rooms = {sighting.room for word in named for sighting in memory.sightings(word)} if memory is not None else set()
-    return any(_names(subgoal, seen.word) for seen in robot.holds), bool(robot.room) and robot.room in rooms
+    return any(names(subgoal, seen.word) for seen in robot.holds), bool(robot.room) and robot.room in rooms
 
 
-def _names(subgoal: str, word: str) -> bool:
+def names(subgoal: str, word: str) -> bool:
+    """Whether a text names a thing by its word."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", subgoal, re.IGNORECASE) is not None

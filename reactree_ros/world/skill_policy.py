@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from reactree_ros.agent.household import split_skill
-from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Value
+from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
@@ -54,6 +54,10 @@ class Range(BaseModel):
         return isinstance(value, int | float) and self.above < value < self.below
 
 
+#: What a rule wants of one parameter.
+_Wanted = Range | list[str | float] | str | float
+
+
 class Rule(BaseModel):
     """One rule.
 
@@ -61,23 +65,32 @@ class Rule(BaseModel):
         skill: The verb or the name of a skill, e.g. ``turn on``.
         object: Class of what it is done to, in words, e.g. ``stove``; None: every class.
         when: Of a declared skill, by parameter, the values that it is about: one, a list of them, or numbers ``above``
-            or ``below`` one.
+            or ``below`` one. To forbid, it is enough that a free text has the words; to allow, it must have no others.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     skill: str
     object: str | None = None
-    when: dict[str, Range | list[str | float] | str | float] = Field(default_factory=dict)
+    when: dict[str, _Wanted] = Field(default_factory=dict)
     verdict: Verdict
 
     def is_about(self, call: SkillCall) -> bool:
-        """Whether it is about a declared skill with its values; a rule without an object is about any."""
+        """Whether it is about a declared skill with its values.
+
+        A rule without an object is about any. To forbid, it is enough that the object is named; to allow, it must be
+        the first that is.
+        """
         if self.skill not in (call.skill.name, call.skill.verb):
             return False
-        names = [str(call.values[name]) for name, one in call.skill.parameters.items() if isinstance(one, Named)]
-        is_it = self.object is None or any(_folded(self.object) in self.named_by(name) for name in names)
-        return is_it and all(_is_one(call.values[name], wanted) for name, wanted in self.when.items())
+        allows, parameters = self.verdict is Verdict.ALLOW, call.skill.parameters
+        named = [name for name, one in parameters.items() if isinstance(one, Named)][: 1 if allows else None]
+        is_it = self.object is None or any(
+            _folded(self.object) in self.named_by(str(call.values[name])) for name in named
+        )
+        return is_it and all(
+            _is_one(parameters[name], call.values[name], wanted, whole=allows) for name, wanted in self.when.items()
+        )
 
     def named_by(self, target: str, *, one_name: bool = False) -> set[str]:
         """Return what counts as named by the words of what a skill is done to: to allow less than to forbid."""
@@ -111,9 +124,7 @@ class SkillPolicy:
         verb, target = (skill, "") if skill in known else split_skill(skill, known)
         if not verb:
             return Verdict.DENY, f"the skill policy knows no skill like '{skill}'"
-        verbs = "|".join(sorted({re.escape(rule.skill) for rule in self.rules}))
-        lines = "\n".join(filter(None, (" ".join(line.split()) for line in target.splitlines())))
-        if re.search(rf"(?:[;,&\n]|\b(?:and|then)\b) ?(?:{verbs})\b", lines):
+        if self._goes_on(target):
             return Verdict.DENY, f"'{skill}' is more than one skill"
         word = _INSTANCE.sub("", target) if len(_INSTANCE.findall(target)) < 2 else target
         what = f"'{verb} {word}'" if word else f"'{verb}'"
@@ -125,6 +136,12 @@ class SkillPolicy:
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
         return Verdict.DENY, f"the skill policy has no rule for {what}"
 
+    def _goes_on(self, named: str) -> bool:
+        """Whether a further skill stands in what is to be the name of a thing."""
+        verbs = "|".join(sorted({re.escape(rule.skill) for rule in self.rules}))
+        lines = "\n".join(filter(None, (" ".join(line.split()) for line in named.splitlines())))
+        return re.search(rf"(?:[;,&\n]|\b(?:and|then)\b) ?(?:{verbs})\b", lines, re.IGNORECASE) is not None
+
     def _by_words(self, skill: Skill) -> bool:
         """Whether a declared skill is judged by its words: a verb with one name, of whose value no rule speaks."""
         of_values = any(rule.when for rule in self.rules if rule.skill == skill.verb)
@@ -132,6 +149,9 @@ class SkillPolicy:
 
     def _judge_values(self, call: SkillCall) -> tuple[Verdict, str]:
         """Judge a declared skill by its values: no word of a text that it takes is a skill or a thing."""
+        named = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Named)]
+        if any(self._goes_on(str(name)) for name in named):
+            return Verdict.DENY, f"'{call}' is more than one skill"
         for rule in self.rules:
             if rule.is_about(call):
                 why = ", ".join(f"{name}: {call.values[name]}" for name in rule.when)
@@ -194,7 +214,11 @@ class SkillPolicy:
                     raise PolicyError(f"{at} never decides, because rules.{before} does before it; put it first")
 
     def _check_values(self, rule: Rule, skills: Sequence[Skill], at: str) -> None:
-        """Look whether the values that a rule is about are those of parameters."""
+        """Look whether the object and the values that a rule is about may be those of a skill."""
+        named = [name for skill in skills for name, one in skill.parameters.items() if isinstance(one, Named)]
+        if rule.object is not None and skills and not named:
+            known = ", ".join(dict.fromkeys(name for skill in skills for name in skill.parameters)) or "nothing"
+            raise PolicyError(f"{at}.object: '{rule.skill}' is done to no '{rule.object}', as it takes {known}")
         for name, wanted in rule.when.items():
             for skill in skills:
                 if name not in skill.parameters:
@@ -206,28 +230,53 @@ class SkillPolicy:
                 raise PolicyError(f"{at}.when.{name}: '{rule.skill}' is no declared skill here, and has no parameters")
 
 
-def _problem(parameter: Parameter, wanted: Range | list[str | float] | str | float) -> str:
+def _problem(parameter: Parameter, wanted: _Wanted) -> str:
     """Say why no value of a parameter can be what a rule is about; empty if one can."""
-    if isinstance(wanted, Range):
-        return "" if isinstance(parameter, Number) else f"above and below are of numbers, and it is {parameter.words()}"
+    if isinstance(wanted, Range) and not isinstance(parameter, Number):
+        return f"above and below are of numbers, and it is {parameter.words()}"
+    if isinstance(wanted, Range) and isinstance(parameter, Number):
+        is_one = any(map(wanted.has, parameter.values()))
+        return "" if is_one else f"no number is above {wanted.above:g} and below {wanted.below:g}; {parameter.words()}"
     for one in wanted if isinstance(wanted, list) else [wanted]:
         try:
-            if not isinstance(parameter, Named):
+            if isinstance(parameter, Text) and not _words(str(one)).strip():
+                return f"'{one}' has no words"
+            if not isinstance(parameter, Named) or parameter.names:
                 parameter.read(one)
         except ParameterError as error:
             return str(error)
     return ""
 
 
-def _is_one(value: Value, wanted: Range | list[str | float] | str | float) -> bool:
-    """Whether a value is what a rule is about: a name also by its class, without its number."""
+def _is_one(parameter: Parameter, value: Value, wanted: _Wanted, *, whole: bool) -> bool:
+    """Whether a value is what a rule is about; ``whole``: a free text must have no other words."""
     if isinstance(wanted, Range):
         return wanted.has(value)
     if isinstance(wanted, list):
-        return any(_is_one(value, one) for one in wanted)
-    if isinstance(value, str):
-        return _folded(str(wanted)) in (_folded(value), _folded(_INSTANCE.sub("", value)))
-    return isinstance(wanted, int | float) and math.isclose(value, wanted)
+        return any(_is_one(parameter, value, one, whole=whole) for one in wanted)
+    if isinstance(parameter, Named):
+        return _is_named(value, str(wanted))
+    if not isinstance(parameter, Text):
+        return value == parameter.read(wanted)
+    said, about = _words(str(value)), _words(str(wanted))
+    return said == about if whole else about in said or any(map(_is_of_two_scripts, said.split()))
+
+
+def _is_named(value: Value, wanted: str) -> bool:
+    """Whether a name is that of a rule, or of its class, without a number."""
+    return _folded(wanted) in (_folded(str(value)), _folded(_INSTANCE.sub("", str(value))))
+
+
+def _words(text: str) -> str:
+    """Return the words of a text in their letters alone, without accents and invisible signs, each between blanks."""
+    plain = (one for one in unicodedata.normalize("NFKD", text) if unicodedata.category(one) not in ("Cf", "Mn"))
+    said = "".join(one if one.isalnum() else " " for one in "".join(plain).casefold())
+    return f" {' '.join(said.split())} "
+
+
+def _is_of_two_scripts(word: str) -> bool:
+    """Whether a word has letters of two scripts, so that it may look like one that a rule forbids."""
+    return len({unicodedata.name(one, "").partition(" ")[0] for one in word if one.isalpha()}) > 1
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:

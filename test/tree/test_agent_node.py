@@ -113,6 +113,31 @@ def test_a_node_that_is_done_right_after_what_failed_is_asked_back_once(
     assert (FAILED.format("You cannot pick up apple 1.") in root_of(run).text) == asked_back
 
 
+@pytest.mark.parametrize(
+    ("goal", "script", "told"),
+    [
+        ("Find an apple", ["Act: done", "Act: done"], "Your task names 'apple', and nothing was done with it."),
+        ("Put an apple on the table", ["Act: go to kitchen 1", "Act: done", "Act: done"], "names 'apple', and nothing"),
+        ("Pick up an apple", ["Act: pick up apple 1", "Act: done"], ""),
+        ("Find an apple", [expand("sequence", "pick up an apple"), "Act: pick up apple 1", "Act: done"], ""),
+        ("Wait", ["Act: done"], ""),
+        ("Wait", ["Act: fly to mars", "Act: done", "Act: done"], "What you did last failed: 'fly to mars' is not"),
+        ("Wait", ["Act: fly to mars", "Act: go to kitchen 1", "Act: done"], ""),
+    ],
+)
+@pytest.mark.parametrize("checks", [True, False])
+def test_done_is_looked_at_once(goal: str, script: list[str], told: str, checks: bool) -> None:
+    says = script if checks or not told else script[:-1]
+    scripts = (
+        {goal: says} if len(says) < 3 or "Expand" not in says[0] else {goal: says[:1], "pick up an apple": says[1:]}
+    )
+    options = TreeOptions(thoughts_in_a_row=1, check_done=checks)
+    model = ScriptedModel(scripts)
+    run = scripted_episode({}, model=model, instruction=goal, options=options)
+    assert (run.run().status, len(model.requests)) == ("success", len(says))
+    assert (told in root_of(run).text) == (checks or not told)
+
+
 @pytest.mark.parametrize(("thoughts", "offered"), [(0, [True] * 7), (1, [*[True] * 2, *[False] * 3, *[True] * 2])])
 def test_after_two_expansions_that_must_not_grow_none_is_offered_until_something_is_done(
     thoughts: int, offered: list[bool]

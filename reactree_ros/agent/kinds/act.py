@@ -10,6 +10,7 @@ from typing import Any
 from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Counts, Decision, Look, Node, Program
 from reactree_ros.agent.grammar import LONGEST_SKILL, Grammar
 from reactree_ros.agent.kinds.line import Line
+from reactree_ros.agent.reading.free_text import on_one_line
 from reactree_ros.agent.reading.labels import Mark, label_of
 from reactree_ros.agent.reading.markup import unquoted
 from reactree_ros.agent.reading.parts import Part
@@ -21,7 +22,7 @@ from reactree_ros.agent.words import words
 
 _NOTHING = "Nothing follows 'Act:'; write an action that is available now on the same line."
 #: Where a skill ends and a sentence follows on its line.
-_SENTENCE = re.compile(r"(?<=[.!])\s+(?=[A-Z])")
+_SENTENCE, _ESCAPED = re.compile(r"(?<=[.!])\s+(?=[A-Z])"), re.compile(r"\\.")
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,13 @@ class Act(Line):
         said, tail = part.first, part.rest
         if (label := label_of(said)) is not None and label.kind is cls and part.whole:
             said = label.rest
+        if part.whole and skills.take_all_of(said):  # the value's end is that of the text
+            said, tail = on_one_line(part.text), ""
         if after and after[0].kind is Mark.ARGUMENT and not _is_said_already(skills, after[0].text, said):
             said = f"{said} {after[0].text}"
         skill, sentence = skills.meant(said), None
-        if skill is None and (sentence := _sentence_in(said, free)) is not None:
+        ends_there = skill is None and not skills.take_all_of(said)
+        if ends_there and (sentence := _sentence_in(said, free)) is not None:
             skill = skills.meant(said[: sentence.start()])
             tail = f"{said[sentence.end() :]}\n{tail}"
         ends = not part.whole and not tail and not any(one.text for one in after)
@@ -168,8 +172,8 @@ class Act(Line):
 
 
 def _sentence_in(said: str, free: bool) -> re.Match[str] | None:
-    """Return where a sentence follows a skill; what is said freely may have several in its brackets."""
-    ends = _SENTENCE.finditer(said)
+    """Return where a sentence follows a skill; quotes, and brackets of what is said freely, may have several."""
+    ends = (end for end in _SENTENCE.finditer(said) if _ESCAPED.sub("", said[: end.start()]).count('"') % 2 == 0)
     if free:
         ends = (end for end in ends if said.count("[", 0, end.start()) <= said.count("]", 0, end.start()))
     return next(ends, None)

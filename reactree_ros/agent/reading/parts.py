@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.reading.calls import call_of, named_by, worded
+from reactree_ros.agent.reading.free_text import FreeText
 from reactree_ros.agent.reading.labels import Announced, Label, Mark, inline_label, label_of
 from reactree_ros.agent.reading.markup import bare, blocks_once, plain, unquoted
 from reactree_ros.agent.reading.refusal import Unreadable
@@ -98,10 +99,16 @@ class Part:
 
 def parts_of(text: str, grammar: Grammar, values: Iterable[Any] = ()) -> list[Part]:
     """Take a reply apart, with the values in JSON that were said after it; of unknown kinds labels are plain words."""
+    free = FreeText(text, grammar)
+    free.check()
     try:
-        return _parts_of(blocks_once(text), grammar, values)
+        found = _parts_of(blocks_once(free.words), grammar, values)
     except RecursionError:
         raise Unreadable("The JSON is nested too deeply; say one decision.") from None
+    for part in found:
+        part.lines = [free.restored(line, in_lines=False) for line in part.lines]
+        part.lead = free.restored(part.lead)
+    return found
 
 
 def _parts_of(text: str, grammar: Grammar, values: Iterable[Any]) -> list[Part]:

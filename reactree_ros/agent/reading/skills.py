@@ -72,7 +72,7 @@ class Skills:
     def meant(self, said: str) -> str | None:
         """Return the skill that is said; None if there is none, or where it may be more than one."""
         skill = self.marked_up(said)
-        if skill is not None or not self.complete or len(said) > _LONGEST:
+        if skill is not None or not self.complete or len(said) > _LONGEST or self.take_all_of(said):
             return skill
         places = (where for where in _WHERE.finditer(said) if self._is_here(said[where.end() :], said))
         heads = [said[: where.start()] for where in places]
@@ -127,6 +127,10 @@ class Skills:
                     raise Unreadable(
                         f"'{shortened(said)}' cannot be done now: {error}.", act_of(shortened(said))
                     ) from None
+
+    def take_all_of(self, said: str) -> bool:
+        """Whether a line begins as a skill with a text to its end, of which nothing may be left out."""
+        return any(words.ends_with_text and words.begins(said) for words in (one.skill.words for one in self._offers))
 
     def begins_like_one(self, said: str) -> bool:
         """Whether something begins with the verb of an available skill, or one of its kind."""

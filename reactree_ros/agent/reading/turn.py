@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 
 from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.reading.free_text import TURNS, FreeText
 from reactree_ros.agent.reading.hedging import taken_back
 from reactree_ros.agent.reading.labels import Mark, label_of
 from reactree_ros.agent.reading.markup import bare
 from reactree_ros.agent.reading.values import object_of
 
-_TURNS = re.compile(
-    r"<[|\uff5c](?:im_end|im_start|eot_id|eom_id|end|start|endoftext|end_of_text|begin_of_text|end_of_turn"
-    r"|start_of_turn|start_header_id|end▁of▁sentence|END_OF_TURN_TOKEN|return|call|user|system|assistant)[|\uff5c]>"
-    r"|</s>|<end_of_turn>|<start_of_turn>|<eos>|<bos>|\[/?INST\]|\A\s*<s>"
-)
 _ROLE = re.compile(r"\s*(?:assistant|model)(?:<\|end_header_id\|>|\s*\n)")
 #: How the world and people speak, and nobody else.
 _OTHERS = re.compile(
@@ -37,19 +33,20 @@ def own_words(text: str, grammar: Grammar) -> str:
     turn, _ = _first_turn(text)
     if (role := _ROLE.match(turn)) is not None:
         turn = turn[role.end() :]
-    lines = turn.split("\n")
+    free = FreeText(turn, grammar)
+    lines = free.words.split("\n")
     over = [Mark.OBSERVATION]
     decided = False
     for number, line in enumerate(lines):
         label = label_of(line)
         kind = None if label is None else label.kind
         if decided and (kind in over or _is_of_others(bare(line))):
-            return "\n".join(lines[:number])
+            return free.restored("\n".join(lines[:number]))
         if kind in grammar.kinds and not kind.leads:
             decided = True
             over += [] if kind.ends_reply is None else [kind.ends_reply]
         if decided and (act := _ACT.search(line)) and (others := _OBSERVATION.search(line, act.end())):
-            return "\n".join([*lines[:number], line[: others.start()]])
+            return free.restored("\n".join([*lines[:number], line[: others.start()]]))
     return turn
 
 
@@ -67,7 +64,7 @@ def is_over(text: str, shown: str, grammar: Grammar) -> bool:
 
 def _first_turn(text: str) -> tuple[str, bool]:
     """Return the first turn that says something, and whether it has an end."""
-    turns = _TURNS.split(text)
+    turns = TURNS.split(text)
     at = next((number for number, turn in enumerate(turns) if turn.strip()), None)
     return ("", False) if at is None else (turns[at], at + 1 < len(turns))
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.reading.free_text import FreeText
 from reactree_ros.agent.reading.labels import Mark
 from reactree_ros.agent.reading.parts import Part, parts_of
 from reactree_ros.agent.reading.reader import Reader
@@ -29,9 +30,9 @@ def whole_part(text: str, grammar: Grammar) -> str:
     others. A thought never is, as an act may follow it, unless somebody else speaks after it. A decision that may not
     be said is whole once something else follows. Where no decision is begun, a reply that goes round in circles ends.
     """
-    if _goes_round(text, grammar):
-        return text
     try:
+        if _goes_round(text, grammar):
+            return text
         return _whole_part(text, grammar) if _ENDS.search(text[-_REACH:]) else ""
     except Unreadable:
         return ""
@@ -47,11 +48,16 @@ def _goes_round(text: str, grammar: Grammar) -> bool:
 def _whole_part(text: str, grammar: Grammar) -> str:
     if object_of(text.strip()) is not None:
         return _decided([text], text, grammar)
-    ended, last = text[: text.rfind("\n") + 1], text[text.rfind("\n") + 1 :]
+    free = FreeText(text, grammar)
+    if free.goes_on:
+        return ""
+    ended, last = free.words[: free.words.rfind("\n") + 1], free.words[free.words.rfind("\n") + 1 :]
+    lines = [free.restored(line) for line in ended.splitlines(keepends=True)]
+    ended, last = free.restored(ended), free.restored(last)
     shown = text if len(last.split()) > _WORDS else ended
     if is_over(text, shown, grammar):
         return own_words(shown, grammar)
-    return "" if ended.count("{") > ended.count("}") else _decided(ended.splitlines(keepends=True), shown, grammar)
+    return "" if ended.count("{") > ended.count("}") else _decided(lines, shown, grammar)
 
 
 def _decided(lines: Sequence[str], shown: str, grammar: Grammar) -> str:
