@@ -14,7 +14,7 @@ planners except finding. The models differ only in their planner's prompts. A fl
 fewer tasks.
 
 With a pretrained `base`, LoRA matrices of it are learnt instead of a model from scratch. They run with the language
-model `llm` of the settings. A base has read enough to find: it learns no exercises.
+model `llm` of the settings. A base learns no exercises.
 
 The script runs `reactree` commands that resume after an interruption: repeat its command to continue. The folder gets
 the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by number of goals,
@@ -156,7 +156,7 @@ def flags(settings: Mapping[str, Any]) -> list[str]:
 
 
 def suite_options(settings: Mapping[str, Any], option: str = "--suite-option") -> list[str]:
-    """Settings of a suite, or of what else has such an option, as options of a command."""
+    """Settings as options of a command: the option's name, then NAME=VALUE."""
     return [part for name, value in settings.items() for part in (option, f"{name}={value}")]
 
 
@@ -173,9 +173,14 @@ def folder_of(planner: str) -> str:
     return planner.replace(":", "-").replace("=", "-")
 
 
+def named(shape: Mapping[str, Any]) -> str:
+    """The name of a shape, or of a base without its folders."""
+    return Path(shape.get("base") or shape["preset"]).name
+
+
 def called(shape: Mapping[str, Any]) -> str:
     """A name for a shape or base and a seed, for folders."""
-    return f"{Path(shape.get('base') or shape['preset']).name}_{shape['seed']}"
+    return f"{named(shape)}_{shape['seed']}"
 
 
 def contender(name: str) -> str:
@@ -237,9 +242,9 @@ class Comparison:
             for kind, houses in (("plain", plain), ("varied", varied)):
                 reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
         for shape in compared.shapes:
-            kind, seed = called(shape).rsplit("_", 1)
             for name, model in self._models(shape):
-                contenders[f"{name}, {kind}, seed {seed}"] = {"planner": contender(name), **self._run_by(model)}
+                who = {"planner": contender(name), **self._run_by(model)}
+                contenders[f"{name}, {named(shape)}, seed {shape['seed']}"] = who
         file = self.out / "contenders.yaml"
         file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
         generated = {"generated": {}, **compared.suites}
