@@ -85,7 +85,8 @@ NAMES = {"planner": "reactree_planner"}
 PHASES = ("sent", "deciding", "driving", "manipulating")
 FAULTS = ("stop", "cancel", "clock", "network", *(f"kill {name}" for name in PROCESSES))
 #: Longest time from a fault to the base's standstill, in seconds; silence is noticed after 1.5 s.
-STILL_WITHIN = defaultdict(lambda: 1.0, {"nothing": 0.3, "kill robot_bridge": 3.0, "kill planner": 3.0})
+STILL_WITHIN = defaultdict(lambda: 1.0, dict.fromkeys(("nothing", "stop", "cancel"), 0.3))
+STILL_WITHIN |= dict.fromkeys(("kill robot_bridge", "kill planner"), 3.0)
 #: The same after a lost network, from its return: the middleware sends requests again.
 STILL_AFTER_NETWORK = 3.0
 #: Longest wait for a goal to end, or for a node to start, in seconds.

@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import cycle, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.world.skill_policy import Range
+
+#: How many messages on a topic are published at once: a queue takes as many.
+AT_ONCE = 5
 
 
 def mapped(config: RobotConfig) -> dict[str, MappedSkill]:
@@ -79,7 +83,7 @@ class DeclaredRobot(Robot):
         super().__init__(nav=False, arm=False, button=False, **kwargs)
         self.blind, self.silent = True, set[str]()
         self._journal, self._group = journal or Journal(None), ReentrantCallbackGroup()
-        self._says: list[tuple[str, Any, list[Any]]] = []
+        self._says: list[tuple[str, Any, Iterator[Any]]] = []
         self._config, self._drives, self._offered = config, drives, set[str]()
         self._holding: list[Future] = []
         self.cancelled_at = 0.0
@@ -93,13 +97,13 @@ class DeclaredRobot(Robot):
         if (battery := config.battery) is not None:
             full = battery.least + 1 if battery.charge is None else battery.charge.until
             kind = get_message(battery.type)
-            message = compiled(kind, {battery.field: float(full)}, "battery")({})
-            self._says.append((battery.topic, self.create_publisher(kind, battery.topic, 10), [message]))
+            told = repeat(compiled(kind, {battery.field: float(full)}, "battery")({}))
+            self._says.append((battery.topic, self.create_publisher(kind, battery.topic, 10), told))
 
     def _offer(self, skill: MappedSkill, call: MappedCall) -> None:
         entry = call.entry
         if entry.kind == "wait_for":
-            told = list(self._messages(skill, call))
+            told = cycle(list(self._messages(skill, call)))
             self._says.append((entry.server, self.create_publisher(call.type, entry.server, 10), told))
         if entry.server in self._offered:
             return
@@ -199,7 +203,7 @@ class DeclaredRobot(Robot):
             message.pose.orientation.z, message.pose.orientation.w = math.sin(self.yaw / 2), math.cos(self.yaw / 2)
             self._pose.publish(message)
         for topic, publisher, messages in self._says:
-            for message in messages if topic not in self.silent else ():
+            for message in islice(messages, AT_ONCE) if topic not in self.silent else ():
                 publisher.publish(message)
 
 
