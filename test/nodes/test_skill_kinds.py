@@ -15,7 +15,9 @@ if NAV2:
     from action_msgs.msg import GoalStatus
     from diagnostic_msgs.msg import KeyValue
     from geometry_msgs.msg import Twist
+    from nav2_msgs.action import NavigateToPose
     from rcl_interfaces.msg import Log
+    from rclpy.task import Future
     from robot_house import CONFIG, House, Result
     from robot_servers import LATCHED
     from ros_graph import activate
@@ -313,6 +315,24 @@ def test_no_step_begins_after_the_emergency_stop_was_engaged(holding: House) -> 
     for _, future in holding.robot._running:
         future.set_result("done")
     assert goal.result.outcome == Result.HALTED
+    assert not any("navigate" in line for line in holding.robot.log)
+    assert holding.map.held == []  # the arm has let it go all the same
+
+
+@pytest.mark.parametrize("why", ["the stop", "the time"])
+def test_no_step_begins_where_the_one_before_ends_before_anybody_looks_why_it_may_not(holding: House, why: str) -> None:
+    holding.robot.behave["arm"] = ["deaf"]
+    goal = holding.skill(LAY)
+    errand = lambda: holding.bridge.host.bare._errand  # noqa: E731
+    holding.graph.until(lambda: errand() and errand().underway.accepted, "the first step is under way")
+    if why == "the stop":
+        holding.stop._hear(Bool(data=True), {"source_timestamp": 2**62})
+    else:
+        errand()._limit = 1e-9
+    ended = Future()
+    ended.set_result(NavigateToPose.Impl.GetResultService.Response(status=GoalStatus.STATUS_SUCCEEDED))
+    errand()._server._finished(errand().underway, ended)  # before the bridge looks again
+    assert goal.result.outcome == (Result.HALTED if why == "the stop" else Result.TIMEOUT)
     assert not any("navigate" in line for line in holding.robot.log)
     assert holding.map.held == []  # the arm has let it go all the same
 
