@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+from reactree_ros.agent.household import named
 from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
 from reactree_ros.household.vocabulary import CLASSES
 
@@ -52,7 +52,7 @@ class Thing:
         self.class_name = node.class_name
         self.word = word or known.word
         self.number = number
-        self.name = f"{self.word} {number}"
+        self.name = named(self.word, number)
         self.properties = frozenset(node.properties)
         self.states = set(node.states)
         self.is_room = node.category == ROOMS
@@ -87,14 +87,14 @@ class Scene:
         those of classes that the house calls by another name than the vocabulary's word.
         """
         self.things: dict[int, Thing] = {}
-        numbers: dict[str, int] = defaultdict(int)
+        called = graph.called(names)
         agent = None
         for node in sorted(graph.nodes, key=lambda node: node.id):
             if node.class_name == AGENT_CLASS:
                 agent = node.id if agent is None else agent
                 continue
-            numbers[node.class_name] += 1
-            self.things[node.id] = Thing(node, numbers[node.class_name], names.get(node.class_name, ""))
+            word, number = called[node.id]
+            self.things[node.id] = Thing(node, number, word)
         self.by_name = {thing.name: thing for thing in self.things.values()}
         self.rooms = [thing for thing in self.things.values() if thing.is_room]
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)

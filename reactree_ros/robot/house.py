@@ -10,7 +10,8 @@ from dataclasses import replace
 from reactree_ros.agent.household import named
 from reactree_ros.agent.observation import Spot
 from reactree_ros.household.scene import Scene, Thing
-from reactree_ros.robot.map_file import MapDocument, PersonEntry, ReceptacleEntry, RoomEntry, parts_of
+from reactree_ros.household.tasks import parts_of
+from reactree_ros.robot.map_file import MapDocument, PersonEntry, ReceptacleEntry, RoomEntry
 from reactree_ros.robot.poses import Pose, surrounds
 
 #: How far outside the size of a receptacle an object may be detected and yet be at it, in metres.

@@ -11,8 +11,9 @@ from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.household import looking
 from reactree_ros.household.scene import Thing
+from reactree_ros.household.tasks import parts_of
 from reactree_ros.robot.house import House, Item, MapThing, Receptacle
-from reactree_ros.robot.map_file import MapDocument, parts_of
+from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.matching import Detection, lies, matched
 from reactree_ros.robot.poses import Pose
 from reactree_ros.world.port import Observation

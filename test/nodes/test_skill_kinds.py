@@ -460,7 +460,7 @@ def test_the_office_robot_fits_its_types_and_a_dry_run_logs_each_of_its_skills(g
         *("place jug 1 on counter 1 on the left", "drive forward by 0.5 m"),
         "navigate to desk drawer 1",
         *("open desk drawer 1 by 12 cm", "wait up to 20 s for office door 204", "press the button of floor 2"),
-        *("say Hello", "take a picture", "grip stapler 1 with low force", "hand over stapler 1 to Anna"),
+        *("say Hello", "take a picture", "grip stapler 1 with low force", "hand over stapler 1 to Anna", "dock"),
     ]
     house.does(*skills)
     graph.until(lambda: all(any(f"dry run: {one} -> " in log.msg for log in said) for one in skills), "all is logged")

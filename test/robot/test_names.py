@@ -8,8 +8,9 @@ import pytest
 
 from reactree_ros.agent.skill import Skill, skill_of
 from reactree_ros.errors import UserError
+from reactree_ros.household.tasks import parts_of
 from reactree_ros.robot.config import RobotConfig, SkillEntry
-from reactree_ros.robot.map_file import map_of, parse_yaml, parts_of
+from reactree_ros.robot.map_file import map_of, parse_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Outcome

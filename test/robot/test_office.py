@@ -1,4 +1,4 @@
-"""Twelve skills of an office robot, declared in one YAML: said in three ways, refused by parameter, judged, told."""
+"""Twelve skills of an office robot and a dock, declared in one YAML: said in three ways, refused by parameter, told."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ SAID: dict[str, tuple[str, dict[str, Value]]] = {
     ),
     "take picture": ("take a picture", {}),
     "grip": ("grip cup 1 with low force", {"thing": "cup 1", "force": "low"}),
+    "dock": ("dock", {}),
 }
 #: Values that may not stand in each skill's places, and how the refusal begins.
 WRONG: list[tuple[str, str, Any]] = [
@@ -103,7 +104,7 @@ def grammar(office: OfficeWorld) -> DecisionGrammar:
 
 
 def far(office: OfficeWorld) -> list[Offer]:
-    """Return the offers that the robot has in the office alone, for one grammar with all twelve."""
+    """Return the offers that the robot has in the office alone, for one grammar with all of them."""
     there = OfficeWorld()
     done(there, "navigate to office 204")
     now = {one.skill.name for one in office.offers()}
@@ -117,7 +118,7 @@ def act(said: tuple[Any, ...]) -> SkillCall:
     return only.decision.skill
 
 
-def test_there_are_twelve_skills_and_all_may_be_said(grammar: DecisionGrammar, office: OfficeWorld) -> None:
+def test_there_are_twelve_skills_and_a_dock_and_all_may_be_said(grammar: DecisionGrammar, office: OfficeWorld) -> None:
     assert {skill.name for skill in office.household.skills} == set(SAID)
     assert {offer.skill.name for offer in grammar.offers} == set(SAID)
 
