@@ -24,7 +24,7 @@ from py_trees.trees import BehaviourTree
 from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offered, as_data
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import without_credentials
@@ -424,6 +424,8 @@ class Recorder(Listener):
             event = {"e": "skills", **_robot(node), **skills_difference(self._skills.get(robot, ()), answer)}
             self._skills[robot] = answer
             self._write(event)
+        elif call.of == "corrections":
+            self._write({"e": "corrections", "node": number, **_robot(node), "offers": as_data(answer)})
         elif call.of == "examples":
             found = [experience_to_dict(experience) for experience in answer]
             self._write({"e": "retrieved", "node": number, "experiences": found})
