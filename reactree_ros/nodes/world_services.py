@@ -112,7 +112,8 @@ class WorldServices:
         response.skills, response.offers = offered["skills"], offered["offers"]
 
     async def _list_corrections(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
-        response.offers = offered_to_msg(await self._said(self._world().corrections))["offers"]
+        offers = await self._said(self._world().corrections)
+        response.offers = offered_to_msg(offers)["offers"]
 
     async def _correct(self, request: CorrectWorld.Request, response: CorrectWorld.Response) -> None:
         world = self._world()

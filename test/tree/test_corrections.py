@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from doubles import Clock, ScriptedModel, ScriptedWorld
+from doubles import Clock, Reader, ScriptedWorld, expand
 from office import OfficeWorld
 from persons import Says, replays, told_by_the_person
 
@@ -16,7 +16,6 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import NobodyAnswers, Person
 from reactree_ros.planners.spec import planner
@@ -24,24 +23,11 @@ from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, World
+from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard
 
 #: The last decision of a run that does something before.
 DONE = "Act: done"
-
-
-class Reader(ScriptedModel):
-    """Decides by a script, and reads a person's words as `understood` says, one after the other."""
-
-    def __init__(self, decides: Sequence[str], understood: Sequence[str] = ()) -> None:
-        super().__init__({"root": decides})
-        self.understood, self.read = list(understood), list[DecisionRequest]()
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        if NOTHING in getattr(request.may_say, "skills", ()):
-            self.read.append(request)
-            return Pending.of(Reply(f"Act: {self.understood.pop(0)}"))
-        return super().decide(request)
 
 
 class Run:
@@ -57,7 +43,7 @@ class Run:
         clock: Clock | None = None,
     ) -> None:
         self.world = OfficeWorld() if world is None else world
-        self.model, self.person, self.events = Reader(decides, understood), person, list[Event]()
+        self.model, self.person, self.events = Reader({"root": decides}, understood), person, list[Event]()
         self.episode = Episode(
             "root",
             world=self.world,
@@ -364,8 +350,6 @@ def test_after_a_pause_the_node_knows_what_the_person_did_meanwhile() -> None:
 
 
 def test_of_several_nodes_the_word_corrects_once() -> None:
-    from doubles import expand
-
     run = Run(person=Says("y"), decides=[expand("sequence", "a", "b")])
     run.model.script |= {"a": ["Act: navigate to counter 1", DONE], "b": [DONE]}
     while len(run.episode.context.nodes) < 2:
