@@ -1,4 +1,4 @@
-"""A person's word that corrects the robot's map, over ROS: `~/hear`, shown by `~/ask_person`, taken in by the bridge."""
+"""A person's word that corrects the robot's map, over ROS: `~/hear`, shown by `~/ask_person`, taken in by a bridge."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from doubles import Clock, Reader, ScriptedWorld, expand
@@ -13,15 +14,19 @@ from reactree_ros.agent.corrections import NOTHING, grammar_of, read_exactly
 from reactree_ros.agent.turns import Saw
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.going_on import go_on
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import NobodyAnswers, Person
 from reactree_ros.planners.spec import planner
+from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard
@@ -358,3 +363,41 @@ def test_of_several_nodes_the_word_corrects_once() -> None:
     run.ends()
     assert len(run.shown) == 1
     assert sum(event["e"] == "observation" and event["of"] == "correct" for event in run.events) == 1
+
+
+def test_from_the_page_a_word_is_told_shown_as_a_question_and_confirmed_by_a_button() -> None:
+    desk = Desk()
+    run = Run(person=desk, decides=["Act: navigate to counter 1", DONE])
+    steering = Steering(run.model, desk)
+    steering.follow(run.episode)
+    steering.commands(Path())["tell"]("I have taken the stapler")
+    while (asked := steering.course.asked) is None:
+        run.episode.tick()
+    assert (asked.text, asked.skill) == (
+        "Do I understand you: the stapler 1 is with the person?",
+        "the stapler 1 is with the person",
+    )
+    steering.commands(Path())[f"answer {asked.number}"]("yes")
+    run.ends()
+    assert run.map.startswith("stapler 1 the person")
+
+
+def test_a_run_that_is_resumed_takes_in_again_what_was_confirmed() -> None:
+    run = Run("the jug is gone", person=Says("y"), decides=["Act: navigate to counter 1", DONE]).ends()
+    record = Record(tuple(run.events), "test")
+    spec = RunSpec.of_record(record).but(world=None)
+    again = OfficeWorld()
+    until = next(at for at, event in enumerate(run.events) if event["e"] == "observation" and event["of"] == "execute")
+    way = go_on(record, until, spec, world=again, model=Reader({"root": [DONE]}), person=Says())
+    assert way.run().end == "done"
+    assert again.map.room_of(again.map.by_name["jug 1"]) is None
+
+
+def test_records_from_before_replay_without_looking_for_a_correction() -> None:
+    run = Run("the jug is gone", person=Says(), decides=[DONE])
+    run.episode.context.options = run.episode.context.options.model_copy(update={"corrections": False})
+    run.episode.run()
+    events = [dict(event) for event in run.events]
+    del events[0]["options"]["corrections"]
+    assert replays(events)
+    assert [event["e"] for event in events].count("corrections") == 0
