@@ -380,6 +380,7 @@ class Observed(Timed):
 
     node: Count
     of: Text
+    correction: NotRequired[Text]
     robot: NotRequired[Text]
     text: Text
     outcome: Annotated[str, _OneOf(Outcome)]

@@ -433,6 +433,7 @@ class Recorder(Listener):
             self._touch_leaf(node)  # of the skill that it is of, or that was stopped before
             kept = self._with_a_picture_that_fits(answer)
             event = {"e": "observation", "node": number, "of": call.of, **_robot(node)}
+            event |= {"correction": call.correction} if call.correction else {}
             self._write(event | observation_to_dict(kept))
 
     def _with_a_picture_that_fits(self, observation: Observation) -> Observation:

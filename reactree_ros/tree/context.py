@@ -40,10 +40,12 @@ class Call:
             ``corrections``, ``correct`` or ``score``; also ``recall``, which the run itself answers, and ``hold``,
             which somebody ends.
         id: Of the request or the question, where it is a reply or an answer.
+        correction: What the person has confirmed, where it is that.
     """
 
     of: str
     id: str = ""
+    correction: str = ""
 
 
 class Listener:

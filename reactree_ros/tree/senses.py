@@ -110,7 +110,9 @@ class Senses:
             WorldError: The world failed.
         """
         pending = asked(self._node.post.robot.world.correct, correction)
-        observation: Observation = yield Wait("correction", pending, WorldError, call=Call("correct"))
+        observation: Observation = yield Wait(
+            "correction", pending, WorldError, call=Call("correct", correction=correction)
+        )
         self._context.remember(observation, self._node.post.robot)
         return observation
 

@@ -382,14 +382,15 @@ def test_from_the_page_a_word_is_told_shown_as_a_question_and_confirmed_by_a_but
     assert run.map.startswith("stapler 1 the person")
 
 
-def test_a_run_that_is_resumed_takes_in_again_what_was_confirmed() -> None:
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_run_that_is_resumed_or_forked_takes_in_again_what_was_confirmed(anew: bool) -> None:
     run = Run("the jug is gone", person=Says("y"), decides=["Act: navigate to counter 1", DONE]).ends()
     record = Record(tuple(run.events), "test")
     spec = RunSpec.of_record(record).but(world=None)
     again = OfficeWorld()
     until = next(at for at, event in enumerate(run.events) if event["e"] == "observation" and event["of"] == "execute")
-    way = go_on(record, until, spec, world=again, model=Reader({"root": [DONE]}), person=Says())
-    assert way.run().end == "done"
+    episode = go_on(record, until, spec, world=again, model=Reader({"root": [DONE]}), person=Says(), anew=anew)
+    assert episode.run().end == "done"
     assert again.map.room_of(again.map.by_name["jug 1"]) is None
 
 
