@@ -183,6 +183,9 @@ def test_a_thing_is_where_it_was_said_to_be_until_it_is_detected_and_a_new_map_k
     assert looking.bearing_text(after) == " Anna has stapler (1)."
     after.take_in([Detection("stapler", Pose.upright("map", 7.0, 3.0, 0.5))], 0.5)
     assert after.borne  # it was detected before
+    detected = SemanticMap(house.document, before=after)
+    detected.take_in([Detection("stapler", Pose.upright("map", 7.0, 3.0, 0.5))], 2.0)
+    assert (detected.borne, [item.name for item in detected.items()]) == ({}, ["stapler 1"])
     ((lies,),) = read_exactly("the stapler is on Anna's desk", after.corrections())
     assert not after.correct(lies, 2.0)
     assert (after.borne, after.place_of(after.by_name["stapler 1"])) == ({}, after.by_name["Anna's desk"])
