@@ -21,6 +21,8 @@ NOTHING = "nothing of this"
 #: The most readings among which a person is asked to choose.
 MOST = 9
 _NAME = "take in that"
+#: Effects that say where a thing is.
+_WHERE = ("held", "released", "gone")
 _NEXT = re.compile(r"\s*(?:;|(?<=\w\w\w)[.](?=\s)|,?\s+and\s+(?=(?:the|i)\b))\s*", re.IGNORECASE)
 #: How people say that they have something.
 _TAKEN = r"(?: just| now)?(?: taken| got)? (?:the )?"
@@ -59,21 +61,38 @@ def question_of(said: str, offers: Sequence[Offer]) -> Told:
                 "A person speaks to a robot at work. Say what the words tell of the house, in these statements alone:",
                 *(f"- {offer}" for offer in offers),
                 *lists,
-                f"Say 'Act: {_NAME} ' and at most {Statements.most} statements with '; ' between. "
-                f"If the words tell none of this, as a wish or a question does not, say 'Act: {NOTHING}'.",
+                f"Say 'Act: {_NAME} ' and the statement, or at most {Statements.most} with '; ' between. "
+                f"If the words tell none of this, as a wish, an order or a question does not, say 'Act: {NOTHING}'.",
+                *_examples(offers),
                 f"The person says: {said}.",
             )
         )
     )
 
 
+def _examples(offers: Sequence[Offer]) -> Iterator[str]:
+    """Yield how it is answered."""
+    first, second = (offers[at % len(offers)].example() for at in (0, 1))
+    for said, act in (
+        ("please hurry up, will you?", NOTHING),
+        (f"look, {first} now", f"{_NAME} {first}"),
+        ("not so fast", NOTHING),
+        (f"{second}, and {offers[-1].example()}", f"{_NAME} {second}; {offers[-1].example()}"),
+    ):
+        yield f'The person says: "{said}".\nAct: {act}'
+
+
 def stated_in(text: str, offers: Sequence[Offer]) -> list[SkillCall]:
     """Return the statements in what the model has said.
 
     Raises:
-        ParameterError: It is said in other words.
+        ParameterError: It is said in other words, or has a thing at two places.
     """
-    return Statements(tuple(offers)).calls(text.removeprefix(_NAME))
+    calls = Statements(tuple(offers)).calls(text.removeprefix(_NAME))
+    moved = [call.value(effect) for call in calls for effect in _WHERE if effect in call.skill.effect]
+    if len(set(moved)) < len(moved):
+        raise ParameterError(f"{', '.join(moved)}: a thing cannot be at two places")
+    return calls
 
 
 def read_exactly(said: str, offers: Sequence[Offer]) -> list[list[SkillCall]]:
