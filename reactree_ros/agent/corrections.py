@@ -75,9 +75,9 @@ def _examples(offers: Sequence[Offer]) -> Iterator[str]:
     first, second = (offers[at % len(offers)].example() for at in (0, 1))
     for said, act in (
         ("please hurry up, will you?", NOTHING),
-        (f"look, {first} now", f"{_NAME} {first}"),
-        ("not so fast", NOTHING),
         (f"{second}, and {offers[-1].example()}", f"{_NAME} {second}; {offers[-1].example()}"),
+        ("not so fast", NOTHING),
+        (f"look, {first} now", f"{_NAME} {first}"),
     ):
         yield f'The person says: "{said}".\nAct: {act}'
 
@@ -107,17 +107,23 @@ def read_exactly(said: str, offers: Sequence[Offer]) -> list[list[SkillCall]]:
 
 
 def readings(said: str, stated: Sequence[SkillCall], offers: Sequence[Offer]) -> list[list[SkillCall]]:
-    """Return what the model's statements may mean: of a thing whose number the person has not said, any of its kind."""
+    """Return what the model's statements may mean: of a thing whose number the person has not said, any of its kind.
+
+    A statement on a thing of whose name the person has said no word is none of the person's.
+    """
     now = {offer.skill: offer.now for offer in offers}
     heard = f" {' '.join(words(said))} "
     each = []
     for call in stated:
+        thing = str(call.values[next(iter(call.skill.parameters))])
+        if not any(f" {word}" in heard for word in _kind(thing)):
+            continue
         names = {
             name: [value] if f" {' '.join(words(str(value)))} " in heard else _alike(str(value), now[call.skill][name])
             for name, value in call.values.items()
         }
         each.append([call.skill.call(dict(zip(names, one, strict=True))) for one in itertools.product(*names.values())])
-    return [list(one) for one in itertools.product(*each)]
+    return [list(one) for one in itertools.product(*each)] if each else []
 
 
 def chosen(answer: str, options: Sequence[str]) -> int | None:

@@ -143,7 +143,14 @@ def test_what_corrects_nothing_stays_a_note_and_nothing_is_shown(words: str) -> 
 
 
 @pytest.mark.parametrize(
-    "understood", ["pick up stapler 1", "take in that the unicorn 1 is gone", "take in that all is well", "done"]
+    "understood",
+    [
+        "pick up stapler 1",
+        "take in that the unicorn 1 is gone",
+        "take in that all is well",
+        "take in that the cup 1 is gone",
+        "done",
+    ],
 )
 def test_what_a_model_reads_outside_of_the_closed_form_is_not_taken_in(understood: str) -> None:
     run = Run("fetch the unicorn", person=Says(), understood=[understood]).ends()
