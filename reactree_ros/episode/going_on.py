@@ -7,6 +7,7 @@ from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
 from reactree_ros.agent.budget import Limit
+from reactree_ros.agent.corrections import stated_in
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, examples_from
@@ -295,15 +296,24 @@ def _no_score() -> Pending[Score | None]:
 def carry_out_again(
     record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
 ) -> None:
-    """Carry out the skills of a record's first ``until`` events in a world."""
+    """Carry out the skills and corrections of a record's first ``until`` events in a world."""
     asked = ""
     for event in followed(record)[:until]:
         if event["e"] == "skill":
             asked = event["skill"]
-        elif event["e"] == "observation" and event["of"] == "execute":
+        elif event["e"] == "observation" and event["of"] in ("execute", "correct"):
+            asked = event.get("correction", asked)
             try:
-                now = world.execute(asked).result(timeout=timeout).text
+                now = _again(world, asked, event["of"], timeout).result(timeout=timeout).text
             except (Exception, NotInTime) as error:
                 raise UserError(f"'{asked}' could not be carried out again: {error or 'no answer in time'}") from error
             if now != event["text"]:
                 differs(asked, event["text"], now)
+
+
+def _again(world: World, asked: str, of: str, timeout: float) -> Pending[Observation]:
+    """Carry out a skill, or take in a correction, as it is recorded."""
+    if of == "execute":
+        return world.execute(asked)
+    (correction,) = stated_in(asked, world.corrections().result(timeout=timeout))
+    return world.correct(correction)

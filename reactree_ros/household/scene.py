@@ -12,6 +12,9 @@ from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
 from reactree_ros.household.vocabulary import CLASSES
 
 HANDS = 2
+#: The states that something can be brought to, by their words, each with the one that it ends.
+_PAIRS = (("open", "closed"), ("on", "off"), ("empty", "full"))
+STATES = {one: (one.upper(), other.upper()) for pair in _PAIRS for one, other in (pair, pair[::-1])}
 AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
@@ -78,6 +81,7 @@ class Scene:
         agent_room: The agent's room.
         held: Ids of held things, at most :data:`HANDS`.
         close: Ids of things next to the agent, in the order in which they were seen.
+        borne: Who has a thing, by its id: a person.
     """
 
     def __init__(self, graph: Graph, *, init_room: str, names: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -100,6 +104,7 @@ class Scene:
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)
         self.held: list[int] = []
         self.close: list[int] = []
+        self.borne: dict[int, str] = {}
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
@@ -188,8 +193,18 @@ class Scene:
     def _leave(self, thing: Thing) -> None:
         for where in (self._room, self._container, self._surface):
             where.pop(thing.id, None)
+        self.borne.pop(thing.id, None)
         if thing.id in self.held:
             self.held.remove(thing.id)
+
+    def hand(self, thing: Thing, person: str) -> None:
+        """Take in that a person has the thing."""
+        self._leave(thing)
+        self.borne[thing.id] = person
+
+    def lose(self, thing: Thing) -> None:
+        """Take in that nobody knows where the thing is."""
+        self._leave(thing)
 
     def related(self, relation: str, item: str, target: Thing) -> int:
         """Count the things of a class that are ``on`` or ``inside`` a receptacle."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from rclpy.node import Node
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_named
-from reactree_ros.agent.skill import Offered, SkillCall
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
@@ -124,6 +124,14 @@ class RobotWorld(SharedWorld):
         """Say where the robot is and what is in the room."""
         self._told_conditions = ""
         return Pending.of(self._with_conditions(self._robot.map().around()))
+
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        """Say what a person may correct on the map."""
+        return Pending.of(self._robot.map().corrections(self._config.declared))
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        """Take in on the map what a person has said; nothing of the robot moves."""
+        return Pending.of(self._robot.map().corrected(correction, self._robot.senses.now()))
 
     def _with_conditions(self, observation: Observation) -> Observation:
         """Add which conditions hold, if that has changed since it was told."""

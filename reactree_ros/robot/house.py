@@ -181,6 +181,7 @@ class House(Scene):
         self.by_name: dict[str, Thing] = {}
         self.held: list[int] = []
         self.close: list[int] = []
+        self.borne: dict[int, str] = {}
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}

@@ -49,6 +49,9 @@ class MapSkills:
             now: The time.
             unseen: Whether what was not detected lately may be taken, as in a dry run.
         """
+        held = map.by_name.get(call.value("held"))
+        if held is not None and (borne := looking.borne_by(map, held)) and map.borne[held.id] not in call.persons:
+            return Outcome.PRECONDITION, borne
         try:
             meant = self._offer(map, call.skill).read(call.values)
             if meant != call:
@@ -88,7 +91,8 @@ class MapSkills:
 
     def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
         each = skill.parameters.items()
-        return Offer(skill, {name: tuple(_may_stand(map, one)) for name, one in each if isinstance(one, Named)})
+        takes = any(isinstance(one, Person) for _, one in each)
+        return Offer(skill, {name: tuple(_may_stand(map, one, takes)) for name, one in each if isinstance(one, Named)})
 
 
 def looks(skill: Skill) -> bool:
@@ -96,8 +100,8 @@ def looks(skill: Skill) -> bool:
     return not _LOOKING.isdisjoint(skill.effect)
 
 
-def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
-    """Yield the names that may stand in a place of a skill now."""
+def _may_stand(map: SemanticMap, parameter: Parameter, takes: bool) -> Iterator[str]:
+    """Yield the names that may stand in a place of a skill now; ``takes``: also of what a person has."""
     assert isinstance(parameter, Named)
     if parameter.names or isinstance(parameter, Person):
         yield from parameter.names or (person.name for person in map.persons)
@@ -107,7 +111,8 @@ def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
     if isinstance(parameter, Room):
         things = rooms
     elif isinstance(parameter, Thing):
-        things = [*map.visible(), *looking.held(map)]
+        borne = [map.things[id] for id in map.borne] if takes else []
+        things = [*map.visible(), *looking.held(map), *borne]
     for thing in dict.fromkeys(things):
         if isinstance(thing, MapThing) and _is(map, thing, parameter.which):
             yield thing.name

@@ -188,6 +188,8 @@ class AgentNode(GoalNode):
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
+        if self.context.options.corrections:  # what the person has done meanwhile
+            yield from self.dialogue.hear()
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
         """Add what the node is told; what a person says is something new."""
@@ -244,7 +246,7 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=limit, count=self.context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        self.dialogue.hear()
+        yield from self.dialogue.hear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:

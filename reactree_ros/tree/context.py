@@ -36,13 +36,16 @@ class Call:
     """What a goal node waits for from outside.
 
     Attributes:
-        of: ``reply``, ``answer`` (a person's), ``observe``, ``execute``, ``survey``, ``skills``, ``examples`` or
-            ``score``; also ``recall``, which the run itself answers, and ``hold``, which somebody ends.
+        of: ``reply``, ``answer`` (a person's), ``observe``, ``execute``, ``survey``, ``skills``, ``examples``,
+            ``corrections``, ``correct`` or ``score``; also ``recall``, which the run itself answers, and ``hold``,
+            which somebody ends.
         id: Of the request or the question, where it is a reply or an answer.
+        correction: What the person has confirmed, where it is that.
     """
 
     of: str
     id: str = ""
+    correction: str = ""
 
 
 class Listener:
@@ -152,6 +155,8 @@ class RunContext:
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
         words: What a person has said that is no answer, in order.
+        considered: How many of them were looked at for what they correct.
+        shown: How many corrections were shown to the person.
         warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
         touched: The skills that were done, in order.
@@ -181,6 +186,8 @@ class RunContext:
     fatal: Failure | None = None
     paused: str = ""
     words: list[str] = field(default_factory=list)
+    considered: int = 0
+    shown: int = 0
     answers: dict[str, str] = field(default_factory=dict)
     warned: bool = False
     touched: list[str] = field(default_factory=list)

@@ -129,12 +129,14 @@ class TreeOptions(RunOptions):
         refuse_unavailable: Refuse a skill that is not available, instead of leaving that to the world.
         make_room: Have shorter replies, then a summary of a node's older turns, if its prompt does not fit into the
             context without examples either.
+        corrections: Read what a person says as a correction of what the world knows, where it can be corrected.
     """
 
     plain_reading: bool = False
     refuse_recursion: bool = True
     refuse_unavailable: bool = True
     make_room: bool = True
+    corrections: bool = True
 
 
 #: The method as it was when the authors recorded their runs; a replay uses it.
@@ -150,4 +152,5 @@ AS_RECORDED = TreeOptions(
     refused_in_a_row=0,
     refused_share=1.0,
     make_room=False,
+    corrections=False,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.experience import Experience
 from reactree_ros.tree.context import Call
@@ -92,6 +92,29 @@ class Senses:
                 self._node.see((yield from self._after_hold(f"You could not go on: {lost}.")))
             else:
                 return skills
+
+    def corrections(self) -> Generator[Step, Any, Sequence[Offer]]:
+        """Return what a person may correct of what the world knows.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        pending = asked(self._node.post.robot.world.corrections)
+        offers: Sequence[Offer] = yield Wait("corrections", pending, WorldError, call=Call("corrections"))
+        return offers
+
+    def correct(self, correction: SkillCall) -> Generator[Step, Any, Observation]:
+        """Have the world take in what the person has confirmed; what comes back is a look around, or why it does not.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        pending = asked(self._node.post.robot.world.correct, correction)
+        observation: Observation = yield Wait(
+            "correction", pending, WorldError, call=Call("correct", correction=correction)
+        )
+        self._context.remember(observation, self._node.post.robot)
+        return observation
 
     def own_actions(self) -> list[str]:
         """Return what may be done besides the world's skills: the ends, and what working memory may be asked."""

@@ -11,12 +11,13 @@ import pytest
 from office import OfficeWorld
 from recorded_runs import assert_replays, recorded_episode
 
+from reactree_ros.agent.corrections import NOTHING, grammar_of
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly
-from reactree_ros.agent.skill import Offer, SkillCall, as_data, skill_of
+from reactree_ros.agent.skill import Offer, SkillCall, as_data, offered_of, skill_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.record.schema import (
     household_from_dict,
@@ -447,3 +448,37 @@ def test_a_run_with_skills_in_words_json_and_tool_calls_is_recorded_and_played_a
     data = [event["data"] for event in map(json.loads, kept.lines) if event.get("data")]
     assert data == [{"picture": "pictures/1.png"}]
     assert_replays(kept)
+
+
+def test_what_a_person_says_of_the_house_is_held_to_its_statements_in_every_way_of_asking() -> None:
+    grammar = grammar_of(OfficeWorld().corrections().take())
+    ebnf = llguidance.LLMatcher.grammar_from_lark(llguidance.gbnf_to_lark.gbnf_to_lark(grammar.ebnf()))
+    schema = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(grammar.json_schema()))
+    two = "Act: take in that the jug 1 is with Anna; the cup 1 is at desk 1"
+    for said in (two, "Act: take in that the stapler 1 is gone", f"Act: {NOTHING}"):
+        assert re.fullmatch(grammar.regex(), said)
+        assert takes(ebnf, said)
+        assert says_exactly(said, grammar)
+    stated = [{"with": {"thing": "jug 1", "person": "Anna"}}, {"at": {"thing": "cup 1", "place": "desk 1"}}]
+    said = json.dumps({"decision": {"Act": {"take in that": {"statements": stated}}}})
+    assert takes(schema, said)
+    assert read(said, grammar)[0].text == two
+    wrong = (
+        "the yak 1 is gone",
+        "the jug 1 is with Eve",
+        "the jug 1 is gone; ",
+        "; ".join(["the jug 1 is gone"] * 4),
+        "all",
+    )
+    for one in (
+        *(f"Act: take in that {text}" for text in wrong),
+        "Act: grip cup 1 with low force",
+        "Think: hm",
+        "Act: done",
+    ):
+        assert not re.fullmatch(grammar.regex(), one)
+        assert not takes(ebnf, one)
+        with pytest.raises(Unreadable):
+            read(one, grammar)
+    (offer,) = grammar.offers
+    assert offered_of(json.loads(json.dumps(offer.as_data()))) == offer
