@@ -150,7 +150,7 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
-    """Judge: the world's score counts most, then a failure that broke the run off, and the planner's word last."""
+    """Judge: the world's score counts most, then what broke the run off, last the planner's word if it decided anything."""
     gsr, end = result.get("gsr"), result["end"]
     if gsr == 1:
         return Judgement.REACHED
@@ -158,9 +158,14 @@ def _judgement(result: Mapping[str, Any]) -> Judgement:
         return Judgement.BROKEN
     if end == EpisodeEnd.INTERRUPTED.value:
         return Judgement.INTERRUPTED
-    if gsr is None and result.get("status") == "success":
+    if gsr is None and result.get("status") == "success" and not _is_empty(result):
         return Judgement.CLAIMED
     return Judgement.NOT_REACHED
+
+
+def _is_empty(result: Mapping[str, Any]) -> bool:
+    """Whether nothing was decided in a run: without a goal to be judged by, that reaches nothing."""
+    return result.get("decisions") == 0
 
 
 def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
@@ -172,7 +177,9 @@ def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
         return f"although {why}" if judgement is Judgement.REACHED else why
     if judgement is Judgement.REACHED:
         return reason and f"although {reason}"
-    but = "and the run had no goal to be judged by" if judgement is Judgement.CLAIMED else "but the goal does not hold"
+    unjudged = "and the run had no goal to be judged by"
+    empty = f"but nothing was decided, {unjudged}" if result.get("gsr") is None else "but the goal does not hold"
+    but = unjudged if judgement is Judgement.CLAIMED else empty
     return f"{happened}, {but}{reason and f'; {reason}'}"
 
 
