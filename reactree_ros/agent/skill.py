@@ -243,6 +243,11 @@ class Offer:
         return {"type": "function", "function": {**function, "parameters": self.schema()}}
 
     @property
+    def names(self) -> list[str]:
+        """All names that may stand in its places now."""
+        return [name for each in self.now.values() for name in each]
+
+    @property
     def longest(self) -> int:
         """How many characters the longest text has that may be said, or a few more."""
         return self.skill.words.longest(self.now)

@@ -150,7 +150,7 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
-    """Judge: the world's score counts most, then what broke the run off, last the planner's word if it decided anything."""
+    """Judge: the world's score counts most, then a failure that broke the run off, and the planner's word last."""
     gsr, end = result.get("gsr"), result["end"]
     if gsr == 1:
         return Judgement.REACHED
@@ -164,8 +164,8 @@ def _judgement(result: Mapping[str, Any]) -> Judgement:
 
 
 def _is_empty(result: Mapping[str, Any]) -> bool:
-    """Whether nothing was decided in a run: without a goal to be judged by, that reaches nothing."""
-    return result.get("decisions") == 0
+    """Whether nothing was decided or done; a tree of one's own does skills that nobody decided."""
+    return not any(result.get(name, 1) for name in ("decisions", "steps"))
 
 
 def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
@@ -177,9 +177,11 @@ def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
         return f"although {why}" if judgement is Judgement.REACHED else why
     if judgement is Judgement.REACHED:
         return reason and f"although {reason}"
-    unjudged = "and the run had no goal to be judged by"
-    empty = f"but nothing was decided, {unjudged}" if result.get("gsr") is None else "but the goal does not hold"
-    but = unjudged if judgement is Judgement.CLAIMED else empty
+    if judgement is Judgement.CLAIMED:
+        but = "and the run had no goal to be judged by"
+    else:
+        unjudged = result.get("gsr") is None and _is_empty(result)
+        but = "but nothing was decided or done" if unjudged else "but the goal does not hold"
     return f"{happened}, {but}{reason and f'; {reason}'}"
 
 
