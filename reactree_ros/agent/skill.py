@@ -266,8 +266,9 @@ class Offer:
         return self.skill.read(said, self.now)
 
     def is_called(self, name: str) -> bool:
-        """Whether a name is the skill's own, or its verb."""
-        return key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
+        """Whether a name is the skill's own, or its verb; one with a sign that stands alone is no name."""
+        is_name = all(any(map(str.isalnum, word)) for word in name.split())
+        return is_name and key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
 
     def as_data(self) -> dict[str, Any]:
         """Return it for a record or a message."""
