@@ -257,6 +257,11 @@ class Offer:
         return {"type": "function", "function": {**function, "parameters": self.schema()}}
 
     @property
+    def names(self) -> list[str]:
+        """All names that may stand in its places now."""
+        return [name for each in self.now.values() for name in each]
+
+    @property
     def longest(self) -> int:
         """How many characters the longest text has that may be said, or a few more."""
         return self.skill.words.longest(self.now)
@@ -275,8 +280,9 @@ class Offer:
         return self.skill.read(said, self.now)
 
     def is_called(self, name: str) -> bool:
-        """Whether a name is the skill's own, or its verb."""
-        return key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
+        """Whether a name is the skill's own, or its verb; one with a sign that stands alone is no name."""
+        is_name = all(any(map(str.isalnum, word)) for word in name.split())
+        return is_name and key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
 
     def as_data(self) -> dict[str, Any]:
         """Return it for a record or a message."""

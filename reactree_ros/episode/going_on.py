@@ -23,7 +23,7 @@ from reactree_ros.episode.player import (
 )
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.port import A_PERSON, Around, DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.person.port import is_stop
 from reactree_ros.plugins.settings import read_settings
@@ -39,7 +39,7 @@ _LIMITS = {limit.end: limit for limit in Limit}
 
 
 class SaysFirst(Around):
-    """Gives a fixed text as the first reply, then the replies of another model."""
+    """Gives a person's text as the first reply, then the replies of another model."""
 
     def __init__(self, text: str, model: LanguageModel) -> None:
         super().__init__(model)
@@ -48,7 +48,7 @@ class SaysFirst(Around):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer."""
         text, self._text = self._text, None
-        return self.model.decide(request) if text is None else Pending.of(Reply(text))
+        return self.model.decide(request) if text is None else Pending.of(Reply(text, answered_by=A_PERSON))
 
 
 def stop_of(record: Record) -> int:

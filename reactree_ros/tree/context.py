@@ -159,8 +159,8 @@ class RunContext:
         shown: How many corrections were shown to the person.
         warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
-        touched: The skills that were done, in order.
-        known: The words for what was seen.
+        touched: The skills that were done, in order, each with the room in which the robot was then.
+        known: The words for what was seen, and the names that skills were offered with.
         team: The robots of the world.
     """
 
@@ -234,10 +234,11 @@ class RunContext:
         return self.working_memory.recall(word, robot.name)
 
     def untouched(self, goal: str) -> list[str]:
-        """Return the words in a goal for things of which no skill has said the word that was done."""
-        world = self.world
-        named = (word for word in {**self.known, **dict.fromkeys((*world.words, *world.recallable))} if word)
-        return [one for one in named if names(goal, one) and not any(names(skill, one) for skill in self.touched)]
+        """Return what a goal names that no skill has named which was done, nor is where one was done."""
+        known = {**self.known, **dict.fromkeys((*self.world.words, *self.world.recallable))}
+        named = [one for one in known if names(goal, one)]
+        whole = (one for one in named if not any(other != one and names(other, one) for other in named))
+        return [one for one in whole if not any(names(skill, one) for skill in self.touched)]
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""

@@ -93,7 +93,7 @@ class RunOptions(Settings):
     check_done: bool = Field(
         default=True,
         description="tell an agent node, once, that says it is done though its last skill was refused, or nothing was "
-        "done with what its goal names; not if the model is trained for it, and not in a bench",
+        "done with what its goal names; not if the model is trained for it",
     )
     decision_timeout: float = Field(
         default=120.0,

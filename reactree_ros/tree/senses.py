@@ -156,7 +156,7 @@ class Senses:
             context.remember(observation, node.post.robot)
             node.post.robot.did(skill, observation.outcome)
             if observation.outcome is Outcome.DONE:
-                context.touched.append(skill)
+                context.touched.append(f"{skill} {node.post.robot.room}")
         context.listener.observed(node, observation)
         return self._with_news(observation)
 
