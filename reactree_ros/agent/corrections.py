@@ -9,6 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parameters import Named, ParameterError
@@ -103,7 +104,7 @@ def read_exactly(said: str, offers: Sequence[Offer]) -> list[list[SkillCall]]:
     parts = [part for part in _NEXT.split(said.strip(" \n.!")) if part]
     if not 1 <= len(parts) <= Statements.most:
         return []
-    return [list(one) for one in itertools.product(*(_calls(part, offers) for part in parts))]
+    return _ways(*(_calls(part, offers) for part in parts))
 
 
 def readings(said: str, stated: Sequence[SkillCall], offers: Sequence[Offer]) -> list[list[SkillCall]]:
@@ -122,8 +123,13 @@ def readings(said: str, stated: Sequence[SkillCall], offers: Sequence[Offer]) ->
             name: [value] if f" {' '.join(words(str(value)))} " in heard else _alike(str(value), now[call.skill][name])
             for name, value in call.values.items()
         }
-        each.append([call.skill.call(dict(zip(names, one, strict=True))) for one in itertools.product(*names.values())])
-    return [list(one) for one in itertools.product(*each)] if each else []
+        each.append([call.skill.call(dict(zip(names, one, strict=True))) for one in _ways(*names.values())])
+    return _ways(*each) if each else []
+
+
+def _ways(*each: Sequence[Any]) -> list[list[Any]]:
+    """Return the ways to take one of each, though no more than are too many to choose from."""
+    return [list(one) for one in itertools.islice(itertools.product(*each), MOST + 1)]
 
 
 def chosen(answer: str, options: Sequence[str]) -> int | None:
@@ -174,7 +180,7 @@ def _read(said: str, offer: Offer) -> Iterator[SkillCall]:
             for name, value in values.items()
             if isinstance(offer.skill.parameters[name], Named)
         }
-        yield from (offer.skill.call(dict(zip(named, one, strict=True))) for one in itertools.product(*named.values()))
+        yield from (offer.skill.call(dict(zip(named, one, strict=True))) for one in _ways(*named.values()))
 
 
 def _short(names: Sequence[str]) -> dict[str, list[str]]:

@@ -128,7 +128,7 @@ class Dialogue:
     def _confirmed(self, words: str, stated: Sequence[str]) -> Generator[Step, Any, tuple[int | None, str]]:
         """Show the person what was understood; returns which of it is meant, or None and why nothing is."""
         if len(stated) > MOST:
-            return None, f"it may mean {len(stated)} things; the person has to name each with its number"
+            return None, f"it may mean more than {MOST} things; the person has to name each with its number"
         context, one, or_else = self._context, len(stated) == 1, ", or ".join(stated)
         seconds = context.options.answer_timeout
         context.shown += 1

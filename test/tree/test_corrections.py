@@ -240,6 +240,18 @@ def test_an_answer_that_names_none_of_them_changes_nothing(answer: str) -> None:
     assert all(world.scene.room_of(world.scene.by_name[name]) is not None for name in names)
 
 
+def test_what_may_mean_too_much_is_not_listed_and_the_node_is_told_so() -> None:
+    run = Run(
+        "the wine glass is on the chair and the mug is on the chair and the apple is gone",
+        person=Says(),
+        world=kitchen(),
+    )
+    run.ends()
+    assert run.told[1] == (
+        "That is not taken in: it may mean more than 9 things; the person has to name each with its number."
+    )
+
+
 def test_whose_number_is_said_is_not_asked_for() -> None:
     world = kitchen()
     _, names = alike(world)
