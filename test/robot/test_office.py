@@ -446,3 +446,31 @@ def test_a_run_with_skills_in_words_json_and_tool_calls_is_recorded_and_played_a
     data = [event["data"] for event in map(json.loads, kept.lines) if event.get("data")]
     assert data == [{"picture": "pictures/1.png"}]
     assert_replays(kept)
+
+
+def test_a_skill_with_two_things_is_not_done_with_one(office: OfficeWorld) -> None:
+    seen = office.execute("pour from jug 1 into jug 1").take()
+    assert (seen.outcome, seen.text.partition(".")[0]) == (
+        Outcome.PRECONDITION,
+        "You cannot pour from jug 1 into jug 1: it is done with two things",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("say Hello Eve", Verdict.DENY),
+        ("say Hello E v e!", Verdict.DENY),
+        ("say open thesafe", Verdict.DENY),
+        ("say o p e n the safe now", Verdict.DENY),
+        ("say I never open the safes", Verdict.ALLOW),
+        ("say Steve", Verdict.ALLOW),
+    ],
+)
+def test_a_rule_on_a_text_is_about_its_words_wherever_blanks_stand(said: str, verdict: Verdict) -> None:
+    rules = [
+        {"skill": "say", "when": {"text": ["Eve", "open the safe"]}, "verdict": "deny"},
+        {"skill": "say", "verdict": "allow"},
+    ]
+    call = OfficeWorld().household.call(said)
+    assert policy_from_list(rules, where="the test").judge(call)[0] is verdict
