@@ -14,7 +14,7 @@ from doubles import ScriptedModel, ScriptedWorld, expand
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.world.port import Observation, Score
+from reactree_ros.world.port import Observation
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
@@ -56,8 +56,8 @@ def test_cancel_during_a_skill_stops_it_once_and_the_planner_goes_on(graph: Grap
 
 
 def test_cancel_during_a_generation_reaches_the_model_once(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"] * 2}, settle=False)
-    graph.household({}, model=model, world=ScriptedWorld(score=Score(1, 1)))
+    model = ScriptedModel({"root": ["Think: a", "Think: b", "Act: done"]}, settle=False)
+    graph.household({}, model=model)
     goal = graph.task()
     graph.until(lambda: model.in_flight)
     goal.cancel()
@@ -66,6 +66,7 @@ def test_cancel_during_a_generation_reaches_the_model_once(graph: Graph) -> None
     assert list(model.cancelled.values()) == [1]
     again = graph.task()
     graph.until(lambda: len(model.requests) == 2)
+    model.settle = True
     model.settle_all()
     assert again.result.success
 
