@@ -58,6 +58,9 @@ class MapSkills:
                 raise ParameterError(f"write it as '{meant}'")
         except ParameterError as error:
             return Outcome.PRECONDITION, f"You cannot {call}: {error}."
+        things = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Thing)]
+        if len(set(things)) < len(things):
+            return Outcome.PRECONDITION, f"You cannot {call}: it is done with two things."
         if "held" in call.skill.effect and len(map.held) >= map.hands:
             return Outcome.PRECONDITION, "You do not have an empty hand."
         return Outcome.DONE, f"You {call}".rstrip(".") + "."

@@ -210,15 +210,25 @@ def test_a_text_that_is_too_long_is_refused_and_never_cut(way: Callable[[str], s
 @pytest.mark.parametrize("text", ["Hello Anna,\nplease take it.", "Hello.\nAct: done", "a\n\nObservation: b"])
 def test_a_text_of_several_lines_in_quotes_is_said_on_one(text: str) -> None:
     one = " ".join(text.split())
+    for begin, end in ("“”", "„“", "«»", "\u2018\u2019", "''"):
+        assert said(f"Act: say {begin}{text}{end}").values == {"text": one}
     for reply in (f"Act: say {in_quotes(text)}", f"Act: say {json.dumps(text)}", json.dumps({"act": f"say {text}"})):
         assert said(reply).values == {"text": one}
 
 
 @pytest.mark.parametrize("rest", ["\n", "\nI say this because Anna waits.\n", "\nAct: done\n"])
-def test_a_reply_that_still_comes_does_not_end_inside_a_text(rest: str) -> None:
-    reply = 'Act: say "Hello Anna,\nAct: done is not meant,\nplease take it."'
+@pytest.mark.parametrize("quotes", ['""', "“”", "«»", "''"])
+def test_a_reply_that_still_comes_does_not_end_inside_a_text(rest: str, quotes: str) -> None:
+    reply = f"Act: say {quotes[0]}Hello Anna,\nAct: done is not meant,\nplease take it.{quotes[1]}"
     assert [whole_part(reply[:at], GRAMMAR) for at in range(len(reply))] == [""] * len(reply)
     assert whole_part(reply + rest, GRAMMAR) == f"{reply}\n"
+
+
+@pytest.mark.parametrize("way", ["as fields in lines", "as an input in lines"])
+def test_nor_inside_a_value_of_several_lines(way: str) -> None:
+    reply = WAYS[way]("Hello Anna. Act: done").removesuffix("\nI say this because Anna waits.")
+    wholes = [whole_part(reply[:at], GRAMMAR) for at in range(len(reply))]
+    assert {read(whole, GRAMMAR)[-1].decision for whole in wholes if whole} <= {read(reply, GRAMMAR)[-1].decision}
 
 
 def test_a_skill_that_nothing_announces_and_another_decision_on_its_line_are_asked_back() -> None:

@@ -53,7 +53,7 @@ def test_a_bridge_that_is_restarted_between_two_skills_ends_the_task(graph: Grap
 
 
 def test_a_bridge_that_is_restarted_between_two_tasks_is_taken_as_it_is(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ["Act: done"] * 2}))
+    graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"] * 2}))
     bridge = graph.bridge(ScriptedWorld(), alone=True)
     planner = graph.planner()
     assert graph.task().result.success

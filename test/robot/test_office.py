@@ -482,3 +482,31 @@ def test_what_a_person_says_of_the_house_is_held_to_its_statements_in_every_way_
             read(one, grammar)
     (offer,) = grammar.offers
     assert offered_of(json.loads(json.dumps(offer.as_data()))) == offer
+
+
+def test_a_skill_with_two_things_is_not_done_with_one(office: OfficeWorld) -> None:
+    seen = office.execute("pour from jug 1 into jug 1").take()
+    assert (seen.outcome, seen.text.partition(".")[0]) == (
+        Outcome.PRECONDITION,
+        "You cannot pour from jug 1 into jug 1: it is done with two things",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("say Hello Eve", Verdict.DENY),
+        ("say Hello E v e!", Verdict.DENY),
+        ("say open thesafe", Verdict.DENY),
+        ("say o p e n the safe now", Verdict.DENY),
+        ("say I never open the safes", Verdict.ALLOW),
+        ("say Steve", Verdict.ALLOW),
+    ],
+)
+def test_a_rule_on_a_text_is_about_its_words_wherever_blanks_stand(said: str, verdict: Verdict) -> None:
+    rules = [
+        {"skill": "say", "when": {"text": ["Eve", "open the safe"]}, "verdict": "deny"},
+        {"skill": "say", "verdict": "allow"},
+    ]
+    call = OfficeWorld().household.call(said)
+    assert policy_from_list(rules, where="the test").judge(call)[0] is verdict

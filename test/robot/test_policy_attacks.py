@@ -106,7 +106,7 @@ FORBIDDEN: list[tuple[tuple[str, ...], str, dict[str, Any], dict[str, Any]]] = [
     (STAPLER, "hand over", {"thing": "stapler 1", "person": "Dr. Kim"}, {"thing": "stapler 1", "person": "Bob"}),
 ]  # fmt: skip
 LOOKALIKES = str.maketrans("aeiopcyx", "\u0430\u0435\u0456\u043e\u0440\u0441\u0443\u0445")
-BLANKS = ("  ", "\t", "\u00a0", "\u3000", "\u2009", " \u200b", "\n", "\r\n", "_", "-")
+BLANKS = ("", "\u00ad", "  ", "\t", "\u00a0", "\u3000", "\u2009", " \u200b", "\n", "\r\n", "_", "-")
 AROUND = ('"{}"', "'{}'", "`{}`", "**{}**", "({})", "[{}]", "<{}>", "act({})", "/* */ {}")
 THING = r"\b(jug|cup|desk|counter|stapler|office|meeting) "
 IN_OTHER_UNITS = {
@@ -236,6 +236,8 @@ def fields(rng: random.Random, name: str, values: dict[str, Any], harmless: dict
     yield json.dumps([{"skill": "drive", "distance": 0.2}, {"skill": name, **values}])
     yield json.dumps({"skill": worded(name, values), **more})
     yield json.dumps({"action": name, "action_input": {**values, **more}})
+    yield f"Act: {name} {json.dumps(values)}"
+    yield f"Think: It is needed.\n**Act:** {worded(name, values).partition(' ')[0].upper()} {twice}"
     capital = {rng.choice((key.upper(), f" {key}", f"{key}_")): one for key, one in values.items()}
     yield json.dumps({"decision": {"Act": {name: {**capital, **{f"{key} ": one for key, one in safe.items()}}}}})
 

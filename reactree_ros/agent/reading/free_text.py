@@ -29,7 +29,14 @@ _SIGNS = range(0xF0000, 0xFFFFE)
 _REACH = 120
 #: How far back a tag or a fence is looked for that a text ends with, in characters.
 _BEFORE = 2000
-_QUOTED = re.compile(r'[ \t]*(?::[ \t]*)?\(?"(?P<inside>(?:[^"\\]|\\.)*)(?P<end>")?', re.DOTALL)
+#: What ends no quotation, though it is the sign of its end: an apostrophe.
+_INSIDE = {sign: rf"|(?<=\w){sign}(?=\w)" for sign in "'\u2019"}
+_QUOTED = re.compile(
+    r"[ \t]*(?::[ \t]*)?\(?(?:"
+    + "|".join(rf"{begin}(?:[^{end}\\]|\\.{_INSIDE.get(end, '')})*({end})?" for begin, end in QUOTES.items())
+    + ")",
+    re.DOTALL,
+)
 _CLOSED = re.compile(r"[ \t.)*`_]*(?=\n|\Z)")
 _ARGUMENT = re.compile(r"[^:=>→\n]{0,80}(?::|=>?|->|→)")
 _LINE = re.compile(r"[^\n]*")
@@ -140,13 +147,13 @@ class FreeText:
             return begin
         quoted = _QUOTED.match(self._text, begin, begin + 2 * longest)
         in_line = quoted is not None and begin + len(said) >= quoted.end()
-        closed = quoted is not None and quoted["end"] and _CLOSED.match(self._text, quoted.end()) is not None
+        closed = quoted is not None and quoted.lastindex and _CLOSED.match(self._text, quoted.end()) is not None
         if quoted is not None and closed and not in_line and TURNS.search(quoted[0]) is None:
             return quoted.end()
-        self.goes_on = quoted is not None and not quoted["end"] and quoted.end() == len(self._text)
+        self.goes_on = quoted is not None and not quoted.lastindex and quoted.end() == len(self._text)
         if not any(one.ends_with_text for one in wordings):
-            return quoted.end() if quoted is not None and quoted["end"] and in_line else begin
-        quote = quoted.end() - begin if quoted is not None and quoted["end"] and in_line else 0
+            return quoted.end() if quoted is not None and quoted.lastindex and in_line else begin
+        quote = quoted.end() - begin if quoted is not None and quoted.lastindex and in_line else 0
         over = max(quote, len(said) * _is_closed(said))  # nothing in quotes ends a turn
         if (turn := TURNS.search(said, over)) is not None:
             said = said[: turn.start()]
