@@ -87,13 +87,15 @@ class Run:
 
     @property
     def map(self) -> str:
-        """What the map tells of the things."""
+        """What the map tells of the things that are no paper."""
         assert isinstance(self.world, OfficeWorld)
         scene = self.world.map
         at = {item.name: scene.place_of(item) for item in scene.items()}
         where = {name: "" if place is None else f" at {place.name}" for name, place in at.items()}
         return "; ".join(
-            f"{item.name}{where[item.name]} {scene.borne.get(item.id, '')}".strip() for item in scene.items()
+            f"{item.name}{where[item.name]} {scene.borne.get(item.id, '')}".strip()
+            for item in scene.items()
+            if item.word != "paper"
         )
 
 
