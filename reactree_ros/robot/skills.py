@@ -37,8 +37,11 @@ class MapSkills:
             is_read = isinstance(said, SkillCall) and said.skill in self.skills
             call = said if is_read else read_skill(said, self.skills)
         except ParameterError as error:
-            return f"'{said}' is no skill of this robot: {error}."
-        return call if call == said else f"'{said}' is no skill of this robot: write it as '{call}'."
+            if any(skill.words.begins(said) for skill in self.skills):
+                return f"The skill was not carried out: {error}."
+            reason = str(error)
+            return f"'{said}' is no skill of this robot: {reason}{'' if reason.endswith('?') else '.'}"
+        return call if call == said else f"The skill was not carried out: write it as '{call}'."
 
     def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
         """Check what a skill needs; returns ``DONE`` or ``PRECONDITION``, and what is said.

@@ -29,8 +29,9 @@ def test_each_step_does_what_the_page_says(processes: Processes, tmp_path: Path)
     def terminal(command: str) -> Process:
         return processes.start("bash", "-c", f"cd {tmp_path}\n{TERMINAL}\n{command}")
 
-    def asked(skill: str) -> str:
-        commands = block("SKILL=").partition("\n")[0], block(f"{{skill: '{skill}'}}").splitlines()[-1]
+    def asked(skill: str, like: str = "") -> str:
+        command = block(f"{{skill: '{like or skill}'}}").splitlines()[-1]
+        commands = block("SKILL=").partition("\n")[0], command.replace(like or skill, skill)
         goal = terminal("\n".join(commands))
         assert goal.end() == 0, goal.output
         return goal.output
@@ -51,7 +52,18 @@ def test_each_step_does_what_the_page_says(processes: Processes, tmp_path: Path)
     assert "You turn by 1.5 rad." in asked("turn by 1.5 rad")
     base.wait_for("turned by 1.5 rad")
     assert block("angle: 9 may not", "text").strip() in asked("turn by 9 rad")
+    assert "write it as ''turn by 2 rad''" in asked("turn by 2.0 rad", like="turn by 9 rad")
     assert block("says deny", "text").strip() in asked("turn by 2.5 rad")
     assert base.output.count("turned by") == 1
     launch.interrupt()
     assert launch.ended_cleanly(0)
+
+    for name, part in (("robot.yaml", "wording: beep"), ("policy.yaml", "skill: beep")):
+        with (tmp_path / name).open("a") as file:
+            file.write(block(part, "yaml"))
+    heard = terminal(f"exec {block('topic echo')}")
+    launch = terminal(f"exec {block('policy:=policy.yaml' + chr(10))}")
+    launch.wait_until_up()
+    assert "outcome: 0" in asked("beep bell 3 times")
+    heard.wait_for("bell x3")
+    assert base.output.count("turned by") == 1
