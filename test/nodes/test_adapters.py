@@ -162,7 +162,7 @@ def test_an_end_that_nobody_can_tell_any_more_is_an_error_of_the_world(graph: Gr
 
 
 def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
     inference = graph.inference(model, alone=True)
     adapter = ros_model(graph)
     graph.until(adapter._generate.service_is_ready)
@@ -177,7 +177,7 @@ def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Gr
 def test_a_generation_cancelled_before_there_was_a_node_is_never_sent(graph: Graph) -> None:
     adapter = ros_model(graph)
     assert adapter.decide(REQUEST).cancel()
-    model = ScriptedModel({"root": ["Think: so", "Act: done"]})
+    model = ScriptedModel({"root": ["Act: done"]})
     graph.inference(model)
     reply = adapter.decide(REQUEST)
     graph.until(reply.done)
@@ -185,7 +185,7 @@ def test_a_generation_cancelled_before_there_was_a_node_is_never_sent(graph: Gra
 
 
 def test_ids_of_two_lives_of_a_planner_differ(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Think: so", "Act: done"] * 2})
+    model = ScriptedModel({"root": ["Act: done"] * 2})
     graph.inference(model)
     for adapter in (ros_model(graph), ros_model(graph)):
         graph.until(adapter.decide(REQUEST).done)
