@@ -24,14 +24,14 @@ MOST = 9
 _NAME = "take in that"
 #: Effects that say where a thing is.
 _WHERE = ("held", "released", "gone")
-_NEXT = re.compile(r"\s*(?:;|(?<=\w\w\w)[.](?=\s)|,?\s+and\s+(?=(?:the|i)\b))\s*", re.IGNORECASE)
+_NEXT = re.compile(r" ?; ?|(?<=\w\w\w)[.] |,? and (?=(?:the|i)\b)", re.IGNORECASE)
 #: How people say that they have something.
 _TAKEN = r"(?: just| now)?(?: taken| got)? (?:the )?"
 #: Other words for the same, each with those of a statement.
 _SAME = tuple(
     (re.compile(said, re.IGNORECASE), stated)
     for said, stated in (
-        (rf"^(?:no[,:]\s+)?i(?:['’]ve| have){_TAKEN}(.+)$", r"the \1 is with the person"),
+        (rf"^(?:no[,:] )?i(?:['’]ve| have){_TAKEN}(.+)$", r"the \1 is with the person"),
         (rf"^(.+) has{_TAKEN}(.+)$", r"the \2 is with \1"),
         (r"^(?!the )", "the "),
         (r" is (?:now )?(?:on|in|inside|at) (?:the )?(?=\S)", " is at "),
@@ -101,7 +101,7 @@ def read_exactly(said: str, offers: Sequence[Offer]) -> list[list[SkillCall]]:
 
     Each reading is a list of statements. There are several where a name lacks its number.
     """
-    parts = [part for part in _NEXT.split(said.strip(" \n.!")) if part]
+    parts = [part for part in _NEXT.split(" ".join(said.split()).strip(" .!")) if part]
     if not 1 <= len(parts) <= Statements.most:
         return []
     return _ways(*(_calls(part, offers) for part in parts))
