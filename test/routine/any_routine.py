@@ -23,13 +23,15 @@ DECLARED = (
         effect={"released": "thing"},
     ),
     Declared(
-        name="say", wording="say {text} in a {voice} voice", parameters={"text": Text(), "voice": Choice(("low", "loud"))}
+        name="say",
+        wording="say {text} in a {voice} voice",
+        parameters={"text": Text(), "voice": Choice(("low", "loud"))},
     ),
     Declared(name="Sequence", wording="make a sequence of {name}", parameters={"name": Text(80)}),
 )
 _NAMES = ("thing", "place", "who", "room_2", "count", "words")
 _KINDS = ("thing", "place", "room", "person", "number", "text")
-_WORDS = ("mug 1", "the “big” table", "it's <here> & \"there\"", "{{braces}}", "'quoted'", " spaces  ", "ä\t\n😀", "a;b")
+_WORDS = ("mug 1", "the “big” table", 'it\'s <here> & "there"', "{{braces}}", "'quoted'", " spaces  ", "ä\t\n😀", "a;b")
 
 
 class AnyRoutine:
