@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Formatter
@@ -112,7 +112,7 @@ class _File:
     def routine(self, goal: str) -> Routine:
         """Return the routine of the main tree."""
         tree = self._main()
-        own = tree.attributes
+        own = {"ID": "tree", **tree.attributes}
         if strange := [name for name in own if name not in {"ID", bt.GOAL, bt.NAME, *bt.LABELS}]:
             self.refuse(tree, f"'{strange[0]}' cannot be carried over")
         goal = goal or own.get(bt.GOAL, "")
@@ -149,8 +149,6 @@ class _File:
 
     def _add_tree(self, tree: Element) -> None:
         name = tree.attributes.get("ID", "")
-        if not name:
-            self.refuse(tree, "a tree needs an ID")
         if name in self.trees:
             self.refuse(tree, f"this ID is that of line {self.trees[name].line}, too")
         self.trees[name] = tree
@@ -161,11 +159,13 @@ class _File:
             return self.trees[named]
         if named or not self.trees:
             self.refuse(self._root, f"there is no tree '{named}'{or_nearest(named, self.trees)}")
-        if len(self.trees) > 1:
-            self.refuse(
-                self._root, f"say which of its trees it is: main_tree_to_execute is one of {', '.join(self.trees)}"
-            )
-        return next(iter(self.trees.values()))
+        used = {
+            one.attributes.get("ID") for tree in self.trees.values() for one in _below(tree) if one.tag == bt.SUBTREE
+        }
+        first = [tree for name, tree in self.trees.items() if name not in used]
+        if len(first) != 1:
+            self.refuse(self._root, f"say which tree it is: main_tree_to_execute is one of {', '.join(self.trees)}")
+        return first[0]
 
     def _role(self, port: Element) -> dict[str, str]:
         name, kind = port.attributes.get("name", ""), port.attributes.get("type", "")
@@ -178,6 +178,12 @@ class _File:
         if (known := _KIND_OF.get(kind, kind)) not in _ROLES:
             self.refuse(port, f"a role of type '{kind}' is not known; {did_you_mean(kind, _ROLES)}")
         return {"name": name, "kind": known}
+
+
+def _below(element: Element) -> Iterator[Element]:
+    for child in element.children:
+        yield child
+        yield from _below(child)
 
 
 class _Tree:

@@ -173,7 +173,7 @@ def test_a_role_is_an_input_port_of_the_main_tree(port: str, reason: str) -> Non
         ('<root BTCPP_format="4"/>', "there is no tree"),
         ('<root BTCPP_format="4"><include path="a.xml"/></root>', "other files are not read"),
         ('<root BTCPP_format="4"><Sequence/></root>', "only BehaviorTree and TreeNodesModel stand here"),
-        ('<root BTCPP_format="4"><BehaviorTree/></root>', "a tree needs an ID"),
+        ('<root BTCPP_format="4"><BehaviorTree/><BehaviorTree/></root>', "this ID is that of line 1, too"),
         (
             f'<root BTCPP_format="4"><BehaviorTree ID="a">{WAIT}</BehaviorTree></root>',
             'as _goal="bring me the {thing}"',
@@ -190,6 +190,13 @@ def test_a_role_is_an_input_port_of_the_main_tree(port: str, reason: str) -> Non
 def test_a_file_that_is_no_tree_of_version_4_is_refused(text: str, reason: str) -> None:
     with pytest.raises(RoutineError, match=re.escape(reason)):
         routine_of_xml(text)
+
+
+def test_the_main_tree_is_named_or_the_one_that_stands_in_no_other() -> None:
+    text = file_of('<SubTree ID="b"/>', f'<BehaviorTree ID="b">{WAIT}</BehaviorTree>')
+    assert routine_of_xml(text.replace(' main_tree_to_execute="main"', "")).name == "main"
+    alone = routine_of_xml(f'<root BTCPP_format="4"><BehaviorTree>{WAIT}</BehaviorTree></root>', goal="wait")
+    assert (alone.name, alone.body) == ("tree", RINGS)
 
 
 def test_a_subtree_becomes_a_part_of_the_tree_with_its_ports_remapped() -> None:
