@@ -1,7 +1,7 @@
 """Reads XML that somebody else may have written, within bounds, and writes XML.
 
-The standard library's tree has no line numbers, and its parser follows entities. Here a document type ends the reading,
-so there are no entities that grow or name files.
+The standard library's tree has no line numbers, and its parser takes in entities. Here a document type ends the
+reading, so there are no entities that grow or name files.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.etree import ElementTree
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import DEEPEST, text_of, well_formed
@@ -127,13 +127,17 @@ def read_xml(path: Path) -> Element:
 
 def as_xml(element: Element) -> str:
     """Write XML, indented."""
-    root = _written(element)
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
-
-
-def _written(element: Element) -> ElementTree.Element:
-    made = ElementTree.Element(element.tag, dict(element.attributes))
-    made.text = element.text or None
-    made.extend(map(_written, element.children))
-    return made
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    waiting: list[tuple[int, Element | str]] = [(0, element)]  # a tree may be deeper than Python calls itself
+    while waiting:
+        depth, one = waiting.pop()
+        if isinstance(one, str):
+            lines.append(f"{'  ' * depth}</{one}>")
+            continue
+        begun = "".join((one.tag, *(f" {name}={quoteattr(value)}" for name, value in one.attributes.items())))
+        if one.children:
+            lines.append(f"{'  ' * depth}<{begun}>")
+            waiting += [(depth, one.tag), *((depth + 1, child) for child in reversed(one.children))]
+        else:
+            lines.append(f"{'  ' * depth}<{begun}{f'>{escape(one.text)}</{one.tag}>' if one.text else '/>'}")
+    return "\n".join([*lines, ""])
