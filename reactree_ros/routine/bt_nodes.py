@@ -29,8 +29,10 @@ DECORATORS = {
     "RetryUntilSuccessful": ("retry", "num_attempts"),
     "Repeat": ("repeat", "num_cycles"),
 }
+#: Ends with the first failure; all have to succeed.
+PARALLEL, ALL_SUCCEED = "Parallel", {"success_count": "-1", "failure_count": "1"}
 #: Every child runs to its end; then so many failures make it one.
-PARALLEL, MOST_FAILURES = "ParallelAll", "max_failures"
+TO_THE_END, MOST_FAILURES = "ParallelAll", "max_failures"
 #: A time limit, in milliseconds.
 TIMEOUT, MSEC = "Timeout", "msec"
 SUBTREE, AUTOREMAP = "SubTree", "_autoremap"
@@ -44,7 +46,6 @@ WITHOUT: Mapping[str, str] = {
     "SequenceWithMemory": "py_trees has no sequence that keeps its place after a failure; use Sequence",
     "AsyncSequence": f"{_INTERRUPTIBLE} Sequence",
     "AsyncFallback": f"{_INTERRUPTIBLE} Fallback",
-    "Parallel": f"it stops its other children early; here each runs to its end: use {PARALLEL}",
     **dict.fromkeys(("IfThenElse", "WhileDoElse"), _CHOICE),
     **dict.fromkeys((f"Switch{number}" for number in range(2, 7)), _CHOICE),
     "TryCatch": "it has no counterpart; write it with Fallback",
@@ -114,11 +115,13 @@ OWN: Mapping[str, Own] = {
     WHILE: Own("Control", "its children in order, again and again while a condition holds before a round", _CONDITION),
 }
 #: Every name that no skill may have in a file.
-RESERVED = frozenset({*TURNS, *DECORATORS, *WITHOUT, *OWN, *KINDS, PARALLEL, TIMEOUT, SUBTREE, "root", "Root"})
+RESERVED = frozenset(
+    {*TURNS, *DECORATORS, *WITHOUT, *OWN, *KINDS, PARALLEL, TO_THE_END, TIMEOUT, SUBTREE, "root", "Root"}
+)
 #: What a skill carries beside its ports, where it differs from what its declaration says.
 EXPECTED, NEEDS, EFFECT = "_expected", "_needs", "_effect"
-#: What a tree carries: what its routine is called and for, and how the children of a parallel make it succeed.
-NAME, GOAL, POLICY = "_name", "_goal", "_policy"
+#: What a tree carries: what its routine is called and for, and that several robots share a parallel.
+NAME, GOAL, SHARED = "_name", "_goal", "_shared"
 #: The types of a role that other programs write, by the kind that stands for them.
 TYPES = {
     "text": ("std::string", "string", "AnyTypeAllowed"),
@@ -127,9 +130,9 @@ TYPES = {
 _POINTER = re.compile(r"\{[^{}]+\}")
 
 
-def most_failures(policy: str, children: int) -> int:
-    """Return after how many failures of so many children a parallel has failed."""
-    return 1 if policy == "all" else (children + 1) // 2
+def most_failures(children: int) -> int:
+    """Return after how many failures of so many children most of them have not succeeded."""
+    return (children + 1) // 2
 
 
 def as_port(text: str) -> str:

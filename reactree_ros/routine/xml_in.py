@@ -330,17 +330,22 @@ class _Reading:
         return Decorator(does=does, times=max(times, 0), child=self._only_child())
 
     def _parallel(self) -> Node:
-        ports = self._ports((), (bt.MOST_FAILURES, bt.POLICY))
+        ports = bt.ALL_SUCCEED | self._ports((), bt.ALL_SUCCEED)
         children = self._children()
-        most = self._number(bt.MOST_FAILURES, ports.get(bt.MOST_FAILURES, "1"))
-        known = [bt.most_failures(policy, len(children)) for policy in ("all", "majority")]
-        policy: Any = ports.get(bt.POLICY, "all" if most == known[0] else "majority")
-        if most not in known or most != bt.most_failures(policy, len(children)):
+        wanted, most = (self._number(name, ports[name]) for name in bt.ALL_SUCCEED)
+        if wanted not in (-1, len(children)) or most != 1:
             self._refuse(
-                f"{bt.MOST_FAILURES} is {most}; of {len(children)} children it can be {known[0]} (all have to "
-                f"succeed) or {known[1]} (most of them)"
+                f"all have to succeed here, and one failure ends it; to go by most of them, use {bt.TO_THE_END}"
             )
-        return Parallel(children=children, policy=policy)
+        return Parallel(children=children)
+
+    def _to_the_end(self) -> Node:
+        ports = self._ports((), (bt.MOST_FAILURES, bt.SHARED))
+        children = self._children()
+        most, needed = self._number(bt.MOST_FAILURES, ports.get(bt.MOST_FAILURES, "1")), bt.most_failures(len(children))
+        if most != needed:
+            self._refuse(f"{bt.MOST_FAILURES} is {most}; most have to succeed: of {len(children)} write {needed}")
+        return Parallel(children=children, policy="concurrent" if ports.get(bt.SHARED) in _TRUE else "majority")
 
     def _timeout(self) -> Node:
         msec = self._number(bt.MSEC, self._ports((bt.MSEC,))[bt.MSEC])
@@ -459,6 +464,7 @@ class _Reading:
 #: What reads the nodes that are no sequences, fallbacks and decorators, by their names.
 _READ: Mapping[str, Callable[[_Reading], Node]] = {
     bt.PARALLEL: _Reading._parallel,
+    bt.TO_THE_END: _Reading._to_the_end,
     bt.TIMEOUT: _Reading._timeout,
     bt.SUBTREE: _Reading._subtree,
     bt.AGENT: _Reading._goal,

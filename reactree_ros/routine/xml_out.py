@@ -84,8 +84,10 @@ class _Writer:
         return self._element(node, _TURNS[type(node), node.memory])
 
     def _parallel(self, node: Parallel) -> Element:
-        ports = {bt.MOST_FAILURES: str(bt.most_failures(node.policy, len(node.children)))}
-        return self._element(node, bt.PARALLEL, ports | ({bt.POLICY: node.policy} if node.policy != "all" else {}))
+        if node.policy == "all":
+            return self._element(node, bt.PARALLEL, bt.ALL_SUCCEED)
+        most = {bt.MOST_FAILURES: str(bt.most_failures(len(node.children)))}
+        return self._element(node, bt.TO_THE_END, most | ({bt.SHARED: "true"} if node.policy == "concurrent" else {}))
 
     def _decorator(self, node: Decorator) -> Element:
         tag, port = _DECORATORS[node.does]

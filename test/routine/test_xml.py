@@ -89,7 +89,7 @@ def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
         (f"<ReactiveSequence>{GO}</ReactiveSequence>", Sequence(children=(WENT,), memory=False)),
         (f'<Control ID="Fallback">{GO}</Control>', Fallback(children=(WENT,))),
         (f"<ReactiveFallback>{GO}</ReactiveFallback>", Fallback(children=(WENT,), memory=False)),
-        (f'<ParallelAll max_failures="1">{GO}{WAIT}{GO}</ParallelAll>', Parallel(children=(WENT, RINGS, WENT))),
+        (f'<Parallel failure_count="1">{GO}{WAIT}{GO}</Parallel>', Parallel(children=(WENT, RINGS, WENT))),
         (
             f'<ParallelAll max_failures="2">{GO}{WAIT}{GO}</ParallelAll>',
             Parallel(children=(WENT, RINGS, WENT), policy="majority"),
@@ -138,8 +138,12 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
         (f"<Timeout msec='9999000'>{GO}</Timeout>", "seconds: input should be less than or equal to 3600"),
         (f"<Repeat num_cycles='0'>{GO}</Repeat>", "num_cycles is 0"),
         (f"<Repeat num_cycles='many'>{GO}</Repeat>", "num_cycles is 'many'; write a whole number"),
-        (f"<ParallelAll max_failures='3'>{GO}{GO}{GO}</ParallelAll>", "max_failures is 3; of 3 children it can be 1"),
-        (f"<ParallelAll _policy='some'>{GO}</ParallelAll>", "policy: use one of majority, all, concurrent"),
+        (
+            f"<ParallelAll max_failures='3'>{GO}{GO}{GO}</ParallelAll>",
+            "max_failures is 3; most have to succeed: of 3 write 2",
+        ),
+        (f"<Parallel success_count='1'>{GO}{GO}</Parallel>", "all have to succeed here"),
+        (f"<Parallel failure_count='-1'>{GO}{GO}</Parallel>", "all have to succeed here"),
         ("<WaitFor condition='it rings' seconds='long'/>", "seconds: input should be a valid number"),
         ("<Search of='a mug' finds='mug'/>", "finds needs a name in braces"),
         ("<SubTree ID='other'/>", "there is no tree 'other'; use one of main"),
