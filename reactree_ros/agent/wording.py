@@ -125,10 +125,10 @@ class Wording:
     def write(self, values: Mapping[str, Value]) -> str:
         """Return the words with values in their places."""
         return "".join(
-            literal + ("" if name is None else self._written(name, values[name])) for literal, name in self._pieces
+            literal + ("" if name is None else self.written(name, values[name])) for literal, name in self._pieces
         )
 
-    def _written(self, name: str, value: Value) -> str:
+    def written(self, name: str, value: Value) -> str:
         parameter = self.parameters[name]
         text = parameter.write(value)
         if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*_QUOTES, ":", "("))):

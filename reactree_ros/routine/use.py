@@ -1,0 +1,99 @@
+"""An agent node runs a routine that fits its goal, and goes on as an agent node where something is not as expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Literal
+
+from reactree_ros.agent.kinds.expand import normal
+from reactree_ros.agent.told import told_broken_off
+from reactree_ros.agent.turns import Turn
+from reactree_ros.background.pending import Pending, asked
+from reactree_ros.person.port import Answer, NobodyAnswers, Question, approves
+from reactree_ros.routine.fitting import Fit, told
+from reactree_ros.routine.running import Run, Unusable, subtree
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import Call
+from reactree_ros.tree.failure import LimitReached, MemoryGone
+from reactree_ros.tree.program import Step, Wait
+
+#: Finds the routines that fit a goal, the best first.
+Find = Callable[[str], Pending[Sequence[Fit]]]
+
+
+class Use:
+    """Does what an agent node is for by a routine; it is what :attr:`RunContext.routines` is.
+
+    Args:
+        find: Finds routines.
+        proposes: Whether a person has to agree before each.
+        tells: Told of each that was run: how it went, empty if as expected.
+    """
+
+    def __init__(self, find: Find, *, proposes: bool = False, tells: Callable[[Fit, str], None] = lambda *_: None):
+        self._find, self._proposes, self._tells = find, proposes, tells
+        #: Which were run, in order, with what was not as expected.
+        self.used: list[tuple[Fit, str]] = []
+
+    def __call__(self, node: AgentNode) -> Generator[Step, Any, Literal[True] | Turn | None]:
+        """Find a routine for a node, and run it."""
+        if self._runs_above(node):
+            return None
+        yield from node.senses.hold()
+        found = yield from self._found(node)
+        for fit in found[:1]:
+            if not self._proposes or (yield from self._agreed(node, fit)):
+                return (yield from self._run(node, fit))
+        return None
+
+    def _runs_above(self, node: AgentNode) -> bool:
+        """Whether a goal above is the same, whose routine has this goal in it."""
+        above = node.parent_goals
+        return normal(node.subgoal) in above
+
+    def _found(self, node: AgentNode) -> Generator[Step, Any, Sequence[Fit]]:
+        pending = asked(self._find, node.subgoal)
+        try:
+            found: Sequence[Fit] = yield Wait("routines", pending, MemoryGone, next_tick=True, call=Call("routine"))
+        except (MemoryGone, LimitReached):
+            raise
+        except Exception as error:
+            raise MemoryGone(f"no routines: {error}") from error
+        return found
+
+    def _agreed(self, node: AgentNode, fit: Fit) -> Generator[Step, Any, bool]:
+        """Ask the person; nobody's answer is a no."""
+        context = node.context
+        if context.person is None:
+            return False
+        seconds = context.options.answer_timeout
+        question = Question(f"May I do '{fit}' by {told(fit)}?", seconds, id=f"routine {node.index}", goal=node.subgoal)
+        pending = asked(context.person.ask, question)
+        try:
+            answer: Answer = yield Wait(
+                "answer", pending, NobodyAnswers, seconds=seconds, call=Call("answer", question.id)
+            )
+        except LimitReached:
+            raise
+        except Exception:  # as in any other dialogue, the run goes on without an answer
+            return False
+        return approves(answer.text)
+
+    def _run(self, node: AgentNode, fit: Fit) -> Generator[Step, Any, Literal[True] | Turn | None]:
+        run = Run(node, fit)
+        try:
+            grown = subtree(run)
+        except Unusable as error:
+            self._ended(fit, str(error))
+            return None
+        if (yield from node.run_below(grown)):
+            self._ended(fit, "")
+            return True
+        reason = run.reason or node.feedback_message
+        self._ended(fit, reason)
+        node.end, node.failure, node.feedback_message = None, None, ""
+        return told_broken_off(run.done, reason)
+
+    def _ended(self, fit: Fit, reason: str) -> None:
+        self.used.append((fit, reason))
+        self._tells(fit, reason)
