@@ -186,4 +186,6 @@ def told(fit: Fit) -> str:
     """Return how people are told of a routine that fits."""
     origin = fit.routine.origin
     of = f"learnt from run {shortened_line(origin.run, 60)}" if origin.run else "written by a person"
-    return f"routine '{fit.routine.name}' ({of}; done {fit.routine.counts.successes} of {fit.routine.counts.uses} times)"
+    return (
+        f"routine '{fit.routine.name}' ({of}; done {fit.routine.counts.successes} of {fit.routine.counts.uses} times)"
+    )

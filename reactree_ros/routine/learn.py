@@ -316,7 +316,9 @@ class _Maker:
 
     def _skill(self, call: SkillCall) -> model.Skill:
         named = {
-            one: f"{{{self._name(str(call.values[one]))}}}" if str(call.values[one]) in self.names else self._value(call, one)
+            one: f"{{{self._name(str(call.values[one]))}}}"
+            if str(call.values[one]) in self.names
+            else self._value(call, one)
             for one in call.values
         }
         pieces = string.Formatter().parse(call.skill.wording)
@@ -375,4 +377,3 @@ def _is_person(kind: object) -> bool:
 
 def _escaped(text: str) -> str:
     return re.sub(r"[{}]", lambda brace: brace[0] * 2, text)
-

@@ -294,7 +294,12 @@ class SearchStep(_Leaf):
         if place in run.rooms:
             return (yield from self._go(place))
         seen = run.seen.get(place)
-        if seen is not None and seen.room and seen.room != self.post.robot.room and not (yield from self._go(seen.room)):
+        if (
+            seen is not None
+            and seen.room
+            and seen.room != self.post.robot.room
+            and not (yield from self._go(seen.room))
+        ):
             return False
         if not (yield from self._go(place)):
             return False
@@ -410,9 +415,7 @@ def _sequence(node: model.Sequence, run: Run) -> Behaviour:
 def _fallback(node: model.Fallback, run: Run) -> Behaviour:
     if node.memory:
         return FallbackFlow().over(run.node, _children(node, run))
-    return marked(
-        FallbackFlow(), py_trees.composites.Selector("fallback", memory=False, children=_children(node, run))
-    )
+    return marked(FallbackFlow(), py_trees.composites.Selector("fallback", memory=False, children=_children(node, run)))
 
 
 def _parallel(node: model.Parallel, run: Run) -> Behaviour:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from typing import Any
 
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Choice, Number, Person, Text, Thing
@@ -30,7 +30,7 @@ DECLARED = (
     Declared(name="Sequence", wording="make a sequence of {name}", parameters={"name": Text(80)}),
 )
 _NAMES = ("thing", "place", "who", "room_2", "count", "words")
-_KINDS = ("thing", "place", "room", "person", "number", "text")
+_KINDS: tuple[Any, ...] = ("thing", "place", "room", "person", "number", "text")
 _WORDS = ("mug 1", "the “big” table", 'it\'s <here> & "there"', "{{braces}}", "'quoted'", " spaces  ", "ä\t\n😀", "a;b")
 
 
@@ -63,10 +63,10 @@ class AnyRoutine:
         parts = [self._random.choice([*_WORDS, *known, *known]) for _ in range(self._random.randint(1, 3))]
         return self._random.choice(("", " ")).join(parts)
 
-    def _children(self, depth: int, least: int = 1) -> Sequence[model.Node]:
+    def _children(self, depth: int, least: int = 1) -> tuple[Any, ...]:
         return tuple(self._node(depth + 1) for _ in range(self._random.randint(least, 4)))
 
-    def _node(self, depth: int) -> model.Node:
+    def _node(self, depth: int) -> Any:
         pick = self._random
         self._left -= 1
         leaves = (self._skill, self._goal, self._search, self._wait)
@@ -74,7 +74,7 @@ class AnyRoutine:
         leaf = self._left < 1 or depth > 8 or pick.random() < 0.3
         return pick.choice(leaves)() if leaf else pick.choice(inner)(depth)
 
-    def _skill(self) -> model.Node:
+    def _skill(self) -> Any:
         pick = self._random
         skill = pick.choice(DECLARED)
         values = {name: self._value(one) for name, one in skill.parameters.items()}
@@ -97,36 +97,36 @@ class AnyRoutine:
             return "low"
         return self._random.choice(("mug 1", '"dinner is ready"', "x")) if isinstance(parameter, Text) else "mug 1"
 
-    def _goal(self) -> model.Node:
+    def _goal(self) -> Any:
         return model.Goal(text=self._text())
 
-    def _search(self) -> model.Node:
+    def _search(self) -> Any:
         pick = self._random
         order = tuple(pick.choice(("kitchen", "desk", " odd <one> ", "x")) for _ in range(pick.randint(0, 3)))
         search = model.Search(finds=pick.choice(("found", "other_1", f"f{'x' * 39}")), of=self._text(), order=order)
         self._names.append(search.finds)
         return search
 
-    def _wait(self) -> model.Node:
+    def _wait(self) -> Any:
         return model.WaitFor(condition=self._text(), seconds=self._random.choice((None, 0, 1, 0.1, 86400)))
 
-    def _turns(self, depth: int) -> model.Node:
-        kind = self._random.choice((model.Sequence, model.Fallback))
+    def _turns(self, depth: int) -> Any:
+        kind: Any = self._random.choice((model.Sequence, model.Fallback))
         return kind(children=self._children(depth), memory=self._random.random() < 0.7)
 
-    def _parallel(self, depth: int) -> model.Node:
-        policy = self._random.choice(("majority", "all", "concurrent"))
+    def _parallel(self, depth: int) -> Any:
+        policy: Any = self._random.choice(("majority", "all", "concurrent"))
         return model.Parallel(children=self._children(depth), policy=policy)
 
-    def _loop(self, depth: int) -> model.Node:
+    def _loop(self, depth: int) -> Any:
         condition = self._text()
-        kind = self._random.choice((model.RepeatUntil, model.While))
+        kind: Any = self._random.choice((model.RepeatUntil, model.While))
         return kind(condition=condition, children=self._children(depth))
 
-    def _within(self, depth: int) -> model.Node:
+    def _within(self, depth: int) -> Any:
         return model.Within(seconds=self._random.choice((1, 30, 3600)), children=self._children(depth))
 
-    def _decorator(self, depth: int) -> model.Node:
-        does = self._random.choice(("invert", "succeed", "fail", "retry", "repeat"))
+    def _decorator(self, depth: int) -> Any:
+        does: Any = self._random.choice(("invert", "succeed", "fail", "retry", "repeat"))
         times = self._random.choice((0, 1, 3, 10_000)) if does in ("retry", "repeat") else 1
         return model.Decorator(does=does, times=times, child=self._node(depth + 1))
