@@ -1,4 +1,4 @@
-"""Which routine fits a goal: the same words but for roles, each filled by a word of the same kind that the house knows."""
+"""Which routine fits a goal: one of the same words, whose roles words of the same kinds fill that the house knows."""
 
 from __future__ import annotations
 
@@ -186,4 +186,6 @@ def told(fit: Fit) -> str:
     """Return how people are told of a routine that fits."""
     origin = fit.routine.origin
     of = f"learnt from run {shortened_line(origin.run, 60)}" if origin.run else "written by a person"
-    return f"routine '{fit.routine.name}' ({of}; done {fit.routine.counts.successes} of {fit.routine.counts.uses} times)"
+    return (
+        f"routine '{fit.routine.name}' ({of}; done {fit.routine.counts.successes} of {fit.routine.counts.uses} times)"
+    )
