@@ -47,7 +47,9 @@ def told_broken_off(done: Sequence[Tried], reason: str) -> ToldFailed:
     """Say that a routine was begun, what was done by it, and what was not as expected."""
     sentences = [f"Done for this by a routine: {'; '.join(one.subgoal for one in done) or 'nothing'}."]
     sentences.append(f"Then something was not as expected: {reason.rstrip('.')}.")
-    return ToldFailed(f"{' '.join(sentences)} Go on from there.", About.FAILED, (*done, Tried("routine", False, reason)))
+    return ToldFailed(
+        f"{' '.join(sentences)} Go on from there.", About.FAILED, (*done, Tried("routine", False, reason))
+    )
 
 
 def _failed(one: Tried) -> str:

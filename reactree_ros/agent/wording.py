@@ -129,6 +129,7 @@ class Wording:
         )
 
     def written(self, name: str, value: Value) -> str:
+        """Return a value as it stands in its place: a text with words after it in quotes."""
         parameter = self.parameters[name]
         text = parameter.write(value)
         if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*_QUOTES, ":", "("))):

@@ -36,6 +36,7 @@ from reactree_ros.record.schema import (
     Event,
     error_to_dict,
     experience_to_dict,
+    fit_to_dict,
     household_to_dict,
     may_say_to_dict,
     observation_to_dict,
@@ -163,6 +164,7 @@ class Recorder(Listener):
         memory: str = "",
         parent: Mapping[str, Any] | None = None,
     ) -> None:
+        self.id = uuid.uuid4().hex
         self._send, self._flush = write, flush
         named = {"memory": memory} if memory else {}
         self._about = without_credentials({"world": world or {}, "llm": llm or {}, **named})
@@ -193,7 +195,7 @@ class Recorder(Listener):
             {
                 "e": "run",
                 "schema": SCHEMA,
-                "id": uuid.uuid4().hex,
+                "id": self.id,
                 "started": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
                 "versions": _versions(),
                 "instruction": episode.instruction,
@@ -424,6 +426,8 @@ class Recorder(Listener):
             event = {"e": "skills", **_robot(node), **skills_difference(self._skills.get(robot, ()), answer)}
             self._skills[robot] = answer
             self._write(event)
+        elif call.of == "routine":
+            self._write({"e": "routine", "node": number, "fits": [fit_to_dict(fit) for fit in answer]})
         elif call.of == "examples":
             found = [experience_to_dict(experience) for experience in answer]
             self._write({"e": "retrieved", "node": number, "experiences": found})

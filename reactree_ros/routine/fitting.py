@@ -1,4 +1,4 @@
-"""Which routine fits a goal: the same words but for roles, each filled by a word of the same kind that the house knows."""
+"""Which routine fits a goal: one of the same words, whose roles words of the same kinds fill that the house knows."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class _Maker:
             if (role := self.roles.get(mention.word)) is not None:
                 goal += f"{_escaped(self.goal[at : mention.begin])}{{{role.name}}}"
                 at = mention.end
-        roles = tuple(self.roles.values())
+        roles = tuple(self.roles[word] for word in self._mentions if word in self.roles)
         goal += _escaped(self.goal[at:])
         return model.Routine(name=name, goal=goal, roles=roles, body=body, origin=origin)
 
@@ -350,8 +350,8 @@ class _Maker:
         if mention is None or kind not in mention.kinds:
             return _escaped(word)
         if word not in self.roles:
-            number = sum(role.kind == kind for role in self.roles.values()) + 1
-            self.roles[word] = model.Role(name=f"{kind}{number if number > 1 else ''}", kind=kind)  # type: ignore[arg-type]
+            number = [*self._mentions].index(word) + 1  # so that two runs of the same words have the same names
+            self.roles[word] = model.Role(name=f"{kind}_{number}", kind=kind)  # type: ignore[arg-type]
         return f"{{{self.roles[word].name}}}"
 
     def _name(self, name: str) -> str:

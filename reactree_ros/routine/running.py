@@ -10,7 +10,6 @@ import py_trees
 from py_trees import decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
-from py_trees.composites import Composite
 
 from reactree_ros.agent.conditions import LONGEST, WAIT
 from reactree_ros.agent.control_flow import marked
@@ -18,7 +17,6 @@ from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.told import Tried
-from reactree_ros.agent.turns import Saw
 from reactree_ros.person.port import quoted
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, told
@@ -30,6 +28,7 @@ from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.flows.turns import conclude, in_turn
 from reactree_ros.tree.flows.while_holds import WhileFlow
 from reactree_ros.tree.flows.within import WithinFlow
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.own_tree import SkillNode
 from reactree_ros.tree.program import Program, Step
@@ -50,6 +49,7 @@ class Run:
         node: The agent node that it runs under.
         fit: The routine, with its roles filled.
         found: What its searches have found, by the names in braces.
+        where: The words of the places and rooms in which it was found.
         done: What was done.
         reason: What was not as expected; empty as long as all is.
     """
@@ -57,6 +57,7 @@ class Run:
     def __init__(self, node: AgentNode, fit: Fit) -> None:
         self.node, self.fit = node, fit
         self.found: dict[str, str] = {}
+        self.where: dict[str, Sequence[str]] = {}
         self.done: list[Tried] = []
         self.reason = ""
         self.rooms: dict[str, None] = {}
@@ -84,6 +85,12 @@ class Run:
     def name_of(self, seen: Seen) -> str:
         """Return what something is called."""
         return self.node.context.household.name_of(seen.word, seen.instance)
+
+    def words_around(self, name: str) -> Sequence[str]:
+        """Return the words of the place and the room that something is in, as far as they are known."""
+        seen = self.seen.get(name)
+        around = () if seen is None else (seen.place, seen.room)
+        return tuple(dict.fromkeys(_word(one) for one in around if one and one != name))
 
     def see(self, observation: Observation, *, at: str = "") -> None:
         """Take in what is seen, by who went to a place or opened it, or only looks around."""
@@ -243,6 +250,7 @@ class SearchStep(_Leaf):
                 tried.add(here[0])
                 if (yield from self._reach(here[0])):
                     run.found[finds] = here[0]
+                    run.where[finds] = run.words_around(here[0])
                     return True
                 if run.reason:
                     return False
@@ -343,7 +351,7 @@ class SearchStep(_Leaf):
         return None
 
     def _next(self) -> str | None:
-        """Return where to look next: where such things were found, then rooms, then what has an inside, then the rest."""
+        """Return where to look next: where such things were found, rooms, what has an inside, then the rest."""
         run, robot, order = self._routine, self.post.robot, self._search.order
         carried = self.context.world.recallable
 
@@ -381,15 +389,25 @@ def _shown(template: str, run: Run) -> str:
 # ---------------------------------------------------------------------- the subtree
 
 
-def subtree(run: Run) -> Composite:
-    """Return the subtree of a routine; its name says which routine it is, and where that comes from.
+class RoutineNode(GoalNode):
+    """Runs a routine; its name says which, and where that comes from.
+
+    Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
 
     Raises:
         Unusable: The world does not know one of its conditions.
     """
-    whole = marked(SequenceFlow(), py_trees.composites.Sequence(told(run.fit), memory=True))
-    whole.add_child(_built(run.fit.routine.body, run))
-    return whole
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(str(run.fit), run.node.context, name=told(run.fit), parent=run.node)
+        self._tree = _built(run.fit.routine.body, run)
+
+    def experience(self, **task: str) -> None:
+        """Return nothing: an agent has nothing to learn from it."""
+
+    def program(self) -> Program:
+        """Let the tree of the routine grow, and end as it does."""
+        return (yield from self.run_below(self._tree))
 
 
 def _built(node: model.Node, run: Run) -> Behaviour:

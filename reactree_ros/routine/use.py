@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Literal
 
 from reactree_ros.agent.kinds.expand import normal
@@ -11,14 +11,16 @@ from reactree_ros.agent.turns import Turn
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.person.port import Answer, NobodyAnswers, Question, approves
 from reactree_ros.routine.fitting import Fit, told
-from reactree_ros.routine.running import Run, Unusable, subtree
+from reactree_ros.routine.running import RoutineNode, Run, Unusable
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import LimitReached, MemoryGone
 from reactree_ros.tree.program import Step, Wait
 
 #: Finds the routines that fit a goal, the best first.
-Find = Callable[[str], Pending[Sequence[Fit]]]
+Find = Callable[[str], Pending[tuple[Fit, ...]]]
+
+Tells = Callable[[Fit, str, Mapping[str, Sequence[str]]], object]
 
 
 class Use:
@@ -27,10 +29,11 @@ class Use:
     Args:
         find: Finds routines.
         proposes: Whether a person has to agree before each.
-        tells: Told of each that was run: how it went, empty if as expected.
+        tells: Told of each that was run: what was not as expected, empty if nothing, and where its searches found
+            what they looked for.
     """
 
-    def __init__(self, find: Find, *, proposes: bool = False, tells: Callable[[Fit, str], None] = lambda *_: None):
+    def __init__(self, find: Find, *, proposes: bool = False, tells: Tells = lambda *_: None) -> None:
         self._find, self._proposes, self._tells = find, proposes, tells
         #: Which were run, in order, with what was not as expected.
         self.used: list[tuple[Fit, str]] = []
@@ -51,10 +54,10 @@ class Use:
         above = node.parent_goals
         return normal(node.subgoal) in above
 
-    def _found(self, node: AgentNode) -> Generator[Step, Any, Sequence[Fit]]:
+    def _found(self, node: AgentNode) -> Generator[Step, Any, tuple[Fit, ...]]:
         pending = asked(self._find, node.subgoal)
         try:
-            found: Sequence[Fit] = yield Wait("routines", pending, MemoryGone, next_tick=True, call=Call("routine"))
+            found: tuple[Fit, ...] = yield Wait("routines", pending, MemoryGone, next_tick=True, call=Call("routine"))
         except (MemoryGone, LimitReached):
             raise
         except Exception as error:
@@ -82,18 +85,18 @@ class Use:
     def _run(self, node: AgentNode, fit: Fit) -> Generator[Step, Any, Literal[True] | Turn | None]:
         run = Run(node, fit)
         try:
-            grown = subtree(run)
+            grown = RoutineNode(run)
         except Unusable as error:
-            self._ended(fit, str(error))
+            self._ended(run, str(error))
             return None
         if (yield from node.run_below(grown)):
-            self._ended(fit, "")
+            self._ended(run, "")
             return True
         reason = run.reason or node.feedback_message
-        self._ended(fit, reason)
+        self._ended(run, reason)
         node.end, node.failure, node.feedback_message = None, None, ""
         return told_broken_off(run.done, reason)
 
-    def _ended(self, fit: Fit, reason: str) -> None:
-        self.used.append((fit, reason))
-        self._tells(fit, reason)
+    def _ended(self, run: Run, reason: str) -> None:
+        self.used.append((run.fit, reason))
+        self._tells(run.fit, reason, run.where)

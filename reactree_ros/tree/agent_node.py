@@ -112,7 +112,7 @@ class AgentNode(GoalNode):
         self._siblings = siblings
         #: The goals of the agent nodes above.
         self.parent_goals: frozenset[str] = parent._ancestors if isinstance(parent, AgentNode) else frozenset()
-        self._ancestors = frozenset({normal(subgoal)}) | self.parent_goals
+        self._ancestors: frozenset[str] = frozenset({normal(subgoal)}) | self.parent_goals
         self._window = ContextWindow(head=0)
         self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
         self._refused = 0  # expansions in that time that must not grow

@@ -28,9 +28,8 @@ from reactree_ros.tree.team import Robot, Team, names
 from reactree_ros.world.port import GONE, Observation, World, WorldError
 
 if TYPE_CHECKING:
-    from reactree_ros.tree.goal_node import GoalNode
-
     from reactree_ros.tree.agent_node import AgentNode
+    from reactree_ros.tree.goal_node import GoalNode
     from reactree_ros.tree.program import Step
 
 #: Does what an agent node is for, as a part of its program, instead of its decisions; returns True if that is reached.

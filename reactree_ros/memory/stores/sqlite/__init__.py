@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -73,6 +73,14 @@ class SqliteMemory(EpisodicMemory):
     def counts(self) -> Counts:
         """See :meth:`EpisodicMemory.counts`."""
         return self._store.counts()
+
+    def routines(self) -> Mapping[str, str]:
+        """See :meth:`EpisodicMemory.routines`."""
+        return self._store.routines()
+
+    def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
+        """See :meth:`EpisodicMemory.change_routine`."""
+        self._store.change_routine(name, change)
 
     def close(self) -> None:
         """Close the database."""
