@@ -66,6 +66,14 @@ def read_routine(path: Path, skills: Iterable[Declared] = (), *, goal: str = "")
     return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path))
 
 
+def read_routines(path: Path, skills: Iterable[Declared] = ()) -> list[Routine]:
+    """Read a file of XML, or each ``.xml`` of a folder in order of their names; see :func:`routine_of_xml`."""
+    files = sorted(path.glob("*.xml")) if path.is_dir() else [path]
+    if not files:
+        raise RoutineError(f"{path}: there is no .xml in this folder")
+    return [read_routine(file, skills) for file in files]
+
+
 def routine_of_xml(text: str, skills: Iterable[Declared] = (), *, goal: str = "", where: str = "routine") -> Routine:
     """Read XML as a routine. Its roles are the ports that the nodes model declares for the main tree.
 
