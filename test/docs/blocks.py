@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 SERVER = "http://gpu-machine:8000/v1"
 RUN = ("bash", "python", "toml", "yaml")
 #: Of other languages: what is shown only.
-SHOWN = ("text",)
+SHOWN = ("text", "xml")
 #: Longest time for a block, in seconds.
 BOUND = 600.0
 _COMMENT = re.compile(r"<!-- (?P<kind>file|not run|needs): (?P<value>.+) -->")
