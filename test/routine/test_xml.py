@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -320,3 +321,45 @@ def test_files_in_other_encodings_are_refused_and_a_byte_order_mark_is_read(tmp_
     path.write_bytes(file_of(WAIT).encode("utf-16"))
     with pytest.raises(UserError, match="is no text in UTF-8"):
         read_xml(path)
+
+
+def test_1000_damaged_files_are_read_or_end_in_one_line() -> None:
+    pick, make = random.Random(5), AnyRoutine(5)
+    files = [xml_of(make.make(), DECLARED) for _ in range(20)]
+    tokens = [
+        "<",
+        ">",
+        '"',
+        "{",
+        "}",
+        "&",
+        "/",
+        "=",
+        "ID",
+        "SubTree",
+        "Sequence",
+        "name",
+        "\x00",
+        "\ud83d",
+        "-1",
+        "{=}",
+    ]
+    tokens += ["AgentNode", "_autoremap", "default", "5000", "]]>", "<!--", "<?x", "&#0;", "'"]
+    said: list[str] = []
+    for _ in range(1000):
+        text = pick.choice(files)
+        for _ in range(pick.randint(1, 4)):
+            at = pick.randrange(len(text))
+            text = text[:at] + pick.choice((pick.choice(tokens), "")) + text[at + pick.choice((0, 1, 3, 20)) :]
+        said.append(_error_of(text))
+    assert 0 < len(list(filter(None, said))) < 1000  # some are read
+    assert [one for one in said if "\n" in one or len(one) > 800] == []
+
+
+def _error_of(text: str) -> str:
+    """Return why a file is refused; empty if it is read."""
+    try:
+        routine_of_xml(text, DECLARED)
+    except RoutineError as error:
+        return str(error)
+    return ""
