@@ -258,7 +258,8 @@ class _Maker:
 
     @staticmethod
     def _only_looks(did: _Did) -> bool:
-        return did.call.skill.moves or {*did.call.skill.effect} <= {"open", "closed"} != set()
+        effect = did.call.skill.effect
+        return did.call.skill.moves or (bool(effect) and {*effect} <= {"open", "closed"})
 
     # ------------------------------------------------------------------ one skill
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,7 @@ def test_it_is_to_be_seen_that_it_is_a_routine_and_of_which_run(learnt: SqliteMe
 
 
 @pytest.mark.parametrize(("first", "again"), [(Routines.OFF, Routines.OFF), (Routines.ON, Routines.OFF)])
-def test_without_being_wanted_nothing_is_learnt_or_run(
-    memory: SqliteMemory, first: Routines, again: Routines
-) -> None:
+def test_without_being_wanted_nothing_is_learnt_or_run(memory: SqliteMemory, first: Routines, again: Routines) -> None:
     assert TreeOptions().routines is Routines.OFF
     carry_out(TASK, memory, routines=first)
     assert len(memory.routines()) == (first is Routines.ON)
@@ -172,7 +171,7 @@ def picked_up(came: Came) -> list[dict[str, Any]]:
     events = came.kept.record.events
     return [
         after
-        for event, after in zip(events, events[1:], strict=False)
+        for event, after in pairwise(events)
         if event["e"] == "skill" and event["skill"].startswith("pick up") and after["e"] == "observation"
     ]
 
