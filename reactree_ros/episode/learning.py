@@ -15,9 +15,9 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.routine.fitting import Fit, Routines, Vocabulary
-from reactree_ros.routine.keeping import Kept, name_for
+from reactree_ros.routine.keeping import Kept
 from reactree_ros.routine.learn import NotLearnt, learnt
-from reactree_ros.routine.model import Origin, Routine
+from reactree_ros.routine.model import Routine
 from reactree_ros.routine.use import Find, Use
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
@@ -65,7 +65,7 @@ class Learning:
     ) -> None:
         self._context, self._again = context, again
         self._counting: list[Pending[None]] = []
-        self._kept = None if memory is None or memory.fixed else Kept(memory)
+        self._kept = Kept(memory) if memory is not None and memory.keeps_routines else None
         self._use: Use | None = None
         wanted = context.options.routines
         find: Find | None = self._find if self._kept is not None else None
@@ -77,11 +77,18 @@ class Learning:
 
     def _find(self, goal: str) -> Pending[tuple[Fit, ...]]:
         assert self._kept is not None  # as it is asked
-        return self._kept.find(goal, vocabulary_of(self._context.world), self._context.household.name)
+        near = self._context.options.thoughts_in_a_row > 0  # a trained model knows its own prompts alone
+        context = self._context
+        return self._kept.find(goal, vocabulary_of(context.world), context.household.name, near=near)
 
     def _count(self, fit: Fit, reason: str, found: Mapping[str, Sequence[str]]) -> None:
         if self._kept is not None:
             self._counting.append(self._kept.used(fit, reason, found))
+
+    @property
+    def used(self) -> Sequence[tuple[Fit, str]]:
+        """The routines that were run, in order, with what was not as expected; empty if all was."""
+        return () if self._use is None else self._use.used
 
     def settle(self) -> None:
         """Wait until the memory has taken in what came of routines, as it may be closed after that."""
@@ -99,12 +106,10 @@ class Learning:
         Returns:
             What it is called; empty if nothing is learnt, which the log says why.
         """
-        if self._use is None or self._kept is None or self._use.used:
+        if self._use is None or self._kept is None or self.used:
             return ""
-        origin = Origin(run=run, instruction=root.subgoal, household=root.context.household.name)
         try:
-            known = vocabulary_of(self._context.world)
-            routine = learnt(root, known, name=name_for(root.subgoal), origin=origin)
+            routine = learnt(root, vocabulary_of(self._context.world), run=run)
             if problem := "" if self._again is None else tried_out(routine, root.subgoal, self._again):
                 raise NotLearnt(problem)
         except NotLearnt as error:

@@ -62,9 +62,11 @@ class EpisodicMemory(abc.ABC):
 
     Attributes:
         fixed: Whether nothing can be added to it, so that no run is.
+        keeps_routines: Whether it keeps routines, too.
     """
 
     fixed: ClassVar[bool] = False
+    keeps_routines: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

@@ -213,6 +213,7 @@ class FitOf(TypedDict):
 
     routine: dict[str, Any]
     values: dict[str, Text]
+    near: NotRequired[bool]
 
 
 class RoutinesOf(Timed):

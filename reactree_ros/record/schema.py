@@ -280,12 +280,17 @@ def experience_from_dict(values: Event) -> Experience:
 
 def fit_to_dict(fit: Fit) -> Event:
     """Return a routine that fits."""
-    return {"routine": fit.routine.model_dump(mode="json"), "values": dict(fit.values)}
+    return {
+        "routine": fit.routine.model_dump(mode="json"),
+        "values": dict(fit.values),
+        **({"near": True} if fit.near else {}),
+    }
 
 
 def fit_from_dict(values: Event) -> Fit:
     """Read a routine that fits back; a ValueError if it is none."""
-    return Fit(Routine.of(values["routine"]), {str(role): str(value) for role, value in values["values"].items()})
+    filled = {str(role): str(value) for role, value in values["values"].items()}
+    return Fit(Routine.of(values["routine"]), filled, near=bool(values.get("near", False)))
 
 
 def error_to_dict(error: Exception) -> Event:

@@ -7,6 +7,7 @@ import string
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 
 from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Skill
@@ -38,10 +39,15 @@ class Mention:
 
 @dataclass(frozen=True)
 class Fit:
-    """A routine with a value for each of its roles."""
+    """A routine with a value for each of its roles.
+
+    Attributes:
+        near: Whether the goal is only like that of the routine, so that somebody has to say that it is the same.
+    """
 
     routine: Routine
     values: Mapping[str, str]
+    near: bool = False
 
     def __str__(self) -> str:
         """Return the goal with the values in it."""
@@ -174,6 +180,15 @@ def _values(form: _Form, mentions: tuple[Mention, ...]) -> dict[str, str] | None
                 return None
             values[slot.name] = mention.word
     return values if len(set(values.values())) == len(values) else None
+
+
+def fillings(routine: Routine, goal: str, known: Vocabulary) -> Iterator[Fit]:
+    """Yield a routine with its roles filled in each way by what a goal in other words names."""
+    mentions = {mention.word: mention for mention in known.mentions(goal)}.values()
+    for some in permutations(mentions, len(routine.roles)):
+        pairs = list(zip(routine.roles, some, strict=True))
+        if all(role.kind in mention.kinds for role, mention in pairs):
+            yield Fit(routine, {role.name: mention.word for role, mention in pairs}, near=True)
 
 
 def _merit(routine: Routine) -> float:

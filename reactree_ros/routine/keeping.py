@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins.settings import did_you_mean
-from reactree_ros.routine.fitting import Fit, Routines, Vocabulary
+from reactree_ros.routine.fitting import Fit, Routines, Vocabulary, fillings
 from reactree_ros.routine.model import Children, Counts, Node, Routine, RoutineError, Search, children_of
 
 #: The most routines of one memory; beyond it, the one that has helped least makes room.
 MOST = 10_000
 #: The most places that a search remembers.
 _MOST_PLACES = 12
+#: How similar an instruction has to be to ask whether it is the same.
+LIKE = 0.6
+_LOOKED_AT, _MOST_OPTIONS, _MOST_FILLINGS = 64, 12, 6
 #: A routine whose chance of success has come to less is not used any more.
 _LEAST_MERIT = 0.3
 
@@ -62,18 +65,41 @@ class Kept:
             raise UserError(f"{self.memory.path}: there is no routine '{shortened_line(name, 80)}'; {hint}")
         return routines[name]
 
-    def find(self, goal: str, known: Vocabulary, household: str) -> Pending[tuple[Fit, ...]]:
-        """Look in the background for routines that fit a goal in a household, the best first."""
-        return self.memory.do(lambda: self.fitting(goal, known, household))
+    def find(self, goal: str, known: Vocabulary, household: str, *, near: bool = False) -> Pending[tuple[Fit, ...]]:
+        """Look in the background for routines; see :meth:`fitting`."""
+        return self.memory.do(lambda: self.fitting(goal, known, household, near=near))
 
-    def fitting(self, goal: str, known: Vocabulary, household: str) -> tuple[Fit, ...]:
-        """Return the routines that fit a goal in a household, the best first, without those that fail too often."""
+    def fitting(self, goal: str, known: Vocabulary, household: str, *, near: bool = False) -> tuple[Fit, ...]:
+        """Return the routines that fit a goal in a household, the best first, without those that fail too often.
+
+        Args:
+            goal: The goal.
+            known: The words of the house.
+            household: Its name.
+            near: Whether those are returned, if none fits, that were learnt from instructions like it.
+        """
         with self._lock:
             routines = self.all()
             if (index := self._indexes.get((household, known))) is None:
                 fit = (one for one in routines.values() if one.origin.household in ("", household))
                 index = self._indexes[household, known] = Routines(fit, known)
-        return tuple(fit for fit in index.fitting(goal) if is_trusted(fit.routine))
+        found = tuple(fit for fit in index.fitting(goal) if is_trusted(fit.routine))
+        return found or (tuple(self._near(goal, known, household)) if near else ())
+
+    def _near(self, goal: str, known: Vocabulary, household: str) -> Iterator[Fit]:
+        """Yield the routines of runs whose instruction is like a goal, the most similar first, with its words."""
+        by_instruction = {
+            one.origin.instruction: one
+            for one in self.all().values()
+            if one.origin.instruction and one.origin.household in ("", household) and is_trusted(one)
+        }
+        options: dict[str, Fit] = {}
+        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if by_instruction else ():
+            if similarity < LIKE or len(options) >= _MOST_OPTIONS:
+                break
+            if (routine := by_instruction.pop(experience.subgoal, None)) is not None:
+                options |= {str(fit): fit for fit in islice(fillings(routine, goal, known), _MOST_FILLINGS)}
+        yield from islice(options.values(), _MOST_OPTIONS)
 
     def add(self, routine: Routine) -> str:
         """Keep a routine; returns the name under which it is found.
@@ -135,12 +161,6 @@ class Kept:
 def is_trusted(routine: Routine) -> bool:
     """Whether a routine is used: it has not failed too often."""
     return (routine.counts.successes + 1) / (routine.counts.uses + 2) >= _LEAST_MERIT
-
-
-def name_for(goal: str) -> str:
-    """Return a name for the routine of a goal."""
-    plain = re.sub(r"[^\w .-]+", "", " ".join(goal.split()))
-    return plain.strip(" .-_")[:70].strip() or "routine"
 
 
 def _read(name: str, text: object) -> Routine | None:

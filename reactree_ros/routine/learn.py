@@ -57,7 +57,7 @@ class _Under:
 _Item = _Did | Observation | _Under
 
 
-def learnt(root: GoalNode, known: Vocabulary, *, name: str, origin: model.Origin) -> model.Routine:
+def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
     """Return the routine of a tree that has reached its goal.
 
     Left out is what only searched, was refused or failed, asked memory, or was done again in vain. A search stays a
@@ -66,8 +66,7 @@ def learnt(root: GoalNode, known: Vocabulary, *, name: str, origin: model.Origin
     Args:
         root: The tree's root.
         known: The words of the house.
-        name: What the routine is called.
-        origin: Where it comes from.
+        run: The id of the run.
 
     Raises:
         NotLearnt: The tree is none of agent nodes, did nothing, or its skills are not declared.
@@ -76,11 +75,11 @@ def learnt(root: GoalNode, known: Vocabulary, *, name: str, origin: model.Origin
     if not household.skills:
         raise NotLearnt(f"the skills of '{household.name}' are texts: a routine needs declared ones")
     items = tuple(_items(root, household))
-    made = _Maker(household, _things_in(items, household), known, root.subgoal)
+    made = _Maker(household, _things_in(items, household), known, root.subgoal, _targets(items))
     body = made.sequence(items, last=True)
     if body is None:
         raise NotLearnt("nothing was done that a routine could do again")
-    return made.routine(body, name, origin)
+    return made.routine(body, run)
 
 
 # ---------------------------------------------------------------------- what the run did
@@ -129,6 +128,16 @@ def _flat(items: Sequence[_Item]) -> Iterator[_Did | Observation]:
             yield item
 
 
+def _targets(items: Sequence[_Item]) -> frozenset[str]:
+    """Return where things were put."""
+    at, found = "", set[str]()
+    for item in _flat(items):
+        if isinstance(item, _Did) and item.done:
+            at = item.call.value("at") or at
+            found |= {at} if item.call.value("released") else set()
+    return frozenset(found)
+
+
 class _Things:
     """What the run saw of everything, by name."""
 
@@ -156,6 +165,7 @@ class _Maker:
     """Makes the nodes of a routine, one part of the run after the other.
 
     Attributes:
+        targets: Where things are put: what was opened of it is opened then, as hands may be full later.
         names: What each thing of the run is called in the routine.
     """
 
@@ -163,6 +173,7 @@ class _Maker:
     things: _Things
     known: Vocabulary
     goal: str
+    targets: frozenset[str]
     names: dict[str, str] = field(default_factory=dict)
     roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
     _held: set[str] = field(default_factory=set)
@@ -177,7 +188,7 @@ class _Maker:
             mention.word: mention for mention in self.known.mentions(self.goal) if counts[mention.word] == 1
         }
 
-    def routine(self, body: model.Node, name: str, origin: model.Origin) -> model.Routine:
+    def routine(self, body: model.Node, run: str) -> model.Routine:
         """Return the routine of a body that this has made."""
         goal, at = "", 0
         for mention in sorted(self._mentions.values(), key=lambda one: one.begin):
@@ -186,7 +197,8 @@ class _Maker:
                 at = mention.end
         roles = tuple(self.roles[word] for word in self._mentions if word in self.roles)
         goal += _escaped(self.goal[at:])
-        return model.Routine(name=name, goal=goal, roles=roles, body=body, origin=origin)
+        origin = model.Origin(run=run, instruction=self.goal, household=self.household.name)
+        return model.Routine(name=_named(goal, roles), goal=goal, roles=roles, body=body, origin=origin)
 
     def sequence(self, items: Sequence[_Item], *, last: bool = False) -> model.Node | None:
         """Return a node that does what was needed of some items, if anything; ``last``: nothing comes after them."""
@@ -246,7 +258,8 @@ class _Maker:
 
     @staticmethod
     def _only_looks(did: _Did) -> bool:
-        return did.call.skill.moves or {*did.call.skill.effect} <= {"open", "closed"} != set()
+        effect = did.call.skill.effect
+        return did.call.skill.moves or (bool(effect) and {*effect} <= {"open", "closed"})
 
     # ------------------------------------------------------------------ one skill
 
@@ -271,7 +284,8 @@ class _Maker:
         wanted = [name for name in self._named(call) if name not in self._held]
         if not wanted or "released" in call.skill.effect:
             wanted += [self._at] if self._at else []
-        for name in dict.fromkeys(wanted):
+        opened = [did.call.value("open") for did in self._going]
+        for name in dict.fromkeys([*(one for one in opened if one in self.targets), *wanted]):
             yield self._search(name)
             if (opening := self._opened_so_far.get(name)) is not None:
                 yield self._skill(opening)
@@ -377,3 +391,9 @@ def _is_person(kind: object) -> bool:
 
 def _escaped(text: str) -> str:
     return re.sub(r"[{}]", lambda brace: brace[0] * 2, text)
+
+
+def _named(goal: str, roles: Sequence[model.Role]) -> str:
+    """Return what a routine is called: its goal with the kinds of its roles, such as ``put-1-thing-on-the-place``."""
+    said = goal.format(**{role.name: role.kind for role in roles})
+    return "-".join(re.findall(r"\w+", said.casefold()))[:70].strip("-") or "routine"

@@ -332,7 +332,7 @@ class SearchStep(_Leaf):
         """Do the skill that has an effect on something; returns whether it was done."""
         call = self._skill(effect, name)
         if call is None:
-            return self.fails(f"no skill brings that {name} is {effect}")
+            return self.fails(f"no skill is for '{name}' to be '{effect}'")
         seen = yield from self.carries_out(call)
         if seen is None:
             return False

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from reactree_ros.agent.kinds.expand import normal
 from reactree_ros.agent.told import told_broken_off
-from reactree_ros.agent.turns import Turn
+from reactree_ros.agent.turns import About, Told, Turn
 from reactree_ros.background.pending import Pending, asked
+from reactree_ros.llm.port import Choice, InvalidReply
 from reactree_ros.person.port import Answer, NobodyAnswers, Question, approves
 from reactree_ros.routine.fitting import Fit, told
 from reactree_ros.routine.running import RoutineNode, Run, Unusable
@@ -20,6 +21,9 @@ from reactree_ros.tree.program import Step, Wait
 #: Finds the routines that fit a goal, the best first.
 Find = Callable[[str], Pending[tuple[Fit, ...]]]
 
+#: What a language model says if none of the routines is meant that are near, and what it is asked.
+NONE = "none of these"
+MEANT = f"Task: {{goal}}\n\nWhich of these says the very same task? If none does, say: {NONE}.{{options}}\n- {NONE}"
 Tells = Callable[[Fit, str, Mapping[str, Sequence[str]]], object]
 
 
@@ -44,10 +48,24 @@ class Use:
             return None
         yield from node.senses.hold()
         found = yield from self._found(node)
-        for fit in found[:1]:
-            if not self._proposes or (yield from self._agreed(node, fit)):
-                return (yield from self._run(node, fit))
-        return None
+        fit = (yield from self._chosen(node, found)) if found else None
+        if fit is None or (self._proposes and not (yield from self._agreed(node, fit))):
+            return None
+        return (yield from self._run(node, fit))
+
+    def _chosen(self, node: AgentNode, found: Sequence[Fit]) -> Generator[Step, Any, Fit | None]:
+        """Return the first that fits; of those that are only near, what the language model says is meant, if any."""
+        if not found[0].near:
+            return found[0]
+        options = {str(fit): fit for fit in found}
+        listed = "".join(f"\n- {one}" for one in options)
+        asks = Told(MEANT.format(goal=node.subgoal, options=listed), About.TASK)
+        try:
+            reply = yield from node.requests.ask_of([asks], Choice((*options, NONE)))
+        except InvalidReply:
+            return None
+        node.budget.count()
+        return options.get(reply.text.strip())
 
     def _runs_above(self, node: AgentNode) -> bool:
         """Whether a goal above is the same, whose routine has this goal in it."""

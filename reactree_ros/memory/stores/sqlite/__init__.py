@@ -39,6 +39,8 @@ class SqliteMemory(EpisodicMemory):
             it cannot be opened.
     """
 
+    keeps_routines = True
+
     def __init__(self, path: str | Path, embedder: Embedder, *, busy_timeout: float = 10.0) -> None:
         self._embedder = embedder
         self._store = ExperienceStore(
