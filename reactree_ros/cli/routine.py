@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reactree_ros.cli.options import memory_option
+from reactree_ros.cli.routine_files import routine_export, routine_import, routine_nodes
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
@@ -132,6 +133,11 @@ def routine_keep(
             raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
         name = Kept(episodic).add(routine)
     _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
+
+
+app.command("export")(routine_export)
+app.command("import")(routine_import)
+app.command("nodes")(routine_nodes)
 
 
 def _lines(node: Node, depth: int) -> Iterator[str]:

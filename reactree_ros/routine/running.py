@@ -222,6 +222,22 @@ class WaitStep(_Leaf):
                 return self.fails(seen.text) if seen.outcome is not Outcome.TIMEOUT else False
 
 
+class GoalStep(_Leaf):
+    """Has an agent node work on a goal, which may name what was found."""
+
+    def __init__(self, goal: model.Goal, run: Run) -> None:
+        super().__init__(_shown(goal.text, run), run)
+        self._goal = goal
+
+    def program(self) -> Program:
+        """Let the agent node grow, and end as it does."""
+        try:
+            goal = self._routine.said(self._goal.text)
+        except KeyError as error:
+            return self.fails(f"{error} was not found")
+        return (yield from self.run_below(self._routine.node.child(goal)))
+
+
 class SearchStep(_Leaf):
     """Goes to where a thing or a place is: where it was seen, else from place to place and from room to room."""
 
@@ -491,7 +507,7 @@ _DECORATORS: Mapping[str, Callable[[model.Decorator, Run], Behaviour]] = {
 _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Skill: SkillStep,
     model.Search: SearchStep,
-    model.Goal: lambda node, run: run.node.child(node.text.format(**run.fit.values)),
+    model.Goal: GoalStep,
     model.WaitFor: lambda node, run: WaitStep(_condition(node, run), node.seconds, run),
     model.Sequence: _sequence,
     model.Fallback: _fallback,
