@@ -35,6 +35,8 @@ PARALLEL, ALL_SUCCEED = "Parallel", {"success_count": "-1", "failure_count": "1"
 TO_THE_END, MOST_FAILURES = "ParallelAll", "max_failures"
 #: A time limit, in milliseconds.
 TIMEOUT, MSEC = "Timeout", "msec"
+#: Leaves that end at once, and whether they succeed.
+ALWAYS = {"AlwaysSuccess": True, "AlwaysFailure": False}
 SUBTREE, AUTOREMAP = "SubTree", "_autoremap"
 
 _SCRIPT = "there are no scripts and no blackboard here"
@@ -53,8 +55,6 @@ WITHOUT: Mapping[str, str] = {
     "RunOnce": "there is no skipping here",
     "Delay": _WAIT,
     "Sleep": _WAIT,
-    "AlwaysSuccess": "there is no node without a skill; wrap its parent in ForceSuccess",
-    "AlwaysFailure": "there is no node without a skill; wrap its parent in ForceFailure",
     **dict.fromkeys(("Script", "ScriptCondition", "Precondition", "SetBlackboard", "UnsetBlackboard"), _SCRIPT),
     **dict.fromkeys(("LoopInt", "LoopBool", "LoopDouble", "LoopString"), _SCRIPT),
     **dict.fromkeys(("WasEntryUpdated", "SkipUnlessUpdated", "WaitValueUpdate"), _SCRIPT),
@@ -116,7 +116,7 @@ OWN: Mapping[str, Own] = {
 }
 #: Every name that no skill may have in a file.
 RESERVED = frozenset(
-    {*TURNS, *DECORATORS, *WITHOUT, *OWN, *KINDS, PARALLEL, TO_THE_END, TIMEOUT, SUBTREE, "root", "Root"}
+    {*TURNS, *DECORATORS, *ALWAYS, *WITHOUT, *OWN, *KINDS, PARALLEL, TO_THE_END, TIMEOUT, SUBTREE, "root", "Root"}
 )
 #: What a skill carries beside its ports, where it differs from what its declaration says.
 EXPECTED, NEEDS, EFFECT = "_expected", "_needs", "_effect"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import py_trees
-from py_trees import decorators
+from py_trees import behaviours, decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import ParallelPolicy, Status
 from py_trees.composites import Parallel, Selector
@@ -185,6 +185,8 @@ _OF: Mapping[type, Callable[[Any], _Data]] = {
     py_trees.composites.Sequence: lambda one: {"kind": "sequence", "memory": one.memory, "children": _below(one)},
     Selector: lambda one: {"kind": "fallback", "memory": one.memory, "children": _below(one)},
     Parallel: _parallel,
+    behaviours.Success: lambda _: {"kind": "always", "succeeds": True},
+    behaviours.Failure: lambda _: {"kind": "always", "succeeds": False},
     decorators.Inverter: _decorator("invert"),
     decorators.FailureIsSuccess: _decorator("succeed"),
     decorators.SuccessIsFailure: _decorator("fail"),

@@ -11,6 +11,7 @@ from typing import Any
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.routine.by_hand import FOR_EVER
 from reactree_ros.routine.model import (
+    Always,
     Decorator,
     Fallback,
     Goal,
@@ -39,7 +40,7 @@ _DECORATORS = {
 }
 _HEAD = '''"""The routine "{name}", as py_trees has it."""
 
-from py_trees import common, composites, decorators
+from py_trees import behaviours, common, composites, decorators
 
 from reactree_ros.routine.by_hand import routine_of
 
@@ -144,6 +145,7 @@ _WRITE: Mapping[type, Callable[[Any, int], str]] = {
     Goal: lambda node, depth: _call("run.goal", _quoted(node.text), depth=depth),
     Search: _search,
     WaitFor: _wait,
+    Always: lambda node, _: f'behaviours.{"Success" if node.succeeds else "Failure"}("always")',
     RepeatUntil: _flow("run.repeat_until", lambda node: _quoted(node.condition)),
     While: _flow("run.while_holds", lambda node: _quoted(node.condition)),
     Within: _flow("run.within", lambda node: str(node.seconds)),

@@ -130,6 +130,13 @@ class WaitFor(Data):
     seconds: Seconds | None = None
 
 
+class Always(Data):
+    """Does nothing, and succeeds or fails at once."""
+
+    kind: Literal["always"] = "always"
+    succeeds: bool
+
+
 class Sequence(Data):
     """One after the other, until one fails.
 
@@ -199,7 +206,18 @@ class Decorator(Data):
 
 
 Node: TypeAlias = Annotated[
-    Skill | Goal | Search | WaitFor | Sequence | Fallback | Parallel | RepeatUntil | While | Within | Decorator,
+    Skill
+    | Goal
+    | Search
+    | WaitFor
+    | Always
+    | Sequence
+    | Fallback
+    | Parallel
+    | RepeatUntil
+    | While
+    | Within
+    | Decorator,
     Field(discriminator="kind"),
 ]
 Children: TypeAlias = Annotated[tuple[Node, ...], Field(min_length=1, max_length=MOST_NODES)]

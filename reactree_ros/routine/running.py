@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import py_trees
-from py_trees import decorators
+from py_trees import behaviours, decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
@@ -509,6 +509,7 @@ _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Search: SearchStep,
     model.Goal: GoalStep,
     model.WaitFor: lambda node, run: WaitStep(_condition(node, run), node.seconds, run),
+    model.Always: lambda node, run: (behaviours.Success if node.succeeds else behaviours.Failure)(node.kind),
     model.Sequence: _sequence,
     model.Fallback: _fallback,
     model.Parallel: _parallel,

@@ -17,6 +17,7 @@ from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.routine.bt_skills import taken_apart
 from reactree_ros.routine.model import (
+    Always,
     Decorator,
     Fallback,
     Node,
@@ -303,6 +304,10 @@ class _Run:
             if seen.outcome is not Outcome.TIMEOUT or left < 1:
                 return seen
 
+    def _always(self, node: Always) -> Steps:
+        yield from ()
+        return Observation("", Outcome.DONE if node.succeeds else Outcome.EXECUTION)
+
     def _holds(self, condition: str) -> Steps:
         return (yield from self._wait_for(WaitFor(condition=condition, seconds=0)))
 
@@ -392,6 +397,7 @@ class _Run:
 _CARRIED_OUT: Mapping[type, Callable[[_Run, Any], Steps]] = {
     Skill: _Run._skill,
     WaitFor: _Run._wait_for,
+    Always: _Run._always,
     InOrder: _Run._in_order,
     Fallback: _Run._fallback,
     Parallel: _Run._parallel,

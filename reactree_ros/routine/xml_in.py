@@ -23,6 +23,7 @@ from reactree_ros.routine.bt_skills import by_node_name, effect_of, say
 from reactree_ros.routine.model import (
     DEEPEST,
     MOST_NODES,
+    Always,
     Decorator,
     Fact,
     Goal,
@@ -261,13 +262,17 @@ class _Reading:
             of, memory = bt.TURNS[tag]
             self._ports(())
             return of(children=self._children(), memory=memory)
+        if tag in bt.ALWAYS:
+            self._leaf()
+            self._ports(())
+            return Always(succeeds=bt.ALWAYS[tag])
         if tag in bt.DECORATORS:
             return self._decorator(*bt.DECORATORS[tag])
         if read := _READ.get(tag):
             return read(self)
         if tag in self._file.skills:
             return self._declared(self._file.skills[tag])
-        known = [*bt.TURNS, *bt.DECORATORS, *_READ, *self._file.skills]
+        known = [*bt.TURNS, *bt.DECORATORS, *bt.ALWAYS, *_READ, *self._file.skills]
         self._refuse(f"'{shortened_line(tag, 60)}' is no node and no skill here; {did_you_mean(tag, known)}")
 
     def _refuse(self, reason: str) -> NoReturn:

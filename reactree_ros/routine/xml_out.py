@@ -14,6 +14,7 @@ from reactree_ros.files.xml import Element, as_xml
 from reactree_ros.routine import bt_nodes as bt
 from reactree_ros.routine.bt_skills import by_node_name, effect_of, taken_apart
 from reactree_ros.routine.model import (
+    Always,
     Decorator,
     Fact,
     Fallback,
@@ -34,6 +35,7 @@ from reactree_ros.routine.model import (
 #: Characters that XML cannot hold.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _DECORATORS = {does: (tag, port) for tag, (does, port) in bt.DECORATORS.items()}
+_ALWAYS = {succeeds: tag for tag, succeeds in bt.ALWAYS.items()}
 _TURNS = {turns: tag for tag, turns in bt.TURNS.items()}
 
 
@@ -120,6 +122,9 @@ class _Writer:
         seconds = {} if looks or node.seconds is None else {"seconds": repr(node.seconds).removesuffix(".0")}
         return self._element(node, bt.HOLDS if looks else bt.WAIT, {"condition": node.condition, **seconds})
 
+    def _always(self, node: Always) -> Element:
+        return self._element(node, _ALWAYS[node.succeeds])
+
     def _skill(self, node: Skill) -> Element:
         tag, ports = bt.SKILL, {"wording": node.wording}
         effect: tuple[Fact, ...] = ()
@@ -155,6 +160,7 @@ _WRITTEN: Mapping[type, Any] = {
     Search: _Writer._search,
     WaitFor: _Writer._wait,
     Skill: _Writer._skill,
+    Always: _Writer._always,
 }
 
 

@@ -69,7 +69,7 @@ class AnyRoutine:
     def _node(self, depth: int) -> Any:
         pick = self._random
         self._left -= 1
-        leaves = (self._skill, self._goal, self._search, self._wait)
+        leaves = (self._always, self._skill, self._goal, self._search, self._wait)
         inner = (self._turns, self._parallel, self._loop, self._within, self._decorator)
         leaf = self._left < 1 or depth > 8 or pick.random() < 0.3
         return pick.choice(leaves)() if leaf else pick.choice(inner)(depth)
@@ -96,6 +96,9 @@ class AnyRoutine:
         if isinstance(parameter, Choice):
             return "low"
         return self._random.choice(("mug 1", '"dinner is ready"', "x")) if isinstance(parameter, Text) else "mug 1"
+
+    def _always(self) -> Any:
+        return model.Always(succeeds=self._random.random() < 0.5)
 
     def _goal(self) -> Any:
         return model.Goal(text=self._text())

@@ -133,6 +133,8 @@ OK, BAD, NOT_YET = [Outcome.DONE], [Outcome.EXECUTION], Outcome.TIMEOUT
             "abc",
         ),
         (flow("parallel", a("close a"), a("close b"), policy="majority"), {"close b": BAD}, Outcome.EXECUTION, "ab"),
+        (flow("fallback", a("close a"), {"kind": "always", "succeeds": True}), {"close a": BAD}, Outcome.DONE, "a"),
+        (flow("sequence", {"kind": "always", "succeeds": False}, a("close a")), {}, Outcome.EXECUTION, ""),
         (decorated("invert", a("close a")), {}, Outcome.EXECUTION, "a"),
         (decorated("invert", a("close a")), {"close a": BAD}, Outcome.DONE, "a"),
         (decorated("succeed", a("close a")), {"close a": BAD}, Outcome.DONE, "a"),

@@ -17,6 +17,7 @@ from reactree_ros.routine import bt_nodes
 from reactree_ros.routine.model import (
     DEEPEST,
     MOST_NODES,
+    Always,
     Decorator,
     Fact,
     Fallback,
@@ -105,6 +106,8 @@ def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
         (f'<Repeat num_cycles="-1">{GO}</Repeat>', Decorator(does="repeat", times=0, child=WENT)),
         (f'<Timeout msec="5000">{GO}</Timeout>', Within(seconds=5, children=(WENT,))),
         (f'<Timeout msec="5000"><Sequence>{GO}{WAIT}</Sequence></Timeout>', Within(seconds=5, children=(WENT, RINGS))),
+        ("<AlwaysSuccess/>", Always(succeeds=True)),
+        ("<AlwaysFailure name='no'/>", Always(succeeds=False)),
         ('<Holds condition="it rings"/>', WaitFor(condition="it rings", seconds=0)),
         ('<AgentNode goal="find it" _uid="3" _description="why"/>', Goal(text="find it")),
         ('<Skill wording="dance" _needs=\'[["on", "music"]]\'/>', Skill(wording="dance", needs=(Fact("on", "music"),))),
