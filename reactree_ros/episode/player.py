@@ -33,13 +33,13 @@ from reactree_ros.record.schema import (
     Event,
     error_from_dict,
     experience_from_dict,
-    fit_from_dict,
     household_from_dict,
     observation_from_dict,
     reply_from_dict,
     skills_after,
 )
 from reactree_ros.record.writer import encoded
+from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.use import Find
 from reactree_ros.tree.context import RunContext
 from reactree_ros.world.port import Observation, Score, World
@@ -257,7 +257,7 @@ class Script:
         if event["e"] == "retrieved":
             return tuple(map(experience_from_dict, event["experiences"]))
         if event["e"] == "routine":
-            return tuple(map(fit_from_dict, event["fits"]))
+            return tuple(map(Fit.of_data, event["fits"]))
         if event["e"] == "skills":
             robot = event.get("robot", "")
             self._skills[robot] = skills_after(self._skills.get(robot, ()), event)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from reactree_ros.agent.turns import kind_in
 from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
 from reactree_ros.record.events import CHECKS, STATUSES
-from reactree_ros.record.schema import SCHEMA, Event, fit_from_dict
+from reactree_ros.record.schema import SCHEMA, Event
 
 #: Most events of a record, most values in them, most behaviours of its tree, and the tree's greatest depth.
 MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 500_000, 4_000_000, 200_000, 5_000
@@ -185,10 +185,6 @@ class Check:
     def _on_retrieved(self, event: Event) -> None:
         for one in event["experiences"]:
             self._turns(one["turns"])
-
-    def _on_routine(self, event: Event) -> None:
-        for one in event["fits"]:
-            fit_from_dict(one)
 
     def _on_ended(self, event: Event) -> None:
         self._turns(event.get("lesson", ()))

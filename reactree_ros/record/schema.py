@@ -37,8 +37,6 @@ from reactree_ros.llm.port import (
     Reply,
 )
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.routine.fitting import Fit
-from reactree_ros.routine.model import Routine
 from reactree_ros.tree.failure import FailureKind, GaveUp, Held, MemoryGone, failure_of
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.spec import check_prompts
@@ -276,21 +274,6 @@ def experience_from_dict(values: Event) -> Experience:
         similarity=values.get("similarity"),
         **{name: values[name] for name in _OF_EXPERIENCE},
     )
-
-
-def fit_to_dict(fit: Fit) -> Event:
-    """Return a routine that fits."""
-    return {
-        "routine": fit.routine.model_dump(mode="json"),
-        "values": dict(fit.values),
-        **({"near": True} if fit.near else {}),
-    }
-
-
-def fit_from_dict(values: Event) -> Fit:
-    """Read a routine that fits back; a ValueError if it is none."""
-    filled = {str(role): str(value) for role, value in values["values"].items()}
-    return Fit(Routine.of(values["routine"]), filled, near=bool(values.get("near", False)))
 
 
 def error_to_dict(error: Exception) -> Event:

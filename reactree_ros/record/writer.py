@@ -36,7 +36,6 @@ from reactree_ros.record.schema import (
     Event,
     error_to_dict,
     experience_to_dict,
-    fit_to_dict,
     household_to_dict,
     may_say_to_dict,
     observation_to_dict,
@@ -427,7 +426,7 @@ class Recorder(Listener):
             self._skills[robot] = answer
             self._write(event)
         elif call.of == "routine":
-            self._write({"e": "routine", "node": number, "fits": [fit_to_dict(fit) for fit in answer]})
+            self._write({"e": "routine", "node": number, "fits": [fit.as_data() for fit in answer]})
         elif call.of == "examples":
             found = [experience_to_dict(experience) for experience in answer]
             self._write({"e": "retrieved", "node": number, "experiences": found})

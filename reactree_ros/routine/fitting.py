@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Skill
@@ -52,6 +53,17 @@ class Fit:
     def __str__(self) -> str:
         """Return the goal with the values in it."""
         return self.routine.goal.format(**self.values)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for a record; :meth:`of_data` reads it."""
+        near = {"near": True} if self.near else {}
+        return {"routine": self.routine.model_dump(mode="json"), "values": dict(self.values), **near}
+
+    @classmethod
+    def of_data(cls, data: Mapping[str, Any]) -> Fit:
+        """Read what :meth:`as_data` wrote; a ValueError if it is none."""
+        values = {str(role): str(value) for role, value in data["values"].items()}
+        return cls(Routine.of(data["routine"]), values, near=bool(data.get("near", False)))
 
 
 class Vocabulary:

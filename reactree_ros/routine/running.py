@@ -17,7 +17,6 @@ from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.told import Tried
-from reactree_ros.person.port import quoted
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, told
 from reactree_ros.tree.agent_node import AgentNode
@@ -79,8 +78,8 @@ class Run:
 
     def interrupted(self) -> str:
         """Return what a person has said since it began; empty if nobody has."""
-        new = self.node.context.words[self._words :]
-        return f"the person says {', '.join(map(quoted, new))}" if new else ""
+        said = self.node.dialogue.words_since(self._words)
+        return f"the person says {said}" if said else ""
 
     def name_of(self, seen: Seen) -> str:
         """Return what something is called."""

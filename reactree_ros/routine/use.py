@@ -10,7 +10,6 @@ from reactree_ros.agent.told import told_broken_off
 from reactree_ros.agent.turns import About, Told, Turn
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import Choice, InvalidReply
-from reactree_ros.person.port import Answer, NobodyAnswers, Question, approves
 from reactree_ros.routine.fitting import Fit, told
 from reactree_ros.routine.running import RoutineNode, Run, Unusable
 from reactree_ros.tree.agent_node import AgentNode
@@ -49,7 +48,10 @@ class Use:
         yield from node.senses.hold()
         found = yield from self._found(node)
         fit = (yield from self._chosen(node, found)) if found else None
-        if fit is None or (self._proposes and not (yield from self._agreed(node, fit))):
+        if fit is None:
+            return None
+        question = f"May I do '{fit}' by {told(fit)}?"
+        if self._proposes and not (yield from node.dialogue.agrees(question, f"routine {node.index}")):
             return None
         return (yield from self._run(node, fit))
 
@@ -81,24 +83,6 @@ class Use:
         except Exception as error:
             raise MemoryGone(f"no routines: {error}") from error
         return found
-
-    def _agreed(self, node: AgentNode, fit: Fit) -> Generator[Step, Any, bool]:
-        """Ask the person; nobody's answer is a no."""
-        context = node.context
-        if context.person is None:
-            return False
-        seconds = context.options.answer_timeout
-        question = Question(f"May I do '{fit}' by {told(fit)}?", seconds, id=f"routine {node.index}", goal=node.subgoal)
-        pending = asked(context.person.ask, question)
-        try:
-            answer: Answer = yield Wait(
-                "answer", pending, NobodyAnswers, seconds=seconds, call=Call("answer", question.id)
-            )
-        except LimitReached:
-            raise
-        except Exception:  # as in any other dialogue, the run goes on without an answer
-            return False
-        return approves(answer.text)
 
     def _run(self, node: AgentNode, fit: Fit) -> Generator[Step, Any, Literal[True] | Turn | None]:
         run = Run(node, fit)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.turns import About
 from reactree_ros.background.pending import asked
-from reactree_ros.person.port import Answer, NobodyAnswers, Question, quoted
+from reactree_ros.person.port import Answer, NobodyAnswers, Question, approves, quoted
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import LimitReached
 from reactree_ros.tree.program import Step, Wait
@@ -33,19 +33,39 @@ class Dialogue:
 
         That nobody answers in time, or at all, or that the way to the person fails, is told likewise.
         """
+        try:
+            answer = yield from self._answered(question, f"question {self._context.budget.questions}")
+        except NobodyAnswers as error:
+            return f"Nobody answers: {error}."
+        self._context.answers[question.casefold()] = said = quoted(answer.text)
+        return f"The person answers: {said}."
+
+    def agrees(self, question: str, id: str) -> Generator[Step, Any, bool]:
+        """Return whether the person says yes to something; nobody's answer is a no."""
+        try:
+            return approves((yield from self._answered(question, id)).text)
+        except NobodyAnswers:
+            return False
+
+    def _answered(self, question: str, id: str) -> Generator[Step, Any, Answer]:
+        """Put a question; a :class:`NobodyAnswers` says in one line why there is no answer."""
         context = self._context
-        assert context.person is not None  # nothing is asked if nobody is there
+        if context.person is None:
+            raise NobodyAnswers("nobody is there")
         seconds = context.options.answer_timeout
-        put = Question(question, seconds, id=f"question {context.budget.questions}", goal=self._node.subgoal)
+        put = Question(question, seconds, id=id, goal=self._node.subgoal)
         pending = asked(context.person.ask, put)
         try:
             answer: Answer = yield Wait("answer", pending, NobodyAnswers, seconds=seconds, call=Call("answer", put.id))
         except LimitReached:
             raise
         except Exception as error:
-            return f"Nobody answers: {in_lines(str(error), first=False) or type(error).__name__}."
-        context.answers[question.casefold()] = said = quoted(answer.text)
-        return f"The person answers: {said}."
+            raise NobodyAnswers(in_lines(str(error), first=False) or type(error).__name__) from error
+        return answer
+
+    def words_since(self, count: int) -> str:
+        """Return what a person has said after so many times, that is no answer; empty if nothing."""
+        return ", ".join(map(quoted, self._context.words[count:]))
 
     def hear(self) -> None:
         """Take in what the person has said since, that is no answer."""
