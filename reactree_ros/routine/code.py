@@ -43,6 +43,7 @@ _HEAD = '''"""The routine "{name}", as py_trees has it."""
 from py_trees import behaviours, common, composites, decorators
 
 from reactree_ros.routine.by_hand import routine_of
+from reactree_ros.routine.xml_out import xml_of
 
 
 def {function}(run):
@@ -51,11 +52,14 @@ def {function}(run):
 
 
 ROUTINE = routine_of({function}, name={quoted}, goal={goal}, roles={roles})
+
+if __name__ == "__main__":
+    print(xml_of(ROUTINE))
 '''
 
 
 def python_of(routine: Routine) -> str:
-    """Write a routine as a module of Python, whose ``ROUTINE`` is the same again."""
+    """Write a routine as a module of Python, whose ``ROUTINE`` is the same again; called, it prints that as XML."""
     function = re.sub(r"\W", "_", routine.name)
     if not function.isidentifier() or keyword.iskeyword(function):
         function = f"routine_{function}"

@@ -54,7 +54,9 @@ def test_python_is_what_a_person_would_write() -> None:
         '            run.goal("Bring {box} to me"),\n'
         "        ],\n"
         "    )\n\n\n"
-        'ROUTINE = routine_of(fetch, name="fetch", goal="bring me the {thing}", roles={"thing": "thing"})\n'
+        'ROUTINE = routine_of(fetch, name="fetch", goal="bring me the {thing}", roles={"thing": "thing"})\n\n'
+        'if __name__ == "__main__":\n'
+        "    print(xml_of(ROUTINE))\n"
     )
 
 
