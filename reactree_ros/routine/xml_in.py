@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Skill as Declared
-from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
 from reactree_ros.files.read_back import check_values, parse_json, text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
@@ -204,7 +204,7 @@ class _Tree:
     """
 
     def __init__(self, file: _File, names: Collection[str]) -> None:
-        self._file, self.roles, self._names = file, frozenset(names), set(names)
+        self.file, self.roles, self._names = file, frozenset(names), set(names)
         self._count = 0
 
     def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> Node:
@@ -218,19 +218,19 @@ class _Tree:
         """
         self._count += element.tag != bt.SUBTREE
         if self._count > MOST_NODES or depth > DEEPEST:
-            self._file.refuse(element, f"a routine has at most {MOST_NODES} nodes, {DEEPEST} in one another")
+            self.file.refuse(element, f"a routine has at most {MOST_NODES} nodes, {DEEPEST} in one another")
         tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
         reading = _Reading(self, element, tag, scope, trees, depth)
         try:
             return reading.node()
         except ValidationError as error:
             fault = fault_of(error, Routine)
-            self._file.refuse(element, f"{'.'.join(map(str, fault.path))}: {fault.said}")
+            self.file.refuse(element, f"{'.'.join(map(str, fault.path))}: {fault.said}")
 
     def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> Node:
         """Return the node of an element's one child."""
         if len(element.children) != 1:
-            self._file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
+            self.file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
         return self.node(element.children[0], scope, trees, depth + 1)
 
     def fresh(self, name: str) -> str:
@@ -250,7 +250,7 @@ class _Reading:
     def __init__(
         self, tree: _Tree, element: Element, tag: str, scope: Scope, trees: tuple[str, ...], depth: int
     ) -> None:
-        self._tree, self._file = tree, tree._file
+        self._tree, self._file = tree, tree.file
         self._element, self._tag = element, tag
         self._scope, self._trees, self._depth = scope, trees, depth
 
@@ -326,6 +326,8 @@ class _Reading:
                     f'<SubTree ID="{self._trees[0]}"> in the TreeNodesModel'
                 )
             meant += "" if name is None else self._scope.names[name]
+            if len(meant) > LONGEST_TEMPLATE:  # also of ports that have each other twice, tree by tree
+                self._refuse(f"{shortened_line(text, 60)!r} comes to more than {LONGEST_TEMPLATE} characters")
         return meant
 
     def _number(self, port: str, value: str) -> int:

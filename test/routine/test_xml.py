@@ -283,6 +283,15 @@ def _copies(_: Path) -> str:
     return file_of('<SubTree ID="t0"/>', f'{twice}<BehaviorTree ID="t18">{WAIT}</BehaviorTree>')
 
 
+def _wide(_: Path) -> str:
+    """Each tree has the port of the one above it many times."""
+    trees = "".join(
+        f'<BehaviorTree ID="t{n}"><SubTree ID="t{n + 1}" a="{"{a}" * 500}"/></BehaviorTree>' for n in range(12)
+    )
+    leaf = '<BehaviorTree ID="t12"><AgentNode goal="{a}"/></BehaviorTree>'
+    return file_of('<SubTree ID="t0" a="ha"/>', trees + leaf)
+
+
 def _chain(_: Path) -> str:
     trees = "".join(f'<BehaviorTree ID="t{n}"><SubTree ID="t{n + 1}"/></BehaviorTree>' for n in range(5000))
     return file_of('<SubTree ID="t0"/>', trees)
@@ -299,12 +308,13 @@ def _chain(_: Path) -> str:
         (lambda _: file_of("<Inverter>" * DEEPEST + WAIT + "</Inverter>" * DEEPEST), f"{DEEPEST} in one another"),
         (lambda _: file_of(f"<Sequence>{WAIT * MOST_NODES}</Sequence>"), f"at most {MOST_NODES} nodes"),
         (_copies, f"at most {MOST_NODES} nodes"),
+        (_wide, "comes to more than 2000 characters"),
         (_chain, "its trees stand in one another"),
         (lambda _: "<root", "is not XML: unclosed token"),
         (lambda _: "", "is not XML: no element found"),
         (lambda _: "<root>\x00</root>", "is not XML: not well-formed"),
         (lambda _: '<root a="1" a="2"/>', "is not XML: duplicate attribute"),
-        (lambda _: file_of(f'<AgentNode goal="{"x" * 5000}"/>'), "text: string should have at most 2000 characters"),
+        (lambda _: file_of(f'<AgentNode goal="{"x" * 5000}"/>'), "comes to more than 2000 characters"),
     ],
 )
 def test_a_hostile_file_ends_in_one_line(make: Callable[[Path], str], reason: str, tmp_path: Path) -> None:
