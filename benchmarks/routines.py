@@ -167,7 +167,7 @@ def passes_of(
     memory: EpisodicMemory | None,
     count: int,
 ) -> tuple[list[Pass], list[list[bool]]]:
-    """Carry all tasks out so many times, with things moved in between; returns what came of it, and what was reached."""
+    """Carry all tasks out so often, with things moved in between; returns what came of it, and what was reached."""
     passes, reached = [], []
     for number in range(count):
         now = Pass()
