@@ -49,6 +49,10 @@ from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.options import Routines, TreeOptions
 
 
+#: The tree of routines that are only to be found.
+PLAIN = data.Skill(wording="go to kitchen 1")
+
+
 @dataclass
 class Pass:
     """What came of all tasks once.
@@ -140,7 +144,7 @@ def carry_out(
         planner=planner(who),
         memory=memory,
         examples=lambda goal: Pending.of(()),
-        options=TreeOptions(routines=Routines.ON if memory else Routines.OFF),
+        options=TreeOptions(routines=Routines.OFF if memory is None else Routines.ON),
         task_id=task.task_id,
         again=lambda seed: SymbolicWorld(moved(start, 7000 + seed) if seed else start),
     )
@@ -167,7 +171,7 @@ def passes_of(
     memory: EpisodicMemory | None,
     count: int,
 ) -> tuple[list[Pass], list[list[bool]]]:
-    """Carry all tasks out so many times, with things moved in between; returns what came of it, and what was reached."""
+    """Carry all tasks out so often, with things moved in between; returns what came of it, and what was reached."""
     passes, reached = [], []
     for number in range(count):
         now = Pass()
@@ -225,10 +229,9 @@ def look_up(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, SqliteMemory(Path(folder) / "many.db", WordEmbedder()) as memory:
         carry_out(task, task, ExpertModel({task.instruction: goals_of(task.goal)}), "reactree_wm", memory, Pass())
         kept = Kept(memory)
-        (like, *_) = kept.all().values()
         for number in range(args.lookup - 1):
             words = " and ".join(f"1 {word}" for word in rng.sample(RECALLABLE, 3))
-            one = data.Routine(name=f"made up {number}", goal=f"Put {words} {number} times away", body=like.body)
+            one = data.Routine(name=f"made up {number}", goal=f"Put {words} away, {number}", body=PLAIN)
             memory.change_routine(one.name, lambda text, one=one: one.to_json())
         begun = time.perf_counter()
         kept.find(task.instruction, known, "wah_nl").result()

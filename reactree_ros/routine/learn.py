@@ -364,7 +364,8 @@ class _Maker:
         if mention is None or kind not in mention.kinds:
             return _escaped(word)
         if word not in self.roles:
-            number = [*self._mentions].index(word) + 1  # so that two runs of the same words have the same names
+            alike = [one for one, said in self._mentions.items() if ("number" in said.kinds) is (kind == "number")]
+            number = alike.index(word) + 1  # so that two runs of the same words have the same names
             self.roles[word] = model.Role(name=f"{kind}_{number}", kind=kind)  # type: ignore[arg-type]
         return f"{{{self.roles[word].name}}}"
 

@@ -120,7 +120,7 @@ class Run:
 
     def holds_already(self, facts: Sequence[model.Fact]) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states."""
-        return bool(facts) and all(self._state(fact, 0) for fact in facts)
+        return bool(facts) and all(map(self._is_so, facts))
 
     def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
@@ -134,9 +134,13 @@ class Run:
                 return f"{name} is not {fact.what}"
         return ""
 
-    def _state(self, fact: model.Fact, which: int) -> bool:
+    def _is_so(self, fact: model.Fact) -> bool:
+        """Whether a state is to be seen; what is seen without a door, where others are with one, is open."""
         one = self.seen.get(self.said(fact.about))
-        return one is not None and fact.what in _STATES and _STATES[fact.what][which] in one.states
+        if one is None or fact.what not in _STATES:
+            return False
+        is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, self.seen.values()))
+        return is_open or _STATES[fact.what][0] in one.states
 
 
 class _Leaf(SkillNode):

@@ -169,11 +169,11 @@ def test_persons_and_numbers_that_the_goal_names_are_roles() -> None:
     goal = "pour 200 ml into the mug and hand it to Anna"
     acts = ("pick up mug 1", "pour 200 ml into mug 1", "hand mug 1 to Anna", "done")
     routine = of({goal: acts}, goal)
-    assert routine.goal == "pour {number_1} ml into the {thing_2} and hand it to {person_3}"
+    assert routine.goal == "pour {number_1} ml into the {thing_1} and hand it to {person_2}"
     assert leaves(routine) == [
-        "find {thing_2}",
+        "find {thing_1}",
         *("pick up {found_1}", "pour {number_1} ml into {found_1}"),
-        "hand {found_1} to {person_3}",
+        "hand {found_1} to {person_2}",
     ]
 
 
