@@ -41,7 +41,7 @@ SUBTREE, AUTOREMAP = "SubTree", "_autoremap"
 
 _SCRIPT = "there are no scripts and no blackboard here"
 _WAIT = "only conditions and skills are waited for: name a skill such as 'wait for {seconds} s', or use WaitFor"
-_CHOICE = "it chooses by values that are not here; write it with Fallback, ReactiveSequence and Holds"
+_CHOICE = "it chooses by values that are not here; write it with Fallback, Sequence and Holds"
 _INTERRUPTIBLE = "skills are never in one tick here, so it is a"
 #: Nodes of BehaviorTree.CPP without a counterpart, each with the reason.
 WITHOUT: Mapping[str, str] = {

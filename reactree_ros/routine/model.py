@@ -137,24 +137,37 @@ class Always(Data):
     succeeds: bool
 
 
-class Sequence(Data):
-    """One after the other, until one fails.
+class InTurn(Data):
+    """One after the other.
 
     Attributes:
-        memory: Whether it goes on where it was; otherwise each tick begins with the first.
+        memory: Whether it goes on where it was. Otherwise each tick begins with the first child, and breaks off what
+            runs after one that takes time. So just one of its children may take time, as a skill, a look and a goal do.
     """
 
-    kind: Literal["sequence"] = "sequence"
     children: Children
     memory: bool = True
 
+    @model_validator(mode="after")
+    def _breaks_nothing_off(self) -> Self:
+        if not self.memory and (number := sum(map(takes_time, self.children))) > 1:
+            raise ValueError(
+                f"without memory just one of its children may take time, and {number} do: each tick would begin anew "
+                "and break off what runs; give it memory, or use a loop with a condition"
+            )
+        return self
 
-class Fallback(Data):
-    """One after the other, until one succeeds; ``memory`` as of :class:`Sequence`."""
+
+class Sequence(InTurn):
+    """One after the other, until one fails."""
+
+    kind: Literal["sequence"] = "sequence"
+
+
+class Fallback(InTurn):
+    """One after the other, until one succeeds."""
 
     kind: Literal["fallback"] = "fallback"
-    children: Children
-    memory: bool = True
 
 
 class Parallel(Data):
@@ -319,6 +332,12 @@ def children_of(node: Node) -> tuple[Node, ...]:
         return (node.child,)
     children: tuple[Node, ...] = getattr(node, "children", ())
     return children
+
+
+def takes_time(node: Node) -> bool:
+    """Return whether a node may take more than one tick."""
+    children = children_of(node)
+    return any(map(takes_time, children)) if children else not isinstance(node, Always)
 
 
 def walk(node: Node, depth: int = 1) -> Iterator[tuple[int, Node]]:

@@ -225,7 +225,8 @@ class _Tree:
             return reading.node()
         except ValidationError as error:
             fault = fault_of(error, Routine)
-            self.file.refuse(element, f"{'.'.join(map(str, fault.path))}: {fault.said}")
+            at = ".".join(map(str, fault.path))
+            self.file.refuse(element, f"{at and f'{at}: '}{fault.said}")
 
     def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> Node:
         """Return the node of an element's one child."""

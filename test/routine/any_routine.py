@@ -115,7 +115,9 @@ class AnyRoutine:
 
     def _turns(self, depth: int) -> Any:
         kind: Any = self._random.choice((model.Sequence, model.Fallback))
-        return kind(children=self._children(depth), memory=self._random.random() < 0.7)
+        children = self._children(depth)
+        one = sum(map(model.takes_time, children)) < 2
+        return kind(children=children, memory=not one or self._random.random() < 0.5)
 
     def _parallel(self, depth: int) -> Any:
         policy: Any = self._random.choice(("majority", "all", "concurrent"))

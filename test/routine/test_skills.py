@@ -252,7 +252,7 @@ FETCH_BLIND = Routine.of(
     ("change", "reason"),
     [
         ({"body": flow("sequence", GO, PICK, {"kind": "goal", "text": "find it"})}, "a goal cannot be part of a skill"),
-        ({"body": flow("sequence", GO, PICK, memory=False)}, "a sequence without memory cannot be part"),
+        ({"body": flow("sequence", flow("sequence", GO, memory=False), PICK)}, "a sequence without memory cannot be"),
         ({"body": flow("sequence", GO, {"kind": "search", "finds": "x", "of": "{thing}"})}, "a search cannot be part"),
         ({"body": flow("sequence", GO)}, "no step in it takes '{thing}' alone"),
         ({"goal": "{thing} from {place}"}, "its goal is no wording of a skill"),

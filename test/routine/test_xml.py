@@ -88,7 +88,10 @@ def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
     ("body", "meant"),
     [
         (f"<Sequence>{GO}</Sequence>", Sequence(children=(WENT,))),
-        (f"<ReactiveSequence>{GO}</ReactiveSequence>", Sequence(children=(WENT,), memory=False)),
+        (
+            f"<ReactiveSequence><AlwaysSuccess/>{GO}</ReactiveSequence>",
+            Sequence(children=(Always(succeeds=True), WENT), memory=False),
+        ),
         (f'<Control ID="Fallback">{GO}</Control>', Fallback(children=(WENT,))),
         (f"<ReactiveFallback>{GO}</ReactiveFallback>", Fallback(children=(WENT,), memory=False)),
         (f'<Parallel failure_count="1">{GO}{WAIT}{GO}</Parallel>', Parallel(children=(WENT, RINGS, WENT))),
@@ -137,6 +140,8 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
         ("<drive metres='7'/>", "metres: 7 may not stand here"),
         (f"<pick_up thing='mug 1'>{GO}</pick_up>", "nothing may stand in it"),
         ("<Sequence/>", "there is nothing in it"),
+        (f"<ReactiveSequence>{WAIT}{GO}</ReactiveSequence>", "3: <ReactiveSequence>: without memory just one of its"),
+        (f"<ReactiveFallback>{GO}{GO}</ReactiveFallback>", "may take time, and 2 do"),
         (f"<Inverter>{GO}{GO}</Inverter>", "it has 2 nodes in it; put just one there"),
         (f"<Timeout msec='1500'>{GO}</Timeout>", "msec is 1500; write whole seconds"),
         (f"<Timeout msec='9999000'>{GO}</Timeout>", "seconds: input should be less than or equal to 3600"),
