@@ -48,7 +48,6 @@ from reactree_ros.routine import model as data
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.options import Routines, TreeOptions
 
-
 #: The tree of routines that are only to be found.
 PLAIN = data.Skill(wording="go to kitchen 1")
 

@@ -484,28 +484,52 @@ class AllOrNone(Parallel):
         yield self
 
 
-def _again(decorator: Callable[..., decorators.Decorator]) -> Callable[[model.Decorator, Run], Behaviour]:
-    def build(node: model.Decorator, run: Run) -> Behaviour:
-        made = decorator(node.does, _built(node.child, run), node.times or _FOR_EVER)
-        update = made.update
+class _Again(decorators.Decorator):
+    """Begins its child again, but not after a round in which nothing was decided or done, as where a limit is reached.
 
-        def and_wake() -> Status:  # the next round begins in the next tick, which is not to be waited for
-            if (status := update()) == Status.RUNNING and made.decorated.status != Status.RUNNING:
-                run.node.context.wake()
+    Status: As of the decorator; FAILURE after such a round, too.
+    """
+
+    def __init__(self, name: str, child: Behaviour, times: int, node: AgentNode) -> None:
+        super().__init__(name, child, times)  # type: ignore[call-arg]
+        self._node, self._used = node, (0, 0)
+
+    def initialise(self) -> None:
+        """Begin the first round."""
+        super().initialise()
+        self._used = self._counts()
+
+    def update(self) -> Status:
+        """Look whether another round begins, in the next tick, which is not to be waited for."""
+        status = super().update()
+        if status != Status.RUNNING or self.decorated.status == Status.RUNNING:
             return status
+        before, self._used = self._used, self._counts()
+        self._node.context.wake()
+        return Status.FAILURE if self._used == before else Status.RUNNING
 
-        made.update = and_wake  # type: ignore[method-assign]
-        return made
+    def _counts(self) -> tuple[int, int]:
+        return self._node.budget.decisions, self._node.budget.steps
 
-    return build
+
+class Retry(_Again, decorators.Retry):
+    """Begins its child again after a failure."""
+
+
+class Repeat(_Again, decorators.Repeat):
+    """Begins its child again after a success."""
+
+
+def _again(kind: type[_Again]) -> Callable[[model.Decorator, Run], Behaviour]:
+    return lambda node, run: kind(node.does, _built(node.child, run), node.times or _FOR_EVER, run.node)
 
 
 _DECORATORS: Mapping[str, Callable[[model.Decorator, Run], Behaviour]] = {
     "invert": lambda node, run: decorators.Inverter("invert", _built(node.child, run)),
     "succeed": lambda node, run: decorators.FailureIsSuccess("succeed", _built(node.child, run)),
     "fail": lambda node, run: decorators.SuccessIsFailure("fail", _built(node.child, run)),
-    "retry": _again(decorators.Retry),
-    "repeat": _again(decorators.Repeat),
+    "retry": _again(Retry),
+    "repeat": _again(Repeat),
 }
 _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Skill: SkillStep,
