@@ -1,7 +1,7 @@
 """The code blocks of a page, and how each is carried out.
 
-``bash`` and ``python`` are executed, ``toml``, ``yaml`` and ``xml`` have to be read, page by page, in order, in one
-folder for each page. A comment directly before a block says otherwise:
+``bash`` and ``python`` are executed, ``toml``, ``yaml``, ``xml`` and ``json`` have to be read, page by page, in
+order, in one folder for each page. A comment directly before a block says otherwise:
 
 ``<!-- file: NAME -->``
     The block is the content of that file, which later blocks find.
@@ -16,6 +16,7 @@ answers.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -41,6 +42,7 @@ READ: Mapping[str, Callable[[str], object]] = {
     "toml": tomllib.loads,
     "yaml": yaml.safe_load,
     "xml": ElementTree.fromstring,
+    "json": json.loads,
 }
 RUN = ("bash", "python", *READ)
 #: Of other languages: what is shown only.
@@ -177,7 +179,7 @@ class Place:
     def _read(self, block: Block, text: str) -> None:
         try:
             READ[block.language](text)
-        except (tomllib.TOMLDecodeError, yaml.YAMLError, ElementTree.ParseError) as error:
+        except (tomllib.TOMLDecodeError, yaml.YAMLError, ElementTree.ParseError, json.JSONDecodeError) as error:
             raise Broken(f"{block.where}: no {block.language}: {error}") from error
 
     def _execute(self, block: Block, text: str) -> None:
