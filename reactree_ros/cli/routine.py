@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 AFTER = "memory"
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the routines of an episodic memory.")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
-# The click that typer uses: newer versions of typer bundle their own.
-_click: Any = import_module(typer.BadParameter.__module__.rpartition(".")[0])
 Name = Annotated[str, typer.Argument(help="The routine, see `reactree routine list`.")]
 
 
@@ -98,7 +96,7 @@ def routine_edit(
         if file is not None:
             text: str | None = text_of(file)
         else:
-            text = _click.edit(kept.named(name).model_dump_json(indent=2), extension=".json")
+            text = click.edit(kept.named(name).model_dump_json(indent=2), extension=".json")
         if text is None:
             _say("nothing is changed")
             return
