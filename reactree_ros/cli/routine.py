@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -93,15 +96,12 @@ def routine_edit(
     kept = _kept(memory)
     with kept.memory:
         there = kept.all().get(name)
-        if file is not None:
-            text: str | None = text_of(file)
-        else:
-            text = click.edit(kept.named(name).model_dump_json(indent=2), extension=".json")
-        if text is None:
+        text = text_of(file) if file is not None else _edited(kept.named(name).model_dump_json(indent=2))
+        routine = Routine.of_json(text, where=str(file or name))
+        if routine == there:
             _say("nothing is changed")
             return
-        routine = Routine.of_json(text, where=str(file or name))
-        if there is not None and routine != there:
+        if there is not None:
             changed = {"version": there.version + 1, "counts": Counts(runs=there.counts.runs)}
             routine = routine.model_copy(update=changed)
         kept.replace(name, routine)
@@ -138,6 +138,21 @@ def routine_keep(
 app.command("export")(routine_export)
 app.command("import")(routine_import)
 app.command("nodes")(routine_nodes)
+
+
+def _edited(text: str) -> str:
+    """Return a text as a person changes it in the editor of their own."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "routine.json"
+        path.write_text(text, encoding="utf-8")
+        try:
+            ended = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+        except (OSError, ValueError) as error:
+            raise UserError(f"the editor '{editor}' cannot be opened ({error}): set EDITOR, or use --file") from None
+        if ended:
+            raise UserError(f"the editor '{editor}' ended with {ended}; nothing is changed")
+        return path.read_text(encoding="utf-8")
 
 
 def _lines(node: Node, depth: int) -> Iterator[str]:

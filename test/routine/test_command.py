@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import click
 import pytest
 from command_line import Cli
 from memory.word_hash_embedder import WordHashEmbedder
@@ -64,7 +63,7 @@ def test_it_is_shown_in_words_and_as_json(cli: Cli, kept: Path) -> None:
 def test_it_is_edited_in_an_editor_or_by_a_file_and_begins_a_version(
     cli: Cli, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(click, "edit", lambda text, **_: text.replace("Put 1 {thing_1}", "Lay 1 {thing_1}"))
+    monkeypatch.setenv("VISUAL", "sed -i 's/Put 1 {thing_1}/Lay 1 {thing_1}/'")
     ended = cli("routine", "edit", NAME, "--memory", kept)
     assert "version 2" in ended.out
     assert cli("routine", "show", NAME, "--memory", kept, "--json").json["goal"].startswith("Lay 1")
@@ -72,8 +71,18 @@ def test_it_is_edited_in_an_editor_or_by_a_file_and_begins_a_version(
     file.write_text(json.dumps({"name": "paper", "goal": "refill it", "body": {"kind": "goal", "text": "refill"}}))
     assert cli("routine", "edit", "paper", "--memory", kept, "--file", file).code == 0
     assert "paper, version 1" in cli("routine", "show", "paper", "--memory", kept).out
-    monkeypatch.setattr(click, "edit", lambda text, **_: None)
+    monkeypatch.setenv("VISUAL", "true")
     assert "nothing is changed" in cli("routine", "edit", "paper", "--memory", kept).out
+
+
+@pytest.mark.parametrize(("editor", "said"), [("false", "ended with 1"), ("no-such-editor", "cannot be opened")])
+def test_an_editor_that_fails_changes_nothing(
+    cli: Cli, kept: Path, monkeypatch: pytest.MonkeyPatch, editor: str, said: str
+) -> None:
+    monkeypatch.setenv("VISUAL", editor)
+    ended = cli("routine", "edit", NAME, "--memory", kept)
+    assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
+    assert said in ended.err
 
 
 def test_it_is_removed(cli: Cli, kept: Path) -> None:
