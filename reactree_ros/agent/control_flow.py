@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.wording import Wording
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 #: The control flows of the paper, which an expansion may use by default.
 PAPER = ("sequence", "fallback", "parallel")
+C = TypeVar("C", bound="Composite")
 _DECLARED = ("name", "text", "phrase", "ordered", "sign", "summary")
 
 
@@ -100,9 +101,13 @@ class ControlFlow(abc.ABC):
 
     def over(self, node: Any, children: Sequence[Behaviour]) -> Composite:
         """Build what carries it out, and note there which control flow it is; see :func:`flow_over`."""
-        composite = self.composite(node, children)
-        setattr(composite, _FLOW, self)
-        return composite
+        return marked(self, self.composite(node, children))
+
+
+def marked(flow: ControlFlow, composite: C) -> C:
+    """Note in a composite which control flow it carries out."""
+    setattr(composite, _FLOW, flow)
+    return composite
 
 
 _FLOW = "reactree_control_flow"

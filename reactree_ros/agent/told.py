@@ -43,6 +43,15 @@ def told_failed(tried: Sequence[Tried]) -> ToldFailed:
     return ToldFailed(f"{EXPANSION_FAILED} {' '.join(sentences)} Go on otherwise.", About.FAILED, tuple(tried))
 
 
+def told_broken_off(done: Sequence[Tried], reason: str) -> ToldFailed:
+    """Say that a routine was begun, what was done by it, and what was not as expected."""
+    sentences = [f"Done for this by a routine: {'; '.join(one.subgoal for one in done) or 'nothing'}."]
+    sentences.append(f"Then something was not as expected: {reason.rstrip('.')}.")
+    return ToldFailed(
+        f"{' '.join(sentences)} Go on from there.", About.FAILED, (*done, Tried("routine", False, reason))
+    )
+
+
 def _failed(one: Tried) -> str:
     return f"{one.subgoal} ({one.reason.rstrip('.')})" if one.reason else one.subgoal
 

@@ -126,10 +126,11 @@ class Wording:
     def write(self, values: Mapping[str, Value]) -> str:
         """Return the words with values in their places."""
         return "".join(
-            literal + ("" if name is None else self._written(name, values[name])) for literal, name in self._pieces
+            literal + ("" if name is None else self.written(name, values[name])) for literal, name in self._pieces
         )
 
-    def _written(self, name: str, value: Value) -> str:
+    def written(self, name: str, value: Value) -> str:
+        """Return a value as it stands in its place: a text with words after it in quotes."""
         parameter = self.parameters[name]
         text = parameter.write(value)
         if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*QUOTES, ":", "(", "{"))):

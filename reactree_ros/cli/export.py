@@ -30,6 +30,7 @@ class ExportKind(str, enum.Enum):
     DOT = "dot"
     MARKDOWN = "markdown"
     MCAP = "mcap"
+    BTLOG = "btlog"
 
 
 class Layout(str, enum.Enum):
@@ -49,8 +50,8 @@ def export(
             "--as",
             help="experiences: for `reactree memory import` (.jsonl, or a folder of texts); text: every agent "
             "node's text, likewise; sft: training data, one JSON line per decision; pictures: a folder of PNGs; "
-            "svg, png, dot: a drawing of the tree; markdown: the run as a document; mcap: its events, for Foxglove. "
-            "Several runs give a folder.",
+            "svg, png, dot: a drawing of the tree; markdown: the run as a document; mcap: its events, for Foxglove; "
+            "btlog: the tree as it changed, for Groot2. Several runs give a folder.",
         ),
     ],
     layout: Annotated[

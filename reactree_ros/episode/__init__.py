@@ -18,6 +18,7 @@ from py_trees.trees import BehaviourTree
 from reactree_ros.agent.budget import Budget, Limit, Prices
 from reactree_ros.agent.tokens import counting
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.learning import Again, Learning
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.tally import Tally
@@ -27,6 +28,7 @@ from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.person.port import Person, is_stop
 from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.record.writer import Recorder
+from reactree_ros.routine.use import Find
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
@@ -168,6 +170,9 @@ class Episode:
             the episode has a tree of its own.
         growth: The growth of ``tree``.
         examples: Finds examples; by default the memory does.
+        routines: Makes what finds routines, if the options want any, of what finds them in the memory; by default it
+            is that.
+        again: Makes the world once more, as the task starts or with things moved by chance; None: nobody can.
         clock: Seconds, never going back.
 
     Raises:
@@ -192,6 +197,8 @@ class Episode:
         tree: BehaviourTree | None = None,
         growth: Growth | None = None,
         examples: Examples | None = None,
+        routines: Callable[[Find | None], Find] | None = None,
+        again: Again | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.instruction = instruction
@@ -226,6 +233,7 @@ class Episode:
         )
         if options.stuck_after:
             self.context.listener = Listeners(Watch(self.context, options.stuck_after), self.context.listener)
+        self.learning = Learning(self.context, memory, wrap=routines, again=again)
         self._clock, self._started = clock, 0.0
         #: Seconds since the first tick, by the episode's clock; along a record as it says.
         self.elapsed: Callable[[], float] = lambda: clock() - self._started
@@ -438,14 +446,23 @@ class Episode:
         found = (node.experience(task_id=task_id, task_name=self.task_name) for node in nodes)
         return [experience for experience in found if experience is not None]
 
-    def remember(self, result: EpisodeResult) -> int:
+    def remember(self, result: EpisodeResult, *, agreed: bool = False) -> int:
         """Add new experiences to the memory, if there is one that takes them and the goal was reached.
 
+        Where the options want routines, that of the run is kept, too, if its goal was judged.
+
+        Args:
+            result: The run's.
+            agreed: Whether a person says that all is done as it was wanted.
+
         Returns:
-            How many were added.
+            How many experiences were added.
         """
+        self.learning.settle()
         if self._memory is None or self._memory.fixed or not result.achieved:
             return 0
+        if agreed or result.gsr == 1.0:
+            self.learning.learn(self.root, run="" if self._record is None else self._record.id)
         return self._memory.keep(self.experiences())
 
 

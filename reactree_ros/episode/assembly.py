@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, cast
 
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.learning import Again
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
@@ -16,6 +17,7 @@ from reactree_ros.memory.spec import is_brought, memory
 from reactree_ros.person.port import Person
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.options import Routines
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place, Task, WorldSpec
 
@@ -50,6 +52,8 @@ def assemble(
     if builder is None and "examples" not in live and live.get("memory") is None:
         spec = spec.with_examples(world.household.name)
         live["memory"] = brought(spec.memory)
+    if spec.options.routines is not Routines.OFF:
+        live.setdefault("again", again(spec))
     return Episode(
         spec.instruction,
         world=world,
@@ -63,6 +67,18 @@ def assemble(
         task_name=spec.task_name,
         **live,
     )
+
+
+def again(spec: RunSpec) -> Again | None:
+    """Return what makes a run's world once more, with its things at other places; None if nobody can, or scores it."""
+    if spec.world is None or spec.world.kind != "world" or not isinstance(spec.task_id, int):
+        return None
+    chosen, settings = spec.world.chosen()
+    if chosen.moved is None:
+        return None
+    place = Place.of(chosen, settings)
+    task = place.task(spec.task_id)
+    return lambda seed: place.make(chosen.moved(task, seed) if seed else task)
 
 
 def brought(name: str) -> EpisodicMemory | None:

@@ -40,6 +40,8 @@ from reactree_ros.record.schema import (
     skills_after,
 )
 from reactree_ros.record.writer import encoded
+from reactree_ros.routine.fitting import Fit
+from reactree_ros.routine.use import Find
 from reactree_ros.tree.context import RunContext
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.team import SharedWorld, Use, team_of
@@ -207,8 +209,10 @@ class Script:
             return "examples", self._subgoals[event["node"]]
         if kind == "failed" and event.get("late"):
             return "", ""
-        if kind == "failed" and event["of"] == "examples":
-            return "examples", self._subgoals[event["node"]]
+        if kind == "routine":
+            return "routine", self._subgoals[event["node"]]
+        if kind == "failed" and event["of"] in ("examples", "routine"):
+            return event["of"], self._subgoals[event["node"]]
         if kind in ("failed", "observation"):
             return str(event["of"]), str(event.get("id", robot))
         return (kind, robot) if kind in ("skills", "corrections") else ("", "")
@@ -253,6 +257,8 @@ class Script:
             return Answer(event["text"], event["by"])
         if event["e"] == "retrieved":
             return tuple(map(experience_from_dict, event["experiences"]))
+        if event["e"] == "routine":
+            return tuple(map(Fit.of_data, event["fits"]))
         if event["e"] == "skills":
             robot = event.get("robot", "")
             self._skills[robot] = skills_after(self._skills.get(robot, ()), event)
@@ -295,6 +301,10 @@ class Script:
     ) -> Callable[[str], Pending[tuple[Experience, ...]]]:
         """Return a function that finds the recorded examples, then live ones; without a memory it finds none."""
         return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.of(()))
+
+    def routines(self, live: Find | None) -> Find:
+        """Return a function that finds the recorded routines, then live ones; without a memory it finds none."""
+        return lambda goal: self.ask(("routine", goal), lambda: live(goal) if live else Pending.of(()))
 
     @property
     def waits_for_the_record(self) -> bool:
@@ -513,6 +523,7 @@ def along_script(
         person=ScriptedPerson(script, person),
         write=script.write,
         examples=script.examples(examples) if asks_memory or examples else None,
+        routines=script.routines,
         clock=script.clock,
         **given,
     )

@@ -127,7 +127,8 @@ _CLUTTER = (
 _CLUTTER_PLACES = {name: places for classes, _, places in _CLUTTER for name in classes.split()}
 # Places of a thing if its usual places are the goal's, or are not in the apartment.
 _OTHER_PLACES = "on kitchencounter 3, on kitchentable 3, in kitchencabinet 2, on coffeetable 2, on sofa 1, on bed 1"
-_OUT_OF_SIGHT = "in closet 3, in bookshelf 3, in nightstand 2, in washingmachine 1"  # a search never opens these
+#: Places of which a search never opens one.
+OUT_OF_SIGHT = "in closet 3, in bookshelf 3, in nightstand 2, in washingmachine 1"
 _USUAL = 0.5  # share of varied tasks with WAH's types
 _TOLD_WHERE = 0.2  # share of things whose place the instruction tells
 _MOST_OUT_OF_SIGHT = 16  # of one class
@@ -527,7 +528,7 @@ def _place_varied(rng: random.Random, apartment: _Apartment, errand: Errand) -> 
                 if options:
                     things.append(_put(rng, name, options))
                     break
-    out_of_sight = _options(_OUT_OF_SIGHT, apartment.furniture)
+    out_of_sight = _options(OUT_OF_SIGHT, apartment.furniture)
     for name in rng.sample([*_PLACES, *_CLUTTER_PLACES], 10) if out_of_sight else ():
         things += [_put(rng, name, out_of_sight) for _ in range(rng.randint(1, _MOST_OUT_OF_SIGHT))]
     rng.shuffle(things)

@@ -17,6 +17,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household import corrections, looking, rules
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.moving import moved
 from reactree_ros.household.naming import Naming
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
@@ -288,6 +289,7 @@ SPEC = WorldSpec(
     household=WAH_NL,
     load_tasks=tasks_of,
     make=_make,
+    moved=moved,
     flags=("house", "tasks", "task_id", "robots"),
     words=lambda: [(one.use.value, one.properties, one.words) for one in word_groups()],
 )

@@ -38,7 +38,10 @@ def check_memory(named: NamedMemory, *, timeout: float = 30.0) -> list[str]:
         The problems, a sentence each; empty if there are none.
     """
     check = _Check(named, timeout)
-    for look in (check.begins, check.adds, check.finds, check.refuses, check.shares, check.lasts, check.closes):
+    for look in (
+        *(check.begins, check.adds, check.finds, check.refuses, check.keeps_routines),
+        *(check.shares, check.lasts, check.closes),
+    ):
         try:
             look()
         except Exception as error:
@@ -118,6 +121,26 @@ class _Check:
             with contextlib.suppress(UserError):
                 self._add(memory, run)
             self._holds(memory)
+
+    def keeps_routines(self) -> None:
+        """A memory that keeps routines keeps what a change makes of one, and others that have it open see that."""
+        with self._named.open() as memory, self._named.open() as other:
+            if not memory.keeps_routines:
+                self._raises(lambda: memory.change_routine("a", lambda text: "b"), "a routine", EpisodicMemoryError)
+                self._expect(memory.routines() == {}, "it has routines and says that it keeps none")
+                return
+            self._expect(memory.routines() == {}, "a new memory has routines")
+            for name in ("b", "a"):
+                memory.change_routine(name, lambda text: f"{text} changed")
+            other.change_routine("a", lambda text: f"{text} again")
+            other.change_routine("b", lambda text: None)
+            for each in (memory, other):
+                self._expect(dict(each.routines()) == {"a": "None changed again"}, "routines are not what they became")
+                self._expect(each.routines() is each.routines(), "routines are read again though nobody changed any")
+            with contextlib.suppress(RecursionError):
+                memory.change_routine("a", _breaks)
+            self._expect(dict(other.routines()) == {"a": "None changed again"}, "a change that fails changes a routine")
+            memory.change_routine("a", lambda text: None)
 
     def shares(self) -> None:
         """Several may have it open, in several threads; each finds what the others added."""
@@ -224,3 +247,7 @@ def _experience(subgoal: str, end: End, task: int, number: int) -> Experience:
     return Experience(
         subgoal=subgoal, turns=turns, end=end, task_id=str(task), task_name=name, decision=number, depth=number + 1
     )
+
+
+def _breaks(text: str | None) -> str | None:
+    raise RecursionError

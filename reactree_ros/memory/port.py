@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from typing_extensions import Self
 
@@ -18,6 +18,7 @@ from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
 
+T = TypeVar("T")
 TOKEN_LIMIT = 5000
 """Tokens of in-context examples (paper, section 5.1)."""
 _COUNTS_KEPT = 4096
@@ -61,9 +62,11 @@ class EpisodicMemory(abc.ABC):
 
     Attributes:
         fixed: Whether nothing can be added to it, so that no run is.
+        keeps_routines: Whether it keeps routines, too.
     """
 
     fixed: ClassVar[bool] = False
+    keeps_routines: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -114,6 +117,31 @@ class EpisodicMemory(abc.ABC):
             self.add_run(new)
         return len(new)
 
+    def routines(self) -> Mapping[str, str]:
+        """Return the routines that are kept beside the experiences, each as a text by its name; by default none.
+
+        As long as nobody has changed any, it is the same mapping, at once.
+        """
+        return {}
+
+    def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
+        """Change a routine, or add or remove it, in one step that nothing comes between.
+
+        Args:
+            name: What it is called.
+            change: Given its text, None if there is none of the name, returns the new one; None: there shall be none.
+
+        Raises:
+            EpisodicMemoryError: This memory keeps none, or it could not be written.
+        """
+        raise EpisodicMemoryError(f"{self.path}: this memory keeps no routines; name a file of your own by --memory")
+
+    def do(self, work: Callable[[], T]) -> Pending[T]:
+        """Do something with it in the background, after what was asked of it before."""
+        with _finding:
+            worker = self._worker
+        return worker.do(work)
+
     def find(
         self,
         subgoal: str,
@@ -124,9 +152,7 @@ class EpisodicMemory(abc.ABC):
         most: int = 0,
     ) -> Pending[tuple[Experience, ...]]:
         """Look for in-context examples in the background, because a tick must not wait; see :meth:`retrieve`."""
-        with _finding:
-            worker = self._worker
-        return worker.do(
+        return self.do(
             lambda: self.retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
         )
 

@@ -25,6 +25,9 @@ class BridgeSettings(Settings):
     """Settings of every bridge."""
 
     policy: str = Field(default="", description="skill policy, a YAML file; empty: every skill is carried out")
+    routine_skills: str = Field(
+        default="", description="routines that are skills, too: a file of XML, or a folder of them; empty: none"
+    )
     confirm_timeout: float = Field(default=30.0, ge=0.1, le=3600.0, description="longest wait for a person, in seconds")
     skill_timeout: float = Field(
         default=300.0, ge=0.1, le=86400.0, description="longest time for one skill, in seconds"

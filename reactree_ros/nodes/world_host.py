@@ -1,16 +1,19 @@
-"""The world that a bridge hosts: with policy and time limit around it, and closed only when nothing of it moves."""
+"""The world that a bridge hosts, with policy, time limit and routines; closed only when nothing of it moves."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.settings import BridgeSettings
+from reactree_ros.routine.skills import RoutineSkills
+from reactree_ros.routine.xml_in import read_routines
 from reactree_ros.world.port import World
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit
@@ -26,7 +29,7 @@ class WorldHost:
     Attributes:
         active: Whether skills may be carried out.
         bare: The world as it was loaded; None: there is none.
-        world: The same with policy and time limit around it.
+        world: The same with policy, time limit and routines around it.
         policy: The policy; None: every skill is carried out.
     """
 
@@ -60,22 +63,31 @@ class WorldHost:
         """Host a world; the one before is closed.
 
         Raises:
-            UserError: The policy does not fit it.
+            UserError: The policy or a routine does not fit it.
         """
-        settings, policy = self._settings, self.policy
-        if policy is not None:
-            self._check(policy, world)
-        self.release()
-        limit = settings.skill_timeout
-        limited = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
-        self.bare, self.world = world, limited if policy is None else PolicyGuard(limited, policy, self._confirm)
-
-    def _check(self, policy: SkillPolicy, world: World) -> None:
         try:
-            policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
+            hosted = self._around(world)
         except UserError:
             world.close()
             raise
+        self.release()
+        self.bare, self.world = world, hosted
+
+    def _around(self, world: World) -> World:
+        """Return a world with limits, policy and routines around it; the policy judges each step of a routine."""
+        settings, policy = self._settings, self.policy
+        limit = settings.skill_timeout
+        hosted: World = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
+        if policy is not None:
+            self._check(policy, world)
+            hosted = PolicyGuard(hosted, policy, self._confirm)
+        if settings.routine_skills:
+            skills = hosted.household.skills
+            hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills))
+        return hosted
+
+    def _check(self, policy: SkillPolicy, world: World) -> None:
+        policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         if not world.words and any(rule.object for rule in policy.rules):
             self._log.warning(f"{policy.where}: the world does not say its words: the objects are not checked")
 

@@ -208,6 +208,21 @@ class ExperienceOf(TypedDict):
     turns: list[Turn]
 
 
+class FitOf(TypedDict):
+    """A routine that fits."""
+
+    routine: dict[str, Any]
+    values: dict[str, Text]
+    near: NotRequired[bool]
+
+
+class RoutinesOf(Timed):
+    """The routines that fit a node's goal."""
+
+    node: Count
+    fits: list[FitOf]
+
+
 class Retrieved(Timed):
     """Examples are found."""
 
@@ -503,6 +518,7 @@ KINDS_OF_EVENTS: Mapping[str, Any] = {
     "status": Status,
     "started": Started,
     "retrieved": Retrieved,
+    "routine": RoutinesOf,
     "text": Start,
     "request": Request,
     "reply": Reply,

@@ -163,6 +163,7 @@ class Recorder(Listener):
         memory: str = "",
         parent: Mapping[str, Any] | None = None,
     ) -> None:
+        self.id = uuid.uuid4().hex
         self._send, self._flush = write, flush
         named = {"memory": memory} if memory else {}
         self._about = without_credentials({"world": world or {}, "llm": llm or {}, **named})
@@ -193,7 +194,7 @@ class Recorder(Listener):
             {
                 "e": "run",
                 "schema": SCHEMA,
-                "id": uuid.uuid4().hex,
+                "id": self.id,
                 "started": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
                 "versions": _versions(),
                 "instruction": episode.instruction,
@@ -426,6 +427,8 @@ class Recorder(Listener):
             self._write(event)
         elif call.of == "corrections":
             self._write({"e": "corrections", "node": number, **_robot(node), "offers": as_data(answer)})
+        elif call.of == "routine":
+            self._write({"e": "routine", "node": number, "fits": [fit.as_data() for fit in answer]})
         elif call.of == "examples":
             found = [experience_to_dict(experience) for experience in answer]
             self._write({"e": "retrieved", "node": number, "experiences": found})

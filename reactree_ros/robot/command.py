@@ -14,6 +14,7 @@ from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import over_ros
+from reactree_ros.cli.routine_files import Goal, Memory, Out, Tree, keep_file, put_nodes
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.plugins.diagnosis import Level
@@ -93,3 +94,27 @@ def robot_check(
     wrong = sum(one.level is Level.WRONG for one in found)
     typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
+
+
+Config = Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
+
+
+@app.command("nodes")
+def robot_nodes(config: Config, out: Out = None) -> None:
+    """Write the nodes model for Groot2: this package's nodes, and the robot's skills with their ports."""
+    from reactree_ros.robot.config import load_robot
+
+    put_nodes(load_robot(config).declared, out)
+
+
+@app.command("routine")
+def robot_routine(
+    config: Config,
+    file: Tree,
+    memory: Memory,
+    goal: Goal = "",
+) -> None:
+    """Keep a routine that a person wrote as XML of this robot's skills; see `reactree routine import`."""
+    from reactree_ros.robot.config import load_robot
+
+    typer.echo(keep_file(file, load_robot(config).declared, memory, goal=goal))

@@ -104,9 +104,9 @@ class AgentNode(GoalNode):
         super().__init__(subgoal, context, parent=parent)
         self._abilities = abilities
         self._siblings = siblings
-        self._ancestors: frozenset[str] = frozenset({normal(subgoal)}) | (
-            parent._ancestors if isinstance(parent, AgentNode) else frozenset()
-        )
+        #: The goals of the agent nodes above.
+        self.parent_goals: frozenset[str] = parent._ancestors if isinstance(parent, AgentNode) else frozenset()
+        self._ancestors: frozenset[str] = frozenset({normal(subgoal)}) | self.parent_goals
         self._window = ContextWindow(head=0)
         self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
         self._refused = 0  # expansions in that time that must not grow
@@ -118,8 +118,17 @@ class AgentNode(GoalNode):
         self._failed_expansions: list[Expand] = []
 
     def program(self) -> Program:
-        """Look around, then decide until the goal is reached or given up, or until the node has expanded."""
+        """Look around, then decide until the goal is reached or given up, or until the node has expanded.
+
+        A routine that fits comes first. If it does not reach the goal, the node decides, and knows what was done.
+        """
+        by_routine = self.context.routines
+        came = None if by_routine is None else (yield from by_routine(self))
+        if came is True:
+            return True
         yield from self.begin()
+        if came:
+            self.add(came)
         while (reached := (yield from self.decide_once())) is None:
             pass
         return reached

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from py_trees.behaviour import Behaviour
 
@@ -28,7 +28,13 @@ from reactree_ros.tree.team import Robot, Team, names
 from reactree_ros.world.port import GONE, Observation, World, WorldError
 
 if TYPE_CHECKING:
+    from reactree_ros.tree.agent_node import AgentNode
     from reactree_ros.tree.goal_node import GoalNode
+    from reactree_ros.tree.program import Step
+
+#: Does what an agent node is for, as a part of its program, instead of its decisions; returns True if that is reached.
+#: What it returns otherwise, the node is told before it decides; None: nothing was begun.
+ByRoutine: TypeAlias = "Callable[[AgentNode], Generator[Step, Any, Literal[True] | Turn | None]]"
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,8 @@ class Call:
 
     Attributes:
         of: ``reply``, ``answer`` (a person's), ``observe``, ``execute``, ``survey``, ``skills``, ``examples``,
-            ``corrections``, ``correct`` or ``score``; also ``recall``, which the run itself answers, and ``hold``,
-            which somebody ends.
+            ``routine``, ``corrections``, ``correct`` or ``score``; also ``recall``, which the run itself answers, and
+            ``hold``, which somebody ends.
         id: Of the request or the question, where it is a reply or an answer.
         correction: What the person has confirmed, where it is that.
     """
@@ -142,6 +148,8 @@ class RunContext:
         person: Answers questions; None: there is nobody to ask.
         search: What was searched; None: nobody is told.
         examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
+        routines: Does what an agent node is for by a routine that fits, if there is one; see :data:`ByRoutine`. None:
+            there are none.
         system_text: Whether prompts begin with the system text.
         fixed_example: Whether a fixed example is shown if none is found.
         listener: Told what happens.
@@ -173,6 +181,7 @@ class RunContext:
     person: Person | None = None
     search: SearchMemory | None = None
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
+    routines: ByRoutine | None = None
     system_text: bool = True
     fixed_example: bool = True
     listener: Listener = field(default_factory=Listener)

@@ -20,6 +20,17 @@ class ParallelPolicy(enum.Enum):
     """As ``majority``; with several robots the children run at the same time, each by a robot of its own."""
 
 
+class Routines(enum.Enum):
+    """What is done by a routine instead of a language model's decisions."""
+
+    OFF = "off"
+    """Nothing; no routine is learnt."""
+    PROPOSE = "propose"
+    """What a person agrees to, each time."""
+    ON = "on"
+    """What a routine fits."""
+
+
 #: The deepest agent node of all: a hundred in one another. Every tick goes through all of them, by Python's stack, and
 #: takes time with the square of their number.
 DEEPEST = 199
@@ -86,6 +97,11 @@ class RunOptions(Settings):
     parallel: ParallelPolicy = Field(
         default=ParallelPolicy.CONCURRENT,
         description="when a parallel succeeds, and whether its children run at the same time where there are robots",
+    )
+    routines: Routines = Field(
+        default=Routines.OFF,
+        description="do by a routine what was done once, and learn routines, with --memory: off, propose (a person "
+        "agrees to each) or on",
     )
     answer_repeats: bool = Field(
         default=True, description="tell an agent node that has the same thought again that it had it already"

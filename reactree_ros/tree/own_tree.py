@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any
 
 from py_trees.behaviour import Behaviour
 
@@ -11,8 +12,9 @@ from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.errors import UserError
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Program
+from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation, Outcome
 
 
@@ -90,15 +92,23 @@ class SkillNode(GoalNode):
     def experience(self, **task: str) -> None:
         """Return nothing: an agent has nothing to learn from it."""
 
+    @property
+    def sees_not(self) -> bool:
+        """Whether it looked at a condition, or waited for it, and that did not hold."""
+        gave_up = self.failure is not None and self.failure.kind is FailureKind.GAVE_UP
+        return gave_up and self.observation is not None and self.observation.outcome is Outcome.TIMEOUT
+
     def program(self) -> Program:
         """Carry the skill out."""
+        return (yield from self.do(self.subgoal)).outcome is Outcome.DONE
+
+    def do(self, skill: str) -> Generator[Step, Any, Observation]:
+        """Carry a skill out, which counts as a step, and return what came of it."""
         while True:
             yield from self.senses.hold()
             self.requests.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
-            self.observation = seen = yield from self.carry_out(self.subgoal)
-            if seen.outcome is Outcome.DONE:
-                return True
+            self.observation = seen = yield from self.carry_out(skill)
             if seen.outcome is not Outcome.HALTED:
-                self.feedback_message = seen.text
-                return False
+                self.feedback_message = "" if seen.outcome is Outcome.DONE else seen.text
+                return seen

@@ -1,4 +1,4 @@
-"""Exports of a record: the tree as a drawing (SVG, PNG, dot), the run as Markdown, its events as MCAP."""
+"""Exports of a record: the tree as a drawing (SVG, PNG, dot), the run as Markdown, its events as MCAP or for Groot2."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
+from reactree_ros.view.btlog import as_btlog
 from reactree_ros.view.drawing import as_dot, as_png, as_svg
 from reactree_ros.view.mcap_file import as_mcap
 from reactree_ros.view.story import as_markdown
@@ -35,6 +36,7 @@ EXPORTS = {
     "dot": Export("dot", "text/vnd.graphviz", _of_moment(as_dot)),
     "markdown": Export("md", "text/markdown", _of_moment(as_markdown)),
     "mcap": Export("mcap", "application/octet-stream", as_mcap),
+    "btlog": Export("btlog", "application/octet-stream", as_btlog),
 }
 
 

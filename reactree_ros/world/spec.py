@@ -119,6 +119,8 @@ class WorldSpec(Spec):
             if it has no tasks.
         make: Makes the world for a task (None if it has none). Where ``scored`` is False the task's goal is not what
             is asked for, and there is no score.
+        moved: Returns a task like another one, with its things at other places, by a seed; None: it cannot. Where it
+            can, worlds cost nothing, and a routine is tried out in them before it is kept.
         flags: Names of settings that are options of their own on the command line.
         words: Returns what its things are called, a row a group: what they are for, their properties, their words.
     """
@@ -127,6 +129,7 @@ class WorldSpec(Spec):
     household: Household
     load_tasks: Callable[[Any], Mapping[int, Task]] = lambda settings: {}
     make: Callable[..., World]
+    moved: Callable[[Any, int], Task] | None = None
     flags: tuple[str, ...] = ()
     words: Callable[[], Iterable[tuple[str, tuple[str, ...], tuple[str, ...]]]] = tuple
 

@@ -1,7 +1,7 @@
 """The code blocks of a page, and how each is carried out.
 
-``bash`` and ``python`` are executed, ``toml`` and ``yaml`` have to be read, page by page, in order, in one folder for
-each page. A comment directly before a block says otherwise:
+``bash`` and ``python`` are executed, ``toml``, ``yaml``, ``xml`` and ``json`` have to be read, page by page, in
+order, in one folder for each page. A comment directly before a block says otherwise:
 
 ``<!-- file: NAME -->``
     The block is the content of that file, which later blocks find.
@@ -16,6 +16,7 @@ answers.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -23,9 +24,10 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import yaml
 
@@ -36,7 +38,13 @@ else:
 
 ROOT = Path(__file__).parents[2]
 SERVER = "http://gpu-machine:8000/v1"
-RUN = ("bash", "python", "toml", "yaml")
+READ: Mapping[str, Callable[[str], object]] = {
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+    "xml": ElementTree.fromstring,
+    "json": json.loads,
+}
+RUN = ("bash", "python", *READ)
 #: Of other languages: what is shown only.
 SHOWN = ("text",)
 #: Longest time for a block, in seconds.
@@ -163,15 +171,15 @@ class Place:
             file = self.folder / block.file
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        if block.language in ("toml", "yaml"):
+        if block.language in READ:
             self._read(block, text)
         elif not block.file and block.language in RUN:
             self._execute(block, text)
 
     def _read(self, block: Block, text: str) -> None:
         try:
-            tomllib.loads(text) if block.language == "toml" else yaml.safe_load(text)
-        except (tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+            READ[block.language](text)
+        except (tomllib.TOMLDecodeError, yaml.YAMLError, ElementTree.ParseError, json.JSONDecodeError) as error:
             raise Broken(f"{block.where}: no {block.language}: {error}") from error
 
     def _execute(self, block: Block, text: str) -> None:

@@ -233,3 +233,43 @@ def test_what_does_not_fit_is_said_before_anything_moves(
     with pytest.raises(UserError) as refused:
         node.load()
     assert said in str(refused.value)
+
+
+ROUTINE = """<root BTCPP_format="4">
+  <BehaviorTree ID="press out" _goal="press out {what}">
+    <Sequence>
+      <go_to thing="kitchen table 1"/>
+      <RetryUntilSuccessful num_attempts="2"><squeeze thing="{what}" newton="2.5" mode="soft"/></RetryUntilSuccessful>
+    </Sequence>
+  </BehaviorTree>
+  <TreeNodesModel><SubTree ID="press out"><input_port name="what" type="thing"/></SubTree></TreeNodesModel>
+</root>
+"""
+
+
+def test_a_file_of_xml_is_a_skill_of_the_robot(graph: Graph, tmp_path: Path) -> None:
+    """The planner sees one skill, whose steps go to the robot's servers, each judged by the policy."""
+    (tmp_path / "press.xml").write_text(ROUTINE)
+    rules = [{"skill": one, "verdict": "allow"} for one in ("go to", "squeeze")]
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump({"rules": rules}))
+    house = House(graph, tmp_path)
+    house.add_robot()
+    house.start(own, routine_skills=str(tmp_path), policy=str(tmp_path / "policy.yaml"))
+    household = graph.call(DescribeHousehold, "robot_bridge/household")
+    assert "press out" in {json.loads(one)["name"] for one in household.skills}
+    house.does("go to kitchen table 1")  # what stands there is known then
+    offers = graph.call(AvailableSkills, "robot_bridge/available_skills").offers
+    now = {json.loads(one)["skill"]["name"]: json.loads(one)["now"] for one in offers}
+    assert "pudding 1" in now["press out"]["what"]
+    result = house.skill("press out pudding 1").result
+    assert result.outcome == Result.DONE
+    assert SQUEEZED in result.observation.text
+    assert [line for line in house.robot.log if "squeeze" in line] == ["arm: squeeze pudding 2.500 soft"]
+
+
+def test_a_file_that_fits_no_skill_of_the_robot_is_said_before_anything_moves(graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / "press.xml").write_text(ROUTINE.replace("squeeze thing", "squash thing"))
+    house = House(graph, tmp_path)
+    node = graph.add(house.make_bridge(own, routine_skills=str(tmp_path)))
+    with pytest.raises(UserError, match=r"press.xml:5: <squash>: 'squash' is no node and no skill here"):
+        node.take(node.load())

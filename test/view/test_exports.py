@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
+from datetime import datetime
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +17,7 @@ from command_line import Cli
 from view.writing import DEMO, Lines, deep, demo
 
 from reactree_ros.agent.text import visible
+from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.view import drawing
@@ -165,3 +168,47 @@ def test_the_command_line_knows_every_export(cli: Cli, record: Record, tmp_path:
         out = tmp_path / f"tree.{kind}"
         assert cli("export", record.path, "--as", kind, "--out", out).code == 0
         assert out.read_bytes() == export(record, kind)
+
+
+def read_btlog(content: bytes) -> tuple[Element, int, list[tuple[float, int, int]]]:
+    """Return what a log of BehaviorTree.CPP holds: its file of XML, when it began, and each change."""
+    assert content[:19] == b"BTCPP4-FileLogger2\x01"
+    (size,) = struct.unpack_from("<i", content, 19)
+    (began,) = struct.unpack_from("<q", content, 23 + size)
+    rest = content[31 + size :]
+    assert len(rest) % 9 == 0
+    parts = [rest[at : at + 9] for at in range(0, len(rest), 9)]
+    changes = [(int.from_bytes(one[:6], "little") / 1e6, *struct.unpack("<HB", one[6:])) for one in parts]
+    return parse_xml(content[23 : 23 + size].decode()), began, changes
+
+
+def _below(element: Element) -> Iterator[Element]:
+    yield element
+    for child in element.children:
+        yield from _below(child)
+
+
+def test_groot2_replays_the_tree_that_the_run_had_come_to(record: Record) -> None:
+    root, began, changes = read_btlog(export(record, "btlog"))
+    moment = Moment.after(record.events)
+    (tree,) = root.named("BehaviorTree")
+    nodes = {int(one.attributes["_uid"]) - 1: one for one in _below(tree.children[0])}
+    assert {number: one.attributes["name"] for number, one in nodes.items()} == {
+        number: node.subgoal or node.name for number, node in moment.nodes.items()
+    }
+    assert [one.tag for one in nodes.values()].count("ParallelAll") == 1
+    assert began == round(datetime.fromisoformat(record.events[0]["started"]).timestamp() * 1e6)
+    last = {uid - 1: status for _, uid, status in changes}
+    codes = {"running": 1, "success": 2, "failure": 3, "interrupted": 0}
+    assert last == {number: codes[node.status] for number, node in moment.nodes.items() if node.status}
+    times = [time for time, _, _ in changes]
+    assert times == sorted(times)
+    assert changes[0][1:] == (1, 1)  # the root runs first
+
+
+def test_a_log_for_groot2_takes_hostile_and_deep_trees(hostile: Record, tmp_path: Path) -> None:
+    root, _, _ = read_btlog(export(hostile, "btlog"))
+    (tree,) = root.named("BehaviorTree")
+    assert "script" in tree.children[0].attributes["name"]
+    deep(tmp_path / "deep.jsonl", 2400)
+    assert export(read_record(tmp_path / "deep.jsonl"), "btlog").startswith(b"BTCPP4")

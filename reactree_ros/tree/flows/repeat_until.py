@@ -16,10 +16,8 @@ from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.parameters import ParameterError, Text
 from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.wording import Wording
-from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.flows.turns import begin_anew, conclude, in_turn
 from reactree_ros.tree.own_tree import SkillNode
-from reactree_ros.world.port import Outcome
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,8 @@ class Repeat(py_trees.composites.Sequence):
         yield self
 
     def _begins_again(self, child: Behaviour) -> bool:
-        look = self._look
-        seen = None if look.observation is None else look.observation.outcome
-        gave_up = look.failure is not None and look.failure.kind is FailureKind.GAVE_UP
-        if child is not look or not gave_up or seen is not Outcome.TIMEOUT:
+        if child is not self._look or not self._look.sees_not:
             return False
         begin_anew(self)
-        look.context.wake()
+        self._look.context.wake()
         return True

@@ -86,7 +86,7 @@ export class RunView {
 
   _exports() {
     const link = (kind, name) => make("a", { role: "menuitem", href: "#", onclick: (event) => ((event.preventDefault(), this._export(kind))) }, name);
-    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, link("svg", "Tree, SVG"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP")));
+    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, link("svg", "Tree, SVG"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP"), link("btlog", "Run, Groot2")));
   }
 
   async _export(kind) {

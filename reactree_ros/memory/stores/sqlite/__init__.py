@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -39,6 +39,8 @@ class SqliteMemory(EpisodicMemory):
             it cannot be opened.
     """
 
+    keeps_routines = True
+
     def __init__(self, path: str | Path, embedder: Embedder, *, busy_timeout: float = 10.0) -> None:
         self._embedder = embedder
         self._store = ExperienceStore(
@@ -73,6 +75,14 @@ class SqliteMemory(EpisodicMemory):
     def counts(self) -> Counts:
         """See :meth:`EpisodicMemory.counts`."""
         return self._store.counts()
+
+    def routines(self) -> Mapping[str, str]:
+        """See :meth:`EpisodicMemory.routines`."""
+        return self._store.routines()
+
+    def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
+        """See :meth:`EpisodicMemory.change_routine`."""
+        self._store.change_routine(name, change)
 
     def close(self) -> None:
         """Close the database."""

@@ -15,7 +15,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +54,9 @@ _SCHEMA = (
     'CREATE INDEX experience_kind ON experience ("end", task_name)',  # counting reads this instead of the texts
     "CREATE INDEX experience_digest ON experience (digest)",
 )
+#: Made where it is missing: files of this schema are older than it.
+_ROUTINES = "CREATE TABLE IF NOT EXISTS routine (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
+_HAS_ROUTINES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'routine'"
 _EXPERIENCES = (
     'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
     "FROM experience e JOIN subgoal s ON s.id = e.subgoal"
@@ -93,6 +96,8 @@ class ExperienceStore:
         self._last_subgoal = 0
         self._last_experience = 0
         self._seen_version: int | None = None
+        self._routines: Mapping[str, str] = {}
+        self._routines_version: int | None = None
         self._open = True
         with contextlib.ExitStack() as opened, self._explained("open"):
             self._writer = opened.enter_context(contextlib.closing(self._connect()))
@@ -135,6 +140,26 @@ class ExperienceStore:
                     for experience in run
                 ),
             )
+
+    def routines(self) -> Mapping[str, str]:
+        """The routines by name; as long as nobody has changed anything, the same mapping."""
+        with self._read_lock, self._explained("read"):
+            (version,) = self._reader.execute("PRAGMA data_version").fetchone()
+            if version != self._routines_version:
+                self._routines_version, there = version, self._reader.execute(_HAS_ROUTINES).fetchone()
+                routines = dict(self._reader.execute("SELECT name, text FROM routine ORDER BY name") if there else ())
+                self._routines = self._routines if routines == self._routines else routines
+            return self._routines
+
+    def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
+        """Changes a routine in one transaction."""
+        with self._write_lock, self._explained("write to"), self._transaction() as database:
+            database.execute(_ROUTINES)
+            row = database.execute("SELECT text FROM routine WHERE name = ?", (name,)).fetchone()
+            if (text := change(None if row is None else row[0])) is None:
+                database.execute("DELETE FROM routine WHERE name = ?", (name,))
+            else:
+                database.execute("INSERT OR REPLACE INTO routine VALUES (?, ?)", (name, text))
 
     def unknown_subgoals(self, subgoals: Iterable[str]) -> list[str]:
         """Those of the given subgoals that have no embedding in the store yet, each once."""

@@ -1,0 +1,172 @@
+"""``reactree routine``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reactree_ros.cli.options import memory_option
+from reactree_ros.cli.routine_files import routine_export, routine_import, routine_nodes
+from reactree_ros.errors import UserError
+from reactree_ros.memory.spec import NamedMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.model import Node
+
+AFTER = "memory"
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the routines of an episodic memory.")
+Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
+Name = Annotated[str, typer.Argument(help="The routine, see `reactree routine list`.")]
+
+
+def _say(text: str) -> None:
+    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _kept(memory: NamedMemory) -> Kept:
+    from reactree_ros.routine.keeping import Kept
+
+    memory.check_exists()
+    return Kept(memory.open())
+
+
+@app.command("list")
+def routine_list(memory: Memory) -> None:
+    """List the routines: what each is for, and what came of it."""
+    from reactree_ros.routine.keeping import is_trusted
+
+    kept = _kept(memory)
+    with kept.memory:
+        routines = kept.all().values()
+    table = Table("name", "goal", "version", "runs", "used", "done", "last failure")
+    for one in routines:
+        counts = one.counts
+        failure = counts.last_failure if is_trusted(one) else f"not used any more: {counts.last_failure}"
+        numbers = (one.version, counts.runs, counts.uses, counts.successes)
+        table.add_row(one.name, one.goal, *map(str, numbers), failure)
+    Console().print(table)
+
+
+@app.command("show")
+def routine_show(
+    name: Name,
+    memory: Memory,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, as `edit --file` reads it.")] = False,
+) -> None:
+    """Show a routine: its roles, its tree, and where it comes from."""
+    kept = _kept(memory)
+    with kept.memory:
+        routine = kept.named(name)
+    if as_json:
+        typer.echo(routine.to_json())
+        return
+    origin, counts = routine.origin, routine.counts
+    _say(f"{routine.name}, version {routine.version}")
+    _say(f"  for: {routine.goal}")
+    _say(f"  roles: {', '.join(f'{role.name} ({role.kind})' for role in routine.roles) or 'none'}")
+    _say(f"  from: {f'run {origin.run}, {origin.instruction!r}' if origin.run else 'a person'}")
+    _say(f"  used {counts.uses} times, done {counts.successes} times")
+    for line in _lines(routine.body, 1):
+        _say(line)
+
+
+@app.command("edit")
+def routine_edit(
+    name: Name,
+    memory: Memory,
+    file: Annotated[
+        Path | None, typer.Option(help="A JSON file to take instead of opening an editor; a new name makes a new one.")
+    ] = None,
+) -> None:
+    """Change a routine in your editor, as JSON; it begins a new version."""
+    from reactree_ros.files.read_back import text_of
+    from reactree_ros.routine.model import Counts, Routine
+
+    kept = _kept(memory)
+    with kept.memory:
+        there = kept.all().get(name)
+        text = text_of(file) if file is not None else _edited(kept.named(name).model_dump_json(indent=2))
+        routine = Routine.of_json(text, where=str(file or name))
+        if routine == there:
+            _say("nothing is changed")
+            return
+        if there is not None:
+            changed = {"version": there.version + 1, "counts": Counts(runs=there.counts.runs)}
+            routine = routine.model_copy(update=changed)
+        kept.replace(name, routine)
+    _say(f"{routine.name}: version {routine.version} is kept in {memory}")
+
+
+@app.command("remove")
+def routine_remove(name: Name, memory: Memory) -> None:
+    """Remove a routine."""
+    kept = _kept(memory)
+    with kept.memory:
+        kept.remove(name)
+    _say(f"{name} is removed from {memory}")
+
+
+@app.command("keep")
+def routine_keep(
+    run: Annotated[Path, typer.Argument(help="The record of a run that ended as you wanted it.")], memory: Memory
+) -> None:
+    """Keep the routine of a recorded run: you say that it did what was asked."""
+    from reactree_ros.episode.keeping import routine_of
+    from reactree_ros.record.reader import read_record
+    from reactree_ros.routine.keeping import Kept
+
+    record = read_record(run)
+    routine = routine_of(record)
+    with memory.open() as episodic:
+        if not episodic.keeps_routines:
+            raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
+        name = Kept(episodic).add(routine)
+    _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
+
+
+app.command("export")(routine_export)
+app.command("import")(routine_import)
+app.command("nodes")(routine_nodes)
+
+
+def _edited(text: str) -> str:
+    """Return a text as a person changes it in the editor of their own."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "routine.json"
+        path.write_text(text, encoding="utf-8")
+        try:
+            ended = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+        except (OSError, ValueError) as error:
+            raise UserError(f"the editor '{editor}' cannot be opened ({error}): set EDITOR, or use --file") from None
+        if ended:
+            raise UserError(f"the editor '{editor}' ended with {ended}; nothing is changed")
+        return path.read_text(encoding="utf-8")
+
+
+def _lines(node: Node, depth: int) -> Iterator[str]:
+    from reactree_ros.routine.model import children_of
+
+    yield f"{'  ' * depth}{node.kind}{_told(node)}"
+    for child in children_of(node):
+        yield from _lines(child, depth + 1)
+
+
+def _told(node: Node) -> str:
+    """Return what a node is about, in the order in which it is declared."""
+    left_out = ("kind", "children", "child", "needs", "effect", "memory", "finds")
+    fields = (value for name, value in node if name not in left_out and value not in (None, (), ""))
+    said = ", ".join(" / ".join(one) if isinstance(one, tuple) else str(getattr(one, "value", one)) for one in fields)
+    finds = f" -> {node.finds}" if node.kind == "search" else ""
+    return f": {said}{finds}" if said else ""

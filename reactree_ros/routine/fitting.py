@@ -1,0 +1,218 @@
+"""Which routine fits a goal: one of the same words, whose roles words of the same kinds fill that the house knows."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+from reactree_ros.agent.parameters import Named
+from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.words import words
+from reactree_ros.routine.model import Role, Routine
+
+_ARTICLES = frozenset(("a", "an", "the"))
+_NUMBER = r"(?<![\w.])\d{1,9}(?:\.\d{1,9})?(?![\w.]*\d)"
+#: Endings of several things.
+_PLURAL = r"(?:s|es)?"
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A word that the house knows, or a number, in a text.
+
+    Attributes:
+        begin: Where it begins; it ends at ``end``.
+        word: As the house says it, or the number.
+        kinds: The kinds of role that it may fill.
+    """
+
+    begin: int
+    end: int
+    word: str
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A routine with a value for each of its roles.
+
+    Attributes:
+        near: Whether the goal is only like that of the routine, so that somebody has to say that it is the same.
+    """
+
+    routine: Routine
+    values: Mapping[str, str]
+    near: bool = False
+
+    def __str__(self) -> str:
+        """Return the goal with the values in it."""
+        return self.routine.goal.format(**self.values)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for a record; :meth:`of_data` reads it."""
+        near = {"near": True} if self.near else {}
+        return {"routine": self.routine.model_dump(mode="json"), "values": dict(self.values), **near}
+
+    @classmethod
+    def of_data(cls, data: Mapping[str, Any]) -> Fit:
+        """Read what :meth:`as_data` wrote; a ValueError if it is none."""
+        values = {str(role): str(value) for role, value in data["values"].items()}
+        return cls(Routine.of(data["routine"]), values, near=bool(data.get("near", False)))
+
+
+class Vocabulary:
+    """The words that a house knows, each with the kinds of role that it may fill.
+
+    Args:
+        words: What skills are done to.
+        carried: Those of it, or others, that can be carried; empty: nobody knows.
+        skills: Declared skills, whose names of persons, rooms and so on are words, too.
+    """
+
+    def __init__(self, words: Iterable[str], carried: Iterable[str] = (), skills: Iterable[Skill] = ()) -> None:
+        kinds: defaultdict[str, set[str]] = defaultdict(set)
+        for word in (carried := tuple(carried)):
+            kinds[word].add("thing")
+        for word in words:
+            if word not in carried:
+                kinds[word] |= {"place", "room"} if carried else {"place", "room", "thing"}
+        for parameter in (one for skill in skills for one in skill.parameters.values()):
+            for name in parameter.names if isinstance(parameter, Named) else ():
+                kinds[name].add(type(parameter).__name__.lower())
+        self._kinds = {word.casefold(): (word, frozenset(of)) for word, of in kinds.items() if word.strip()}
+        longest = sorted(map(re.escape, self._kinds), key=len, reverse=True)
+        known = rf"(?<!\w)(?P<word>{'|'.join(longest)}){_PLURAL}(?!\w)|" if longest else ""
+        self._pattern = re.compile(f"{known}(?P<number>{_NUMBER})", re.IGNORECASE)
+
+    def __contains__(self, word: str) -> bool:
+        return word.casefold() in self._kinds
+
+    def kinds_of(self, word: str) -> frozenset[str]:
+        """Return the kinds of role that a word may fill; none if the house does not know it."""
+        return self._kinds.get(word.casefold(), ("", frozenset()))[1]
+
+    def mentions(self, text: str) -> Iterator[Mention]:
+        """Yield what a text names, of two in one another the longer."""
+        for match in self._pattern.finditer(text):
+            if (number := match["number"]) is not None:
+                yield Mention(*match.span(), number, frozenset({"number"}))
+            else:
+                yield Mention(*match.span(), *self._kinds[match["word"].casefold()])
+
+    def shape(self, text: str) -> tuple[tuple[str | None, ...], tuple[Mention, ...]]:
+        """Return a text's words, without articles and with None for each of its mentions, and the mentions."""
+        found, shape, at = tuple(self.mentions(text)), list[str | None](), 0
+        for mention in found:
+            shape += [*_plain(text[at : mention.begin]), None]
+            at = mention.end
+        return (*shape, *_plain(text[at:])), found
+
+
+def _plain(text: str) -> list[str]:
+    return [word for word in words(text) if word not in _ARTICLES]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The shape of a routine's goal.
+
+    Attributes:
+        shape: As of :meth:`Vocabulary.shape`, with None for its roles, too.
+        slots: What each None stands for: a role, or a word of the goal itself.
+    """
+
+    shape: tuple[str | None, ...]
+    slots: tuple[Role | str, ...]
+
+    @property
+    def literals(self) -> tuple[str | None, ...]:
+        """The words in its slots; None for a role."""
+        return tuple(slot if isinstance(slot, str) else None for slot in self.slots)
+
+
+def _form(routine: Routine, known: Vocabulary) -> _Form:
+    roles = {role.name: role for role in routine.roles}
+    shape, slots = list[str | None](), list[Role | str]()
+    for literal, name, _, _ in string.Formatter().parse(routine.goal):
+        part, found = known.shape(literal)
+        shape += part
+        slots += [mention.word for mention in found]
+        if name is not None:
+            shape.append(None)
+            slots.append(roles[name])
+    return _Form(tuple(shape), tuple(slots))
+
+
+class Routines:
+    """Finds the routines that fit a goal, whatever their number, in about the same time.
+
+    Args:
+        routines: The routines.
+        known: The words of the house.
+    """
+
+    def __init__(self, routines: Iterable[Routine], known: Vocabulary) -> None:
+        self._known = known
+        #: By shape, then by which slots are roles, then by the words in the others.
+        self._by_shape: dict[
+            tuple[str | None, ...],
+            dict[tuple[bool, ...], defaultdict[tuple[str | None, ...], list[tuple[Routine, _Form]]]],
+        ] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+        for routine in routines:
+            form = _form(routine, known)
+            mask = tuple(isinstance(slot, Role) for slot in form.slots)
+            self._by_shape[form.shape][mask][form.literals].append((routine, form))
+
+    def fitting(self, goal: str) -> list[Fit]:
+        """Return the routines that fit a goal, the most specific first: that with the fewest roles, then the best."""
+        shape, mentions = self._known.shape(goal)
+        found = []
+        for mask, by_words in self._by_shape.get(shape, {}).items():
+            pairs = zip(mentions, mask, strict=True)
+            literals = tuple(None if is_role else mention.word for mention, is_role in pairs)
+            for routine, form in by_words.get(literals, ()):
+                values = _values(form, mentions)
+                if values is not None:
+                    found.append(Fit(routine, values))
+        return sorted(found, key=lambda fit: (len(fit.routine.roles), -_merit(fit.routine), fit.routine.name))
+
+
+def _values(form: _Form, mentions: tuple[Mention, ...]) -> dict[str, str] | None:
+    """Return the values of a routine's roles; None if one is of another kind, or two things would be one."""
+    values = {}
+    for slot, mention in zip(form.slots, mentions, strict=True):
+        if isinstance(slot, Role):
+            if slot.kind not in mention.kinds:
+                return None
+            values[slot.name] = mention.word
+    return values if len(set(values.values())) == len(values) else None
+
+
+def fillings(routine: Routine, goal: str, known: Vocabulary) -> Iterator[Fit]:
+    """Yield a routine with its roles filled in each way by what a goal in other words names."""
+    mentions = {mention.word: mention for mention in known.mentions(goal)}.values()
+    for some in permutations(mentions, len(routine.roles)):
+        pairs = list(zip(routine.roles, some, strict=True))
+        if all(role.kind in mention.kinds for role, mention in pairs):
+            yield Fit(routine, {role.name: mention.word for role, mention in pairs}, near=True)
+
+
+def _merit(routine: Routine) -> float:
+    """Return how far a routine is trusted: its share of successes, as if it had succeeded once and failed once."""
+    counts = routine.counts
+    return (counts.successes + 1) / (counts.uses + 2)
+
+
+def told(fit: Fit) -> str:
+    """Return how people are told of a routine that fits."""
+    origin = fit.routine.origin
+    of = f"learnt from run {shortened_line(origin.run, 60)}" if origin.run else "written by a person"
+    return (
+        f"routine '{fit.routine.name}' ({of}; done {fit.routine.counts.successes} of {fit.routine.counts.uses} times)"
+    )

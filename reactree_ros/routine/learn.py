@@ -1,0 +1,400 @@
+"""From a tree that has reached its goal to a routine: what was needed of it, with roles in place of things."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from py_trees.common import Status
+
+from reactree_ros.agent.control_flow import ControlFlow, flow_over
+from reactree_ros.agent.decision import ASKS_MEMORY
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
+from reactree_ros.agent.parameters import Named, Number, ParameterError, Person
+from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.turns import Said, Saw, Turn
+from reactree_ros.errors import UserError
+from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Mention, Vocabulary
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
+from reactree_ros.tree.flows.within import WithinFlow
+from reactree_ros.tree.goal_node import GoalNode
+
+#: How many things a routine handles at most, each by a name of its own.
+_MOST_NAMES = 60
+
+
+class NotLearnt(UserError):
+    """Nothing can be learnt from a run; the message says why, in one line."""
+
+
+@dataclass(frozen=True)
+class _Did:
+    """A skill of the run, with what came of it."""
+
+    call: SkillCall
+    observation: Observation
+
+    @property
+    def done(self) -> bool:
+        return self.observation.outcome is Outcome.DONE
+
+
+@dataclass(frozen=True)
+class _Under:
+    """What was done under a control flow: a part for each subgoal that was begun, and whether that succeeded."""
+
+    flow: ControlFlow
+    parts: tuple[tuple[bool, tuple[_Item, ...]], ...]
+
+
+_Item = _Did | Observation | _Under
+
+
+def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
+    """Return the routine of a tree that has reached its goal.
+
+    Left out is what only searched, was refused or failed, asked memory, or was done again in vain. A search stays a
+    search. A branch of a fallback that tried something stays before the one that succeeded.
+
+    Args:
+        root: The tree's root.
+        known: The words of the house.
+        run: The id of the run.
+
+    Raises:
+        NotLearnt: The tree is none of agent nodes, did nothing, or its skills are not declared.
+    """
+    household = root.context.household
+    if not household.skills:
+        raise NotLearnt(f"the skills of '{household.name}' are texts: a routine needs declared ones")
+    items = tuple(_items(root, household))
+    made = _Maker(household, _things_in(items, household), known, root.subgoal, _targets(items))
+    body = made.sequence(items, last=True)
+    if body is None:
+        raise NotLearnt("nothing was done that a routine could do again")
+    return made.routine(body, run)
+
+
+# ---------------------------------------------------------------------- what the run did
+
+
+def _items(node: GoalNode, household: Household) -> Iterator[_Item]:
+    """Yield what a node did, in order: also its first look, which says where things are."""
+    if not isinstance(node, AgentNode):
+        raise NotLearnt(f"'{node.name}' is no agent node, and only what those decide can be learnt")
+    expansions = iter([child for child in node.children if flow_over(child) is not None])
+    before: Turn | None = None
+    for turn in node.turns:
+        asked = before.decision.skill_asked if isinstance(before, Said) and before.decision is not None else ""
+        if isinstance(turn, Saw) and turn.observation is not None and not asked.startswith(ASKS_MEMORY):
+            yield _did(asked, turn.observation, household) if asked else turn.observation
+        elif isinstance(turn, Said) and isinstance(turn.decision, Expand):
+            grown = next(expansions)
+            begun = [child for child in grown.children if isinstance(child, AgentNode) and child.turns]
+            parts = ((child.status == Status.SUCCESS, tuple(_items(child, household))) for child in begun)
+            yield _Under(turn.decision.control_flow, tuple(parts))
+        before = turn
+
+
+def _did(skill: str, observation: Observation, household: Household) -> _Did:
+    try:
+        return _Did(household.call(skill), observation)
+    except ParameterError as error:
+        if observation.outcome is Outcome.DONE:
+            raise NotLearnt(f"'{skill}' is no declared skill: {error}") from None
+        raise NotLearnt(f"'{skill}' was refused") from None
+
+
+def _things_in(items: Sequence[_Item], household: Household) -> _Things:
+    things = _Things(household)
+    for item in _flat(items):
+        things.see(item.observation if isinstance(item, _Did) else item)
+    return things
+
+
+def _flat(items: Sequence[_Item]) -> Iterator[_Did | Observation]:
+    for item in items:
+        if isinstance(item, _Under):
+            for _, part in item.parts:
+                yield from _flat(part)
+        else:
+            yield item
+
+
+def _targets(items: Sequence[_Item]) -> frozenset[str]:
+    """Return where things were put."""
+    at, found = "", set[str]()
+    for item in _flat(items):
+        if isinstance(item, _Did) and item.done:
+            at = item.call.value("at") or at
+            found |= {at} if item.call.value("released") else set()
+    return frozenset(found)
+
+
+class _Things:
+    """What the run saw of everything, by name."""
+
+    def __init__(self, household: Household) -> None:
+        self._household = household
+        self.rooms: set[str] = set()
+        self._words: dict[str, str] = {}
+
+    def see(self, observation: Observation) -> None:
+        self.rooms |= {*observation.rooms, *(seen.room for seen in observation.seen if seen.room)}
+        for seen in observation.seen:
+            self._words[self._household.name_of(seen.word, seen.instance)] = seen.word
+
+    def word_of(self, name: str) -> str:
+        """Return the word of something by its name; a room's and an unseen thing's is the name without its number."""
+        head, _, number = name.rpartition(" ")
+        return self._words.get(name) or (head if head and number.isdigit() else name)
+
+
+# ---------------------------------------------------------------------- what is kept of it
+
+
+@dataclass
+class _Maker:
+    """Makes the nodes of a routine, one part of the run after the other.
+
+    Attributes:
+        targets: Where things are put: what was opened of it is opened then, as hands may be full later.
+        names: What each thing of the run is called in the routine.
+    """
+
+    household: Household
+    things: _Things
+    known: Vocabulary
+    goal: str
+    targets: frozenset[str]
+    names: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
+    _held: set[str] = field(default_factory=set)
+    _at: str = ""
+    _opened_so_far: dict[str, SkillCall] = field(default_factory=dict)
+    _where: dict[str, Seen] = field(default_factory=dict)  # where each thing was seen last, but in a hand
+    _going: list[_Did] = field(default_factory=list)  # moves, and what was opened, since something was done
+
+    def __post_init__(self) -> None:
+        counts = Counter(mention.word for mention in self.known.mentions(self.goal))
+        self._mentions: Mapping[str, Mention] = {
+            mention.word: mention for mention in self.known.mentions(self.goal) if counts[mention.word] == 1
+        }
+
+    def routine(self, body: model.Node, run: str) -> model.Routine:
+        """Return the routine of a body that this has made."""
+        goal, at = "", 0
+        for mention in sorted(self._mentions.values(), key=lambda one: one.begin):
+            if (role := self.roles.get(mention.word)) is not None:
+                goal += f"{_escaped(self.goal[at : mention.begin])}{{{role.name}}}"
+                at = mention.end
+        roles = tuple(self.roles[word] for word in self._mentions if word in self.roles)
+        goal += _escaped(self.goal[at:])
+        origin = model.Origin(run=run, instruction=self.goal, household=self.household.name)
+        return model.Routine(name=_named(goal, roles), goal=goal, roles=roles, body=body, origin=origin)
+
+    def sequence(self, items: Sequence[_Item], *, last: bool = False) -> model.Node | None:
+        """Return a node that does what was needed of some items, if anything; ``last``: nothing comes after them."""
+        made = list(self._nodes(items))
+        if last:
+            made += self._end()
+        return model.Sequence(children=tuple(made)) if len(made) > 1 else made[0] if made else None
+
+    def _nodes(self, items: Sequence[_Item]) -> Iterator[model.Node]:
+        for item in items:
+            if isinstance(item, _Under):
+                yield from self._under(item)
+                continue
+            if isinstance(item, _Did):
+                yield from self._did(item)
+            self._see(item.observation if isinstance(item, _Did) else item)
+
+    def _under(self, under: _Under) -> Iterator[model.Node]:
+        flow, parts = under.flow, under.parts
+        if flow.name == "sequence":
+            for _, part in parts:
+                yield from self._nodes(part)
+        elif flow.name == "fallback":
+            yield from self._fallback(parts)
+        elif flow.name == "parallel":
+            each = (self.sequence(part) for succeeded, part in parts if succeeded)
+            if made := tuple(one for one in each if one is not None):
+                yield model.Parallel(children=made) if len(made) > 1 else made[0]
+        elif isinstance(flow, RepeatUntilFlow):
+            if made := tuple(node for _, part in parts for node in self._nodes(part)):
+                yield model.RepeatUntil(condition=_escaped(flow.condition), children=made)
+        elif isinstance(flow, WithinFlow):
+            if made := tuple(node for _, part in parts for node in self._nodes(part)):
+                yield model.Within(seconds=flow.seconds, children=made)
+        else:
+            raise NotLearnt(f"a routine has no '{flow}'")
+
+    def _fallback(self, parts: Sequence[tuple[bool, tuple[_Item, ...]]]) -> Iterator[model.Node]:
+        """Keep the branches that tried something, and the one that succeeded; what only searched is left out."""
+        tried: list[model.Node | None] = []
+        for succeeded, part in parts:
+            if succeeded and not tried:
+                yield from self._nodes(part)
+            elif succeeded or self._tries(part):
+                tried.append(self.sequence(part))
+            else:
+                yield from self._nodes(part)  # none, but where things are and what is open is known by it
+        branches = tuple(one for one in tried if one is not None)
+        if branches and tried[-1] is None:  # the last one only said that it was done all the same
+            yield model.Decorator(does="succeed", child=branches[0])
+        elif branches:
+            yield model.Fallback(children=branches) if len(branches) > 1 else branches[0]
+
+    def _tries(self, part: Sequence[_Item]) -> bool:
+        """Whether something was done, or refused, beside going and opening."""
+        return any(isinstance(item, _Did) and not self._only_looks(item) for item in _flat(part))
+
+    @staticmethod
+    def _only_looks(did: _Did) -> bool:
+        effect = did.call.skill.effect
+        return did.call.skill.moves or (bool(effect) and {*effect} <= {"open", "closed"})
+
+    # ------------------------------------------------------------------ one skill
+
+    def _did(self, did: _Did) -> Iterator[model.Node]:
+        call, effect = did.call, did.call.skill.effect
+        if not did.done:
+            return
+        if call.value("at"):
+            self._at = call.value("at")
+            self._going.append(did)
+        elif "open" in effect:
+            self._opened_so_far[call.value("open")] = call
+            self._going.append(did)
+        elif "closed" in effect and self.things.word_of(call.value("closed")) not in self._mentions:
+            self._forget_open(call)
+        else:
+            yield from self._kept(did)
+
+    def _kept(self, did: _Did) -> Iterator[model.Node]:
+        """Yield a skill that is kept, after a search for where it is done and what it is done to."""
+        call = did.call
+        wanted = [name for name in self._named(call) if name not in self._held]
+        if not wanted or "released" in call.skill.effect:
+            wanted += [self._at] if self._at else []
+        opened = [did.call.value("open") for did in self._going]
+        for name in dict.fromkeys([*(one for one in opened if one in self.targets), *wanted]):
+            yield self._search(name)
+            if (opening := self._opened_so_far.get(name)) is not None:
+                yield self._skill(opening)
+        self._going.clear()
+        self._forget_open(call)
+        yield self._skill(call)
+
+    def _named(self, call: SkillCall) -> list[str]:
+        """Return the names of the things and places that a skill is done to."""
+        parameters = call.skill.parameters.items()
+        return [str(call.values[one]) for one, kind in parameters if isinstance(kind, Named) and not _is_person(kind)]
+
+    def _forget_open(self, closing: SkillCall) -> None:
+        closed = closing.value("closed")
+        self._opened_so_far.pop(closed, None)
+        self._going = [one for one in self._going if one.call.value("open") != closed]
+
+    def _end(self) -> Iterator[model.Node]:
+        """Yield what the run ended with, if the goal names it: it stands somewhere, or has opened something."""
+        for did in self._going:
+            name = did.call.value("open") or did.call.value("at")
+            is_last = did is self._going[-1] or did.call.value("open")
+            if is_last and self.things.word_of(name) in self._mentions:
+                yield self._search(name)
+                if did.call.value("open"):
+                    yield self._skill(did.call)
+
+    def _search(self, name: str) -> model.Search:
+        known = name in self.names
+        seen = self._where.get(name)
+        finds = self._name(name)
+        of = self._said(self.things.word_of(name), "thing" if self._is_carried(name) else self._place_kind(name))
+        where = () if seen is None or known else (seen.place or "", seen.room or "")
+        order = tuple(dict.fromkeys(self.things.word_of(one) for one in where if one and one != name))
+        return model.Search(finds=finds, of=of, order=order)
+
+    def _is_carried(self, name: str) -> bool:
+        return name in self._held or "thing" in self.known.kinds_of(self.things.word_of(name))
+
+    def _place_kind(self, name: str) -> str:
+        return "room" if name in self.things.rooms else "place"
+
+    def _skill(self, call: SkillCall) -> model.Skill:
+        named = {
+            one: f"{{{self._name(str(call.values[one]))}}}"
+            if str(call.values[one]) in self.names
+            else self._value(call, one)
+            for one in call.values
+        }
+        pieces = string.Formatter().parse(call.skill.wording)
+        wording = "".join(_escaped(literal) + ("" if one is None else named[one]) for literal, one, _, _ in pieces)
+        about = {str(call.values[one]): template for one, template in named.items()}
+        needs = [model.Fact("held", template) for name, template in about.items() if name in self._held]
+        effect = [
+            model.Fact(what, named[one]) for what, one in call.skill.effect.items() if one in named and what != "place"
+        ]
+        self._take_in(call)
+        return model.Skill(wording=wording, needs=tuple(needs), effect=tuple(effect))
+
+    def _take_in(self, call: SkillCall) -> None:
+        if held := call.value("held"):
+            self._held.add(held)
+        self._held.discard(call.value("released"))
+
+    def _value(self, call: SkillCall, parameter: str) -> str:
+        """Return a value that is no thing's name: a role if the goal names it, too."""
+        kind, value = call.skill.parameters[parameter], call.values[parameter]
+        written = call.skill.words.written(parameter, value)
+        if _is_person(kind):
+            return self._said(written, "person")
+        return self._said(written, "number") if isinstance(kind, Number) else _escaped(written)
+
+    def _said(self, word: str, kind: str) -> str:
+        """Return a role for a word if the goal names it, once and as something of this kind; else the word."""
+        mention = self._mentions.get(word)
+        if mention is None or kind not in mention.kinds:
+            return _escaped(word)
+        if word not in self.roles:
+            alike = [one for one, said in self._mentions.items() if ("number" in said.kinds) is (kind == "number")]
+            number = alike.index(word) + 1  # so that two runs of the same words have the same names
+            self.roles[word] = model.Role(name=f"{kind}_{number}", kind=kind)  # type: ignore[arg-type]
+        return f"{{{self.roles[word].name}}}"
+
+    def _name(self, name: str) -> str:
+        """Return what something of the run is called in the routine."""
+        if name not in self.names:
+            if len(self.names) >= _MOST_NAMES:
+                raise NotLearnt(f"it handled more than {_MOST_NAMES} things")
+            self.names[name] = f"found_{len(self.names) + 1}"
+        return self.names[name]
+
+    def _see(self, observation: Observation) -> None:
+        for seen in observation.seen:
+            name = self.household.name_of(seen.word, seen.instance)
+            if GONE in seen.states:
+                self._where.pop(name, None)
+            elif not seen.held:
+                self._where[name] = seen
+
+
+def _is_person(kind: object) -> bool:
+    return isinstance(kind, Person)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"[{}]", lambda brace: brace[0] * 2, text)
+
+
+def _named(goal: str, roles: Sequence[model.Role]) -> str:
+    """Return what a routine is called: its goal with the kinds of its roles, such as ``put-1-thing-on-the-place``."""
+    said = goal.format(**{role.name: role.kind for role in roles})
+    return "-".join(re.findall(r"\w+", said.casefold()))[:70].strip("-") or "routine"

@@ -1,0 +1,395 @@
+"""A routine as data: a tree of skills with roles in place of things, read from JSON and written as JSON."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from typing_extensions import Self
+
+from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.skill import EFFECTS
+from reactree_ros.agent.text import LONGEST_TEMPLATE, check_template, shortened_line
+from reactree_ros.errors import UserError
+from reactree_ros.plugins.settings import did_you_mean, fault_of
+
+#: The most nodes of a routine, and the most levels of them.
+MOST_NODES, DEEPEST = 500, 20
+#: The longest JSON of a routine, in characters.
+LONGEST_JSON = 500_000
+
+R = TypeVar("R")
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+#: Words with roles in braces, such as ``pick up {thing}``.
+Template = Annotated[str, Field(min_length=1, max_length=LONGEST_TEMPLATE)]
+Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
+
+
+class RoutineError(UserError, ValueError):
+    """A routine makes no sense; the message is one line."""
+
+
+class Data(BaseModel):
+    """Frozen data that takes no other fields than its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        return {
+            name: value
+            for name, value in write(self).items()
+            if name == "kind" or getattr(self, name) != fields[name].default
+        }
+
+
+class Fact(NamedTuple):
+    """Something that holds of a thing.
+
+    Attributes:
+        what: One of :data:`~reactree_ros.agent.skill.EFFECTS`, e.g. ``held``.
+        about: What it holds of, e.g. ``{thing}``.
+    """
+
+    what: str
+    about: Template
+
+
+class Role(Data):
+    """What another goal may name in its place.
+
+    Attributes:
+        name: What stands in braces.
+        kind: What may stand there.
+    """
+
+    name: Name
+    kind: Literal["thing", "place", "room", "person", "number", "text"]
+
+
+class Skill(Data):
+    """One skill of the world.
+
+    Attributes:
+        wording: How it is said.
+        expected: How it has to end.
+        needs: What has to hold before.
+        effect: What holds after it.
+    """
+
+    kind: Literal["skill"] = "skill"
+    wording: Template
+    expected: Outcome = Outcome.DONE
+    needs: tuple[Fact, ...] = ()
+    effect: tuple[Fact, ...] = ()
+
+
+class Goal(Data):
+    """A goal that an agent node works on."""
+
+    kind: Literal["goal"] = "goal"
+    text: Template
+
+
+class Search(Data):
+    """Looks for a thing or a place until the robot stands where it is.
+
+    Attributes:
+        finds: What the nodes after it call what was found, in braces.
+        of: What is looked for: a role, or words such as ``kitchen table``. Two searches find two things.
+        order: Where such things were found, the most often first: the words of rooms and places, never their numbers.
+    """
+
+    kind: Literal["search"] = "search"
+    finds: Name
+    of: Template
+    order: tuple[Annotated[str, Field(min_length=1, max_length=120)], ...] = ()
+
+
+class WaitFor(Data):
+    """Waits until a condition of the world holds.
+
+    Attributes:
+        condition: As the world says it.
+        seconds: Longest wait; 0: it only looks; None: any.
+    """
+
+    kind: Literal["wait for"] = "wait for"
+    condition: Template
+    seconds: Seconds | None = None
+
+
+class Always(Data):
+    """Does nothing, and succeeds or fails at once."""
+
+    kind: Literal["always"] = "always"
+    succeeds: bool
+
+
+class InTurn(Data):
+    """One after the other.
+
+    Attributes:
+        memory: Whether it goes on where it was. Otherwise each tick begins with the first child, and breaks off what
+            runs after one that takes time. So just one of its children may take time, as a skill, a look and a goal do.
+    """
+
+    children: Children
+    memory: bool = True
+
+    @model_validator(mode="after")
+    def _breaks_nothing_off(self) -> Self:
+        if not self.memory and (number := sum(map(takes_time, self.children))) > 1:
+            raise ValueError(
+                f"without memory just one of its children may take time, and {number} do: each tick would begin anew "
+                "and break off what runs; give it memory, or use a loop with a condition"
+            )
+        return self
+
+
+class Sequence(InTurn):
+    """One after the other, until one fails."""
+
+    kind: Literal["sequence"] = "sequence"
+
+
+class Fallback(InTurn):
+    """One after the other, until one succeeds."""
+
+    kind: Literal["fallback"] = "fallback"
+
+
+class Parallel(Data):
+    """All of them; ``policy`` says when that succeeds, and whether several robots share them."""
+
+    kind: Literal["parallel"] = "parallel"
+    children: Children
+    policy: Literal["majority", "all", "concurrent"] = "all"
+
+
+class RepeatUntil(Data):
+    """One after the other, again and again until a condition holds, which is looked at after each round."""
+
+    kind: Literal["repeat until"] = "repeat until"
+    condition: Template
+    children: Children
+
+
+class While(Data):
+    """One after the other, again and again as long as a condition holds, which is looked at before each round."""
+
+    kind: Literal["while"] = "while"
+    condition: Template
+    children: Children
+
+
+class Within(Data):
+    """One after the other, in a limited time."""
+
+    kind: Literal["within"] = "within"
+    seconds: Annotated[int, Field(ge=1, le=3600)]
+    children: Children
+
+
+class Decorator(Data):
+    """Changes how its child ends.
+
+    Attributes:
+        does: ``invert`` turns success and failure round, ``succeed`` and ``fail`` end so whatever the child's end is,
+            ``retry`` begins it again after a failure, ``repeat`` after a success.
+        times: How often it is begun at most, by ``retry`` and ``repeat``; 0: for ever.
+        child: What is changed.
+    """
+
+    kind: Literal["decorator"] = "decorator"
+    does: Literal["invert", "succeed", "fail", "retry", "repeat"]
+    times: Annotated[int, Field(ge=0, le=10_000)] = 1
+    child: Node
+
+
+Node: TypeAlias = Annotated[
+    Skill
+    | Goal
+    | Search
+    | WaitFor
+    | Always
+    | Sequence
+    | Fallback
+    | Parallel
+    | RepeatUntil
+    | While
+    | Within
+    | Decorator,
+    Field(discriminator="kind"),
+]
+Children: TypeAlias = Annotated[tuple[Node, ...], Field(min_length=1, max_length=MOST_NODES)]
+
+
+class Origin(Data):
+    """Where a routine comes from.
+
+    Attributes:
+        run: The run it was learnt from; empty if a person wrote it.
+        instruction: What that run was asked.
+        household: The household whose skills it has; empty: any that knows them.
+    """
+
+    run: Annotated[str, Field(max_length=500)] = ""
+    instruction: Annotated[str, Field(max_length=LONGEST_TEMPLATE)] = ""
+    household: Annotated[str, Field(max_length=200)] = ""
+
+
+class Counts(Data):
+    """What came of it.
+
+    Attributes:
+        runs: From how many runs it was learnt.
+        uses: How often it was begun.
+        successes: How often it reached its goal by itself.
+        last_failure: What was not as expected, the last time; empty after a success.
+    """
+
+    runs: Annotated[int, Field(ge=0)] = 0
+    uses: Annotated[int, Field(ge=0)] = 0
+    successes: Annotated[int, Field(ge=0)] = 0
+    last_failure: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Routine(Data):
+    """A tree that needs no language model, or only at its goals.
+
+    Attributes:
+        name: What it is called; no two of a memory are called alike.
+        goal: What it is for, with each of its roles once, e.g. ``bring me the {thing}``.
+        roles: What another goal may name otherwise.
+        body: The tree.
+        origin: Where it comes from.
+        counts: What came of it.
+        version: It counts up with each change of the tree.
+    """
+
+    name: Annotated[str, Field(pattern=r"^\w[\w .-]{0,79}$")]
+    goal: Template
+    roles: tuple[Role, ...] = ()
+    body: Node
+    origin: Origin = Origin()
+    counts: Counts = Counts()
+    version: Annotated[int, Field(ge=1)] = 1
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        names = [role.name for role in self.roles]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two roles are called '{twice[0]}'")
+        check_template(self.goal, names)
+        named = [name for _, name, _, _ in string.Formatter().parse(self.goal) if name is not None]
+        if sorted(named) != sorted(names):
+            raise ValueError(f"'{self.goal}' has to name each of its roles once: {', '.join(names) or 'it has none'}")
+        nodes = list(walk(self.body))
+        if len(nodes) > MOST_NODES or max(depth for depth, _ in nodes) > DEEPEST:
+            raise ValueError(f"a routine has at most {MOST_NODES} nodes, {DEEPEST} in one another")
+        _check_names(nodes, names)
+        return self
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Its nodes, each before those under it."""
+        return tuple(node for _, node in walk(self.body))
+
+    def to_json(self) -> str:
+        """Write it as JSON; :meth:`of_json` reads it."""
+        return self.model_dump_json()
+
+    @classmethod
+    def of_json(cls, text: str | bytes, *, where: str = "routine") -> Self:
+        """Read what :meth:`to_json` wrote, or somebody else.
+
+        Raises:
+            RoutineError: It is no routine; the message says in one line where and why.
+        """
+        return _checked(lambda: cls.model_validate_json(text), len(text), where)
+
+    @classmethod
+    def of(cls, data: Any, *, where: str = "routine") -> Self:
+        """Make it of plain data, such as a file's; see :meth:`of_json`."""
+        return _checked(lambda: cls.model_validate(data), 0, where)
+
+
+def children_of(node: Node) -> tuple[Node, ...]:
+    """Return what stands under a node."""
+    if isinstance(node, Decorator):
+        return (node.child,)
+    children: tuple[Node, ...] = getattr(node, "children", ())
+    return children
+
+
+def takes_time(node: Node) -> bool:
+    """Return whether a node may take more than one tick."""
+    children = children_of(node)
+    return any(map(takes_time, children)) if children else not isinstance(node, Always)
+
+
+def walk(node: Node, depth: int = 1) -> Iterator[tuple[int, Node]]:
+    """Yield a node and all under it, each with its depth and before those under it."""
+    yield depth, node
+    for child in children_of(node):
+        yield from walk(child, depth + 1)
+
+
+def templates_of(node: Node) -> tuple[str, ...]:
+    """Return the texts of a node in which roles may stand."""
+    if isinstance(node, Skill):
+        return (node.wording, *(fact.about for fact in (*node.needs, *node.effect)))
+    text = {"goal": "text", "search": "of"}.get(node.kind, "condition")
+    return (getattr(node, text),) if hasattr(node, text) else ()
+
+
+def _check_names(nodes: list[tuple[int, Node]], roles: list[str]) -> None:
+    """Look whether every name in braces is a role, or found by an earlier search; a ValueError if not."""
+    known = list(roles)
+    for _, node in nodes:
+        for text in templates_of(node):
+            try:
+                check_template(text, known)
+            except ValueError as error:
+                raise ValueError(f"{node.kind}: {error}") from None
+        if isinstance(node, Search):
+            if node.finds in roles:
+                raise ValueError(f"search: '{node.finds}' is a role; call what it finds otherwise")
+            known.append(node.finds)
+        if isinstance(node, Skill):
+            _check_facts(node)
+
+
+def _check_facts(skill: Skill) -> None:
+    for fact in (*skill.needs, *skill.effect):
+        if fact.what not in EFFECTS:
+            raise ValueError(f"skill '{skill.wording}': '{fact.what}' is no effect; {did_you_mean(fact.what, EFFECTS)}")
+
+
+def _checked(read: Callable[[], R], length: int, where: str) -> R:
+    if length > LONGEST_JSON:
+        raise RoutineError(f"{where}: {length} characters are too many for a routine; the most are {LONGEST_JSON}")
+    try:
+        return read()
+    except ValidationError as error:
+        fault = fault_of(error, Routine)
+        at = shortened_line(".".join(map(str, fault.path)), 100)
+        raise RoutineError(shortened_line(f"{where}: {at + ': ' if at else ''}{fault.said}", 500)) from None
+    except RecursionError:
+        raise RoutineError(f"{where}: its nodes stand too deep in one another; the most levels are {DEEPEST}") from None
+
+
+for _model in (Sequence, Fallback, Parallel, RepeatUntil, While, Within, Decorator, Routine):
+    _model.model_rebuild()

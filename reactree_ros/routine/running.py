@@ -1,0 +1,547 @@
+"""A routine as a subtree: its nodes carry skills out, search and wait without a language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+import py_trees
+from py_trees import behaviours, decorators
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+
+from reactree_ros.agent.conditions import LONGEST, WAIT
+from reactree_ros.agent.control_flow import marked
+from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
+from reactree_ros.agent.parameters import ParameterError, Room
+from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.told import Tried
+from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Fit, told
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.parallel import Concurrent, Parallel, ParallelFlow
+from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows.turns import conclude, in_turn
+from reactree_ros.tree.flows.while_holds import WhileFlow
+from reactree_ros.tree.flows.within import WithinFlow
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.options import ParallelPolicy
+from reactree_ros.tree.own_tree import SkillNode
+from reactree_ros.tree.program import Program, Step
+
+#: States of what has an inside or a switch, by the effect after which it has them, and the opposite ones.
+_STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}
+_FOR_EVER = 10**9
+
+
+class Unusable(ValueError):
+    """A routine cannot be run here; the message says why."""
+
+
+class Run:
+    """What the nodes of a running routine share: what its names stand for, and what it has seen and done.
+
+    Attributes:
+        node: The agent node that it runs under.
+        fit: The routine, with its roles filled.
+        found: What its searches have found, by the names in braces.
+        where: The words of the places and rooms in which it was found.
+        done: What was done.
+        reason: What was not as expected; empty as long as all is.
+    """
+
+    def __init__(self, node: AgentNode, fit: Fit) -> None:
+        self.node, self.fit = node, fit
+        self.found: dict[str, str] = {}
+        self.where: dict[str, Sequence[str]] = {}
+        self.done: list[Tried] = []
+        self.reason = ""
+        self.rooms: dict[str, None] = {}
+        self.seen: dict[str, Seen] = {}
+        self.searched: set[str] = set()
+        self.entered: set[str] = set()
+        self.near: frozenset[str] = frozenset()  # what the last look at a place has shown
+        self._held: set[str] = set()
+        self._words = len(node.context.words)
+        memory = node.context.working_memory
+        for word in memory.words if memory is not None else ():
+            for one in memory.sightings(word) if memory is not None else ():
+                if not one.held:
+                    self.seen[one.name] = Seen(one.word, one.instance, one.room, one.place)
+
+    def said(self, template: str) -> str:
+        """Return a text with the values in its places; a :class:`KeyError` names one that was not found."""
+        return template.format(**self.fit.values, **self.found)
+
+    def interrupted(self) -> str:
+        """Return what a person has said since it began; empty if nobody has."""
+        said = self.node.dialogue.words_since(self._words)
+        return f"the person says {said}" if said else ""
+
+    def name_of(self, seen: Seen) -> str:
+        """Return what something is called."""
+        return self.node.context.household.name_of(seen.word, seen.instance)
+
+    def words_around(self, name: str) -> Sequence[str]:
+        """Return the words of the place and the room that something is in, as far as they are known."""
+        seen = self.seen.get(name)
+        around = () if seen is None else (seen.place, seen.room)
+        return tuple(dict.fromkeys(_word(one) for one in around if one and one != name))
+
+    def see(self, observation: Observation, *, at: str = "") -> None:
+        """Take in what is seen, by who went to a place or opened it, or only looks around."""
+        self.rooms.update(dict.fromkeys(observation.rooms))
+        here = {self.name_of(seen): seen for seen in observation.seen}
+        if at and observation.outcome is Outcome.DONE:
+            gone = [name for name, seen in self.seen.items() if seen.place == at and name not in here]
+            for name in gone:
+                del self.seen[name]
+            self.near = frozenset({at, *(name for name, seen in here.items() if seen.place == at or not seen.place)})
+        for name, seen in here.items():
+            if seen.room:
+                self.rooms.setdefault(seen.room)
+                self.entered.add(seen.room)
+            if GONE in seen.states or seen.held:
+                self.seen.pop(name, None)
+            elif seen.place or name not in self.seen or self.seen[name].room != seen.room:
+                self.seen[name] = seen
+            elif seen.states:
+                self.seen[name] = Seen(seen.word, seen.instance, seen.room, self.seen[name].place, states=seen.states)
+        self._held |= {name for name, seen in here.items() if seen.held}
+
+    def lost(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> str:
+        """Say what was held and is not any more, though it has to be; empty if there is nothing."""
+        held = {self.name_of(seen) for seen in holds}
+        names = (self.said(fact.about) for fact in facts if fact.what == "held")
+        return next((f"{name} is not held any more" for name in names if name in self._held and name not in held), "")
+
+    def holds_already(self, facts: Sequence[model.Fact]) -> bool:
+        """Whether all that a skill brings is to be seen already, of what can be seen: states."""
+        return bool(facts) and all(map(self._is_so, facts))
+
+    def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
+        """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
+        here = {self.name_of(one): one for one in seen}
+        for fact in facts:
+            name = self.said(fact.about)
+            one = here.get(name)
+            if fact.what == "held" and here and name in here and not here[name].held:
+                return f"{name} is not held"
+            if one is not None and fact.what in _STATES and _STATES[fact.what][1] in one.states:
+                return f"{name} is not {fact.what}"
+        return ""
+
+    def _is_so(self, fact: model.Fact) -> bool:
+        """Whether a state is to be seen; what is seen without a door, where others are with one, is open."""
+        one = self.seen.get(self.said(fact.about))
+        if one is None or fact.what not in _STATES:
+            return False
+        is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, self.seen.values()))
+        return is_open or _STATES[fact.what][0] in one.states
+
+
+class _Leaf(SkillNode):
+    """A leaf of a routine.
+
+    Status: As of :class:`~reactree_ros.tree.own_tree.SkillNode`; FAILURE also if something is not as expected.
+    """
+
+    def __init__(self, name: str, run: Run) -> None:
+        super().__init__(name, run.node.context, parent=run.node)
+        self._routine = run
+
+    def fails(self, reason: str) -> bool:
+        """Note what is not as expected."""
+        self.feedback_message = self._routine.reason = reason
+        return False
+
+    def carries_out(self, call: SkillCall | str) -> Generator[Step, Any, Observation | None]:
+        """Carry a skill out and take in what is seen; None if a person has said something before."""
+        if said := self._routine.interrupted():
+            self.fails(said)
+            return None
+        seen = yield from self.do(call)
+        at = ""
+        if isinstance(call, SkillCall):
+            at = call.value("at") or call.value("open")
+        self._routine.see(seen, at=at)
+        if seen.outcome is Outcome.DONE:
+            self._routine.done.append(Tried(str(call), True))
+        return seen
+
+    def call(self, words: str) -> SkillCall | str:
+        """Return the skill that words say; a ParameterError if there is none."""
+        household = self.context.household
+        return household.call(words) if household.skills else household.say(words, {})
+
+
+class SkillStep(_Leaf):
+    """Carries a skill of a routine out, unless it is to be seen that what it brings is so already."""
+
+    def __init__(self, skill: model.Skill, run: Run) -> None:
+        super().__init__(_shown(skill.wording, run), run)
+        self._skill = skill
+
+    def program(self) -> Program:
+        """Look whether it can be done and has to be, do it, and look what came of it."""
+        run, skill = self._routine, self._skill
+        try:
+            call = self.call(run.said(skill.wording))
+        except (ParameterError, KeyError) as error:
+            return self.fails(f"'{self.subgoal}' cannot be done: {error}")
+        if run.holds_already(skill.effect):
+            return True
+        if lost := run.lost(skill.needs, self.post.robot.holds):
+            return self.fails(lost)
+        seen = yield from self.carries_out(call)
+        if seen is None:
+            return False
+        if seen.outcome is not skill.expected:
+            return self.fails(f"{call}: {seen.text}")
+        denied = run.denied(skill.effect, seen.seen) if seen.outcome is Outcome.DONE else ""
+        return not denied or self.fails(f"{call}: {denied}")
+
+
+class WaitStep(_Leaf):
+    """Waits until a condition holds, as long as it takes or for some time."""
+
+    def __init__(self, condition: str, seconds: float | None, run: Run) -> None:
+        super().__init__(f"{WAIT} {condition}", run)
+        self._condition, self._seconds = condition, seconds
+
+    def program(self) -> Program:
+        """Wait, again and again where one wait is not long enough."""
+        left = self._seconds
+        while True:
+            now = LONGEST if left is None else min(int(left), LONGEST)
+            seen = yield from self.carries_out(self.call(f"{WAIT} {self._condition} for up to {now} s"))
+            if seen is None or seen.outcome is Outcome.DONE:
+                return seen is not None
+            left = None if left is None else left - now
+            if seen.outcome is not Outcome.TIMEOUT or (left is not None and left < 1):
+                return self.fails(seen.text) if seen.outcome is not Outcome.TIMEOUT else False
+
+
+class GoalStep(_Leaf):
+    """Has an agent node work on a goal, which may name what was found."""
+
+    def __init__(self, goal: model.Goal, run: Run) -> None:
+        super().__init__(_shown(goal.text, run), run)
+        self._goal = goal
+
+    def program(self) -> Program:
+        """Let the agent node grow, and end as it does."""
+        try:
+            goal = self._routine.said(self._goal.text)
+        except KeyError as error:
+            return self.fails(f"{error} was not found")
+        return (yield from self.run_below(self._routine.node.child(goal)))
+
+
+class SearchStep(_Leaf):
+    """Goes to where a thing or a place is: where it was seen, else from place to place and from room to room."""
+
+    def __init__(self, search: model.Search, run: Run) -> None:
+        super().__init__(f"find {_shown(search.of, run)}", run)
+        self._search, self._word = search, ""
+
+    def program(self) -> Program:
+        """Search, until the robot stands where it is."""
+        run, finds = self._routine, self._search.finds
+        run.reason = ""
+        try:
+            self._word = run.said(self._search.of)
+        except KeyError as error:
+            return self.fails(f"{error} was not found")
+        if finds in run.found:
+            return (yield from self._reach(run.found[finds]))
+        if not run.rooms and not run.seen:
+            run.see((yield from self.look_around()))
+        tried: set[str] = set()
+        while True:
+            here = [name for name in self._fitting() if name not in tried]
+            if len(here) > 1 and self._means_one():
+                return self.fails(f"{' and '.join(here)} fit '{self._word}'")
+            if here:
+                tried.add(here[0])
+                if (yield from self._reach(here[0])):
+                    run.found[finds] = here[0]
+                    run.where[finds] = run.words_around(here[0])
+                    return True
+                if run.reason:
+                    return False
+                continue
+            if (place := self._next()) is None:
+                return self.fails(f"no {self._word} was found")
+            if not (yield from self._visit(place)):
+                return False
+
+    def _fitting(self) -> list[str]:
+        """Return what is known that fits and no other search has found, the nearest first."""
+        run, taken = self._routine, {*self._routine.found.values()}
+        held = {run.name_of(seen) for robot in self.context.team.robots for seen in robot.holds}
+        if self._word in run.rooms or any(_word(room) == self._word for room in run.rooms):
+            names = [room for room in run.rooms if self._word in (room, _word(room))]
+        else:
+            names = [name for name, seen in run.seen.items() if self._word in (seen.word, name)]
+        room = self.post.robot.room
+        names = [name for name in names if name not in taken and name not in held]
+        return sorted(names, key=lambda name: (name not in run.near, name in run.seen and run.seen[name].room != room))
+
+    def _means_one(self) -> bool:
+        """Whether the goal means just one, and there is a person to say which."""
+        goal = self._routine.node.subgoal
+        carried = self._word in self.context.world.recallable
+        named = re.search(rf"\b(?:the|my|your|that)\s+{re.escape(self._word)}(?!\w)", goal, re.IGNORECASE)
+        return self.context.person is not None and carried and named is not None
+
+    # ------------------------------------------------------------------ going
+
+    def _reach(self, name: str) -> Program:
+        """Go to where something is; returns whether it is there."""
+        run, robot = self._routine, self.post.robot
+        if name in run.rooms:
+            return robot.room == name or (yield from self._go(name))
+        if any(run.name_of(seen) == name for seen in robot.holds):
+            return True
+        seen = run.seen.get(name)
+        if seen is None:
+            return False
+        place = seen.place if seen.place in run.seen and self._is_carried(seen.word) and seen.place else name
+        if robot.at and robot.at in (name, place) and name in run.near:
+            return True
+        return (yield from self._visit(place)) and (name == place or name in run.near)
+
+    def _visit(self, place: str) -> Program:
+        """Go to a room, or to a place and look into it."""
+        run = self._routine
+        if place in run.rooms:
+            return (yield from self._go(place))
+        seen = run.seen.get(place)
+        if (
+            seen is not None
+            and seen.room
+            and seen.room != self.post.robot.room
+            and not (yield from self._go(seen.room))
+        ):
+            return False
+        if not (yield from self._go(place)):
+            return False
+        run.searched.add(place)
+        seen = run.seen.get(place)
+        if seen is not None and "CLOSED" in seen.states and self._is_carried(self._word):
+            return (yield from self._does("open", place))
+        return True
+
+    def _is_carried(self, word: str) -> bool:
+        """Whether something may be inside of something else, and be carried, as far as anybody knows."""
+        carried = self.context.world.recallable
+        return not carried or word in carried
+
+    def _go(self, place: str) -> Program:
+        reached = yield from self._does("at", place)
+        if reached and place in self._routine.rooms:
+            self._routine.entered.add(place)
+        return reached
+
+    def _does(self, effect: str, name: str) -> Program:
+        """Do the skill that has an effect on something; returns whether it was done."""
+        call = self._skill(effect, name)
+        if call is None:
+            return self.fails(f"no skill is for '{name}' to be '{effect}'")
+        seen = yield from self.carries_out(call)
+        if seen is None:
+            return False
+        return seen.outcome is Outcome.DONE or self.fails(f"{call}: {seen.text}")
+
+    def _skill(self, effect: str, name: str) -> SkillCall | None:
+        """Return the skill with an effect on something, of a room's that which takes rooms."""
+        skills = [one for one in self.context.household.skills if effect in one.effect and len(one.parameters) == 1]
+        is_room = name in self._routine.rooms
+        skills.sort(key=lambda one: isinstance(one.parameters[one.effect[effect]], Room) is not is_room)
+        for skill in skills:
+            try:
+                return skill.call({skill.effect[effect]: skill.parameters[skill.effect[effect]].read(name)})
+            except ParameterError:
+                continue
+        return None
+
+    def _next(self) -> str | None:
+        """Return where to look next: where such things were found, rooms, what has an inside, then the rest."""
+        run, robot, order = self._routine, self.post.robot, self._search.order
+        carried = self.context.world.recallable
+
+        def rank(word: str, *, of_room: bool, here: bool, inside: bool = False) -> tuple[int, int, bool]:
+            known = order.index(word) if word in order else len(order)
+            group = (0 if here or not of_room else 1) if word in order else 2 if of_room else 3 if inside else 4
+            return group, known, not here
+
+        places = []
+        for name, seen in run.seen.items():
+            if name in run.searched or seen.word in carried or name in run.rooms:
+                continue
+            here = seen.room == robot.room
+            places.append((rank(seen.word, of_room=False, here=here, inside=_has_inside(seen)), name))
+        rooms = [(rank(_word(room), of_room=True, here=False), room) for room in run.rooms if room not in run.entered]
+        candidates = [*places, *rooms] if self._is_carried(self._word) else [*rooms, *places]
+        return min(candidates, key=lambda one: one[0])[1] if candidates else None
+
+
+def _has_inside(seen: Seen) -> bool:
+    return not {"OPEN", "CLOSED"}.isdisjoint(seen.states)
+
+
+def _word(name: str) -> str:
+    head, _, number = name.rpartition(" ")
+    return head if head and number.isdigit() else name
+
+
+def _shown(template: str, run: Run) -> str:
+    """Return how a leaf is called before it is known what its names stand for."""
+    words = {node.finds: node.of for node in run.fit.routine.nodes if isinstance(node, model.Search)}
+    return template.format(**run.fit.values, **{name: of.format(**run.fit.values) for name, of in words.items()})
+
+
+# ---------------------------------------------------------------------- the subtree
+
+
+class RoutineNode(GoalNode):
+    """Runs a routine; its name says which, and where that comes from.
+
+    Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
+
+    Raises:
+        Unusable: The world does not know one of its conditions.
+    """
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(str(run.fit), run.node.context, name=told(run.fit), parent=run.node)
+        self._tree = _built(run.fit.routine.body, run)
+
+    def experience(self, **task: str) -> None:
+        """Return nothing: an agent has nothing to learn from it."""
+
+    def program(self) -> Program:
+        """Let the tree of the routine grow, and end as it does."""
+        return (yield from self.run_below(self._tree))
+
+
+def _built(node: model.Node, run: Run) -> Behaviour:
+    try:
+        return _BUILD[type(node)](node, run)
+    except (ParameterError, KeyError) as error:
+        raise Unusable(f"{node.kind}: {error}") from None
+
+
+def _children(node: Any, run: Run) -> list[Behaviour]:
+    return [_built(child, run) for child in node.children]
+
+
+def _condition(node: Any, run: Run) -> str:
+    return str(node.condition.format(**run.fit.values))
+
+
+def _sequence(node: model.Sequence, run: Run) -> Behaviour:
+    made = py_trees.composites.Sequence("sequence", memory=node.memory, children=_children(node, run))
+    return marked(SequenceFlow(), made)
+
+
+def _fallback(node: model.Fallback, run: Run) -> Behaviour:
+    if node.memory:
+        return FallbackFlow().over(run.node, _children(node, run))
+    return marked(FallbackFlow(), py_trees.composites.Selector("fallback", memory=False, children=_children(node, run)))
+
+
+def _parallel(node: model.Parallel, run: Run) -> Behaviour:
+    policy, children = ParallelPolicy(node.policy), _children(node, run)
+    if policy is ParallelPolicy.ALL:
+        made: Parallel = AllOrNone("parallel", children, policy)
+    elif policy is ParallelPolicy.MAJORITY or run.node.context.team.alone:
+        made = Parallel("parallel", children, policy)
+    else:
+        made = Concurrent("parallel", children, run.node, run.node.context)
+    return marked(ParallelFlow(), made)
+
+
+class AllOrNone(Parallel):
+    """Runs its children one after the other, and none after one that failed: nothing is done that is in vain.
+
+    Status: As of :class:`~reactree_ros.tree.flows.parallel.Parallel`.
+    """
+
+    def tick(self) -> Iterator[Behaviour]:
+        """Tick the child whose turn it is, and those after it as long as each succeeds at once."""
+        for child in in_turn(self):
+            yield from child.tick()
+            if child.status != Status.SUCCESS:
+                conclude(self, child.status)
+                break
+        else:
+            conclude(self, Status.SUCCESS)
+        yield self
+
+
+class _Again(decorators.Decorator):
+    """Begins its child again, but not after a round in which nothing was decided or done, as where a limit is reached.
+
+    Status: As of the decorator; FAILURE after such a round, too.
+    """
+
+    def __init__(self, name: str, child: Behaviour, times: int, node: AgentNode) -> None:
+        super().__init__(name, child, times)  # type: ignore[call-arg]
+        self._node, self._used = node, (0, 0)
+
+    def initialise(self) -> None:
+        """Begin the first round."""
+        super().initialise()
+        self._used = self._counts()
+
+    def update(self) -> Status:
+        """Look whether another round begins, in the next tick, which is not to be waited for."""
+        status = super().update()
+        if status != Status.RUNNING or self.decorated.status == Status.RUNNING:
+            return status
+        before, self._used = self._used, self._counts()
+        self._node.context.wake()
+        return Status.FAILURE if self._used == before else Status.RUNNING
+
+    def _counts(self) -> tuple[int, int]:
+        return self._node.budget.decisions, self._node.budget.steps
+
+
+class Retry(_Again, decorators.Retry):
+    """Begins its child again after a failure."""
+
+
+class Repeat(_Again, decorators.Repeat):
+    """Begins its child again after a success."""
+
+
+def _again(kind: type[_Again]) -> Callable[[model.Decorator, Run], Behaviour]:
+    return lambda node, run: kind(node.does, _built(node.child, run), node.times or _FOR_EVER, run.node)
+
+
+_DECORATORS: Mapping[str, Callable[[model.Decorator, Run], Behaviour]] = {
+    "invert": lambda node, run: decorators.Inverter("invert", _built(node.child, run)),
+    "succeed": lambda node, run: decorators.FailureIsSuccess("succeed", _built(node.child, run)),
+    "fail": lambda node, run: decorators.SuccessIsFailure("fail", _built(node.child, run)),
+    "retry": _again(Retry),
+    "repeat": _again(Repeat),
+}
+_BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
+    model.Skill: SkillStep,
+    model.Search: SearchStep,
+    model.Goal: GoalStep,
+    model.WaitFor: lambda node, run: WaitStep(_condition(node, run), node.seconds, run),
+    model.Always: lambda node, run: (behaviours.Success if node.succeeds else behaviours.Failure)(node.kind),
+    model.Sequence: _sequence,
+    model.Fallback: _fallback,
+    model.Parallel: _parallel,
+    model.RepeatUntil: lambda node, run: RepeatUntilFlow(_condition(node, run)).over(run.node, _children(node, run)),
+    model.While: lambda node, run: WhileFlow(_condition(node, run)).over(run.node, _children(node, run)),
+    model.Within: lambda node, run: WithinFlow(node.seconds).over(run.node, _children(node, run)),
+    model.Decorator: lambda node, run: _DECORATORS[node.does](node, run),
+}

@@ -1,0 +1,408 @@
+"""Routines as skills of a world or a robot: whoever plans sees one skill, and the world carries out its steps."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from reactree_ros.agent.conditions import LONGEST, WAIT
+from reactree_ros.agent.parameters import Named, Parameter, ParameterError
+from reactree_ros.agent.skill import Skill as Declared
+from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.text import shortened_line
+from reactree_ros.background.pending import Pending, asked, mapped, where_late
+from reactree_ros.routine.bt_skills import taken_apart
+from reactree_ros.routine.model import (
+    Always,
+    Decorator,
+    Fallback,
+    Node,
+    Parallel,
+    RepeatUntil,
+    Routine,
+    RoutineError,
+    Skill,
+    WaitFor,
+    While,
+    Within,
+)
+from reactree_ros.routine.model import (
+    Sequence as InOrder,
+)
+from reactree_ros.world.check import REFUSALS
+from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Seen, World, WorldError
+from reactree_ros.world.team import SharedWorld, Use
+from reactree_ros.world.wrappers import WorldWrapper
+
+#: The most steps of one skill: one that goes round for ever ends.
+MOST_STEPS = 1000
+#: What a step asks of the world, and comes to.
+Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
+
+
+class RoutineSkills(WorldWrapper):
+    """Adds routines to the skills of a world; their steps are carried out in the world that is wrapped.
+
+    A skill policy around that world judges each step. An emergency stop breaks a routine off, as it does any skill.
+
+    Args:
+        inner: The world.
+        routines: The routines. Their goals are the wordings of the skills, and their roles the parameters.
+
+    Raises:
+        RoutineError: A routine cannot be a skill here; the message says why.
+    """
+
+    def __init__(self, inner: World, routines: Iterable[Routine]) -> None:
+        super().__init__(inner)
+        added = (_added(one, inner.household.skills) for one in routines)
+        self._routines = {one.skill: one for one in added}
+        names = [skill.name for skill in (*inner.household.skills, *self._routines)]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise RoutineError(f"routine '{twice[0]}': there is a skill of this name already; give it another")
+
+    def around(self, world: World) -> SharedWorld:
+        """Add the routines to one of the robots likewise."""
+        return RoutineSkills(world, [one.routine for one in self._routines.values()])
+
+    @property
+    def household(self) -> Household:  # type: ignore[override]
+        """The inner world's, with the routines as skills."""
+        inner = self.inner.household
+        verbs = tuple(dict.fromkeys((*inner.actions, *(skill.verb for skill in self._routines))))
+        return replace(inner, skills=(*inner.skills, *self._routines), actions=verbs)
+
+    def available_skills(self) -> Pending[Sequence[Offered]]:
+        """See :meth:`World.available_skills`; what the first step does not take is whatever is known now."""
+        return mapped(asked(self.inner.available_skills), lambda now: [*now, *self._offers(now)])
+
+    def _offers(self, offered: Sequence[Offered]) -> list[Offer]:
+        inner = self.inner.household.skills
+        named = [
+            (one, place, kind) for one in inner for place, kind in one.parameters.items() if isinstance(kind, Named)
+        ]
+        now = {(one.name, place): tuple(_names(offered, one, place)) for one, place, _ in named}
+        offers = []
+        for skill, added in self._routines.items():
+            standing = {}
+            for role, kind in skill.parameters.items():
+                if isinstance(kind, Named):
+                    later = [now[one.name, place] for one, place, other in named if type(other) is type(kind)]
+                    first = [now[added.first[role]]] if role in added.first else later
+                    standing[role] = tuple(dict.fromkeys(itertools.chain(*first)))
+            offers += [Offer(skill, standing)] if all(standing.values()) else []
+        return offers
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`."""
+        call = self._call(skill)
+        return self.inner.canonical(skill) if call is None else Pending.of(call)
+
+    def use(self, skill: str) -> Use:
+        """See :meth:`SharedWorld.use`."""
+        call = self._call(skill)
+        return super().use(skill) if call is None else SharedWorld.use(self, call)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`; a routine is one skill, whose observation tells of all its steps."""
+        call = self._call(skill)
+        if call is None:
+            return self.inner.execute(skill)
+        run = _Run(self.inner, call, self._routines[call.skill].routine)
+        return run.begin()
+
+    def _call(self, skill: str) -> SkillCall | None:
+        """Return the routine that a text says; None if it is another skill."""
+        try:
+            call = self.household.call(skill)
+        except ParameterError:
+            return None
+        return call if call.skill in self._routines else None
+
+
+class _Added(NamedTuple):
+    """A routine as a skill.
+
+    Attributes:
+        skill: Its declaration.
+        routine: The routine.
+        first: For each role that the first step takes the name of that step's skill, with the place there.
+    """
+
+    skill: Declared
+    routine: Routine
+    first: Mapping[str, tuple[str, str]]
+
+
+def _names(offered: Sequence[Offered], skill: Declared, place: str) -> Iterator[str]:
+    """Yield what may stand now in a place of a skill."""
+    for one in offered:
+        if isinstance(one, Offer):
+            yield from one.now.get(place, ()) if one.skill == skill else ()
+        elif one.startswith(skill.verb) and (values := taken_apart(one, skill)) is not None:
+            yield values[place]
+
+
+def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
+    """Return a routine as a skill: its goal is the wording, and a role takes what the first step takes that names it.
+
+    Raises:
+        RoutineError: It has a node that no world can carry out, or a role that no step takes.
+    """
+    where, roles = f"routine '{routine.name}'", {role.name for role in routine.roles}
+    takes: dict[str, Parameter] = {}
+    first: dict[str, tuple[str, str]] = {}
+    effect: dict[str, str] = {}
+    for node in routine.nodes:
+        if type(node) not in _CARRIED_OUT or not getattr(node, "memory", True):
+            kind = node.kind if getattr(node, "memory", True) else f"{node.kind} without memory"
+            raise RoutineError(f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks")
+        if not isinstance(node, Skill) or (said := _apart(node.wording, skills)) is None:
+            continue
+        skill, values = said
+        named = {value.strip("{}"): place for place, value in values.items() if value.strip("{}") in roles}
+        first = first if takes or effect else {role: (skill.name, place) for role, place in named.items()}
+        takes = {role: skill.parameters[place] for role, place in named.items()} | takes
+        if skill.moves:
+            at = values.get(skill.effect.get("at", ""), "").strip("{}")
+            effect = {"at": at} if at in roles else {"away": "true"}
+    if lost := sorted(roles - takes.keys()):
+        raise RoutineError(f"{where}: no step in it takes '{{{lost[0]}}}' alone, so nobody knows what may stand there")
+    parameters = {role.name: takes[role.name] for role in routine.roles}
+    try:
+        made = Declared(name=routine.name, wording=routine.goal, parameters=parameters, effect=effect)
+    except ValueError as error:
+        raise RoutineError(f"{where}: its goal is no wording of a skill: {error}") from None
+    return _Added(made, routine, first)
+
+
+def _apart(wording: str, skills: Sequence[Declared]) -> tuple[Declared, dict[str, str]] | None:
+    """Return the skill of a step with what stands in its places; None if it is none of the declared ones."""
+    found = ((skill, taken_apart(wording, skill)) for skill in skills)
+    return next(((skill, values) for skill, values in found if values is not None), None)
+
+
+class _TimeIsOver(Exception):
+    """The time of one ``within`` is over."""
+
+
+class _Run:
+    """Carries the steps of one skill out, one after the other, as their results come.
+
+    Args:
+        world: The world.
+        call: The skill, with its values.
+        routine: Its routine.
+    """
+
+    def __init__(self, world: World, call: SkillCall, routine: Routine) -> None:
+        self._world, self._call, self._routine = world, call, routine
+        self._values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
+        self._ends: list[tuple[float, _TimeIsOver]] = []  # when each ``within`` ends, the outer ones first
+        self._steps: Generator[Pending[Observation], Observation, Observation] = self._node(routine.body)
+        self._now: Pending[Observation] | None = None
+        self._seen: dict[tuple[str, int], Seen] = {}
+        self._texts: list[str] = []
+
+    def begin(self) -> Pending[Observation]:
+        """Begin; cancelling the result cancels the step that is under way."""
+        self._result: Pending[Observation] = Pending(on_cancel=self._cancel)
+        self._go_on(lambda: next(self._steps))
+        return self._result
+
+    def _cancel(self) -> None:
+        if self._now is not None:
+            self._now.cancel()
+
+    def _go_on(self, resume: Callable[[], Pending[Observation]]) -> None:
+        """Take the steps whose results are there at once, and wait for the first other one."""
+        while not self._result.done():
+            try:
+                self._now = step = resume()
+                if self._result.cancelled():  # meanwhile, by another thread
+                    step.cancel()
+                    return
+            except StopIteration as end:
+                self._result.succeed(self._told(end.value))
+                return
+            except Exception as error:
+                self._result.fail(error)
+                return
+            if not step.done():
+                self._wait(step)
+                return
+            resume = self._after(step)
+
+    def _wait(self, step: Pending[Observation]) -> None:
+        step.add_done_callback(lambda done: self._go_on(self._after(done)))
+        if self._ends:
+            left = min(end for end, _ in self._ends) - time.monotonic()
+            where_late(step, max(left, 0.0), lambda late: late.cancel())
+
+    def _after(self, step: Future[Observation]) -> Callable[[], Pending[Observation]]:
+        """Return what goes on after a step."""
+        over = next((error for end, error in self._ends if end <= time.monotonic()), None)
+        if step.cancelled():
+            error = over or RuntimeError("somebody else cancelled a step")
+            return lambda: self._steps.throw(error)
+        if (failed := step.exception()) is not None:
+            return lambda: self._steps.throw(failed)
+        return lambda: self._steps.send(step.result())
+
+    def _told(self, last: Observation) -> Observation:
+        """Return what came of all steps."""
+        outcome = last.outcome
+        if outcome in REFUSALS and len(self._texts) > 1:
+            outcome = Outcome.EXECUTION  # something may have moved
+        return replace(last, text=" ".join(self._texts), outcome=outcome, seen=tuple(self._seen.values()))
+
+    # ------------------------------------------------------------------ the steps
+
+    def _node(self, node: Node) -> Steps:
+        carry_out: Callable[[_Run, Any], Steps] = _CARRIED_OUT[type(node)]
+        return (yield from carry_out(self, node))
+
+    def _does(self, skill: str) -> Steps:
+        if len(self._texts) == MOST_STEPS:
+            raise WorldError(f"'{self._call}' did not end in {MOST_STEPS:,} steps")
+        seen = yield asked(self._world.execute, skill)
+        self._texts.append(seen.text)
+        for one in seen.seen:
+            self._seen.pop((one.word, one.instance), None)
+            self._seen[one.word, one.instance] = one
+        return seen
+
+    def _skill(self, node: Skill) -> Steps:
+        try:
+            seen = yield from self._does(self._said(node.wording))
+        except ParameterError as error:
+            text = f"'{shortened_line(node.wording, 80)}' cannot be done: {error}."
+            self._texts.append(text)
+            return Observation(text, Outcome.UNKNOWN_SKILL)
+        if seen.outcome is node.expected:
+            return replace(seen, outcome=Outcome.DONE)
+        return seen if seen.outcome is not Outcome.DONE else replace(seen, outcome=Outcome.POSTCONDITION)
+
+    def _said(self, wording: str) -> str:
+        """Return a step with the values in its places; a text stays one, whatever stands in it."""
+        apart = _apart(wording, self._world.household.skills)
+        if apart is None:
+            return wording.format(**self._values)
+        skill, values = apart
+        return skill.read({name: value.format(**self._values) for name, value in values.items()})
+
+    def _wait_for(self, node: WaitFor) -> Steps:
+        left = LONGEST if node.seconds is None else int(node.seconds)
+        while True:
+            now = min(left, LONGEST)
+            seen = yield from self._does(f"{WAIT} {node.condition.format(**self._values)} for up to {now} s")
+            left -= 0 if node.seconds is None else now
+            if seen.outcome is not Outcome.TIMEOUT or left < 1:
+                return seen
+
+    def _always(self, node: Always) -> Steps:
+        yield from ()
+        return Observation("", Outcome.DONE if node.succeeds else Outcome.EXECUTION)
+
+    def _holds(self, condition: str) -> Steps:
+        return (yield from self._wait_for(WaitFor(condition=condition, seconds=0)))
+
+    def _in_order(self, node: InOrder | RepeatUntil | While | Within) -> Steps:
+        seen = None
+        for child in node.children:
+            seen = yield from self._node(child)
+            if seen.outcome is not Outcome.DONE:
+                break
+        assert seen is not None  # there is a child
+        return seen
+
+    def _fallback(self, node: Fallback) -> Steps:
+        seen = None
+        for child in node.children:
+            seen = yield from self._node(child)
+            if seen.outcome in (Outcome.DONE, Outcome.HALTED):
+                break
+        assert seen is not None  # there is a child
+        return seen
+
+    def _parallel(self, node: Parallel) -> Steps:
+        """One after the other: a world carries one skill out at a time."""
+        if node.policy == "all":
+            return (yield from self._in_order(InOrder(children=node.children)))
+        ends = []
+        for child in node.children:
+            ends.append((yield from self._node(child)))
+            if ends[-1].outcome is Outcome.HALTED:
+                return ends[-1]
+        good = [one for one in ends if one.outcome is Outcome.DONE]
+        bad = [one for one in ends if one.outcome is not Outcome.DONE]
+        return good[-1] if len(good) > len(bad) else bad[-1]
+
+    def _repeat_until(self, node: RepeatUntil) -> Steps:
+        while True:
+            seen = yield from self._in_order(node)
+            if seen.outcome is not Outcome.DONE:
+                return seen
+            seen = yield from self._holds(node.condition)
+            if seen.outcome is not Outcome.TIMEOUT:
+                return seen
+
+    def _while(self, node: While) -> Steps:
+        while True:
+            seen = yield from self._holds(node.condition)
+            if seen.outcome is Outcome.TIMEOUT:
+                return replace(seen, outcome=Outcome.DONE)
+            if seen.outcome is Outcome.DONE:
+                seen = yield from self._in_order(node)
+            if seen.outcome is not Outcome.DONE:
+                return seen
+
+    def _within(self, node: Within) -> Steps:
+        over = _TimeIsOver()
+        self._ends.append((time.monotonic() + node.seconds, over))
+        try:
+            return (yield from self._in_order(node))
+        except _TimeIsOver as error:
+            if error is not over:
+                raise
+        finally:
+            self._ends = [one for one in self._ends if one[1] is not over]
+        text = f"The {node.seconds} s for it are over."
+        self._texts.append(text)
+        return (yield mapped(asked(self._world.at_rest), lambda _: Observation(text, Outcome.TIMEOUT)))
+
+    def _decorated(self, node: Decorator) -> Steps:
+        count = 0
+        while True:
+            seen = yield from self._node(node.child)
+            if seen.outcome is Outcome.HALTED:
+                return seen
+            count += 1
+            goes_on = "retry" if seen.outcome is not Outcome.DONE else "repeat"
+            if node.does != goes_on or count == node.times:
+                break
+        if node.does in ("retry", "repeat"):
+            return seen
+        done = {"succeed": True, "fail": False, "invert": seen.outcome is not Outcome.DONE}[node.does]
+        if done == (seen.outcome is Outcome.DONE):
+            return seen
+        return replace(seen, outcome=Outcome.DONE if done else Outcome.EXECUTION)
+
+
+#: What carries out each kind of node that a world can.
+_CARRIED_OUT: Mapping[type, Callable[[_Run, Any], Steps]] = {
+    Skill: _Run._skill,
+    WaitFor: _Run._wait_for,
+    Always: _Run._always,
+    InOrder: _Run._in_order,
+    Fallback: _Run._fallback,
+    Parallel: _Run._parallel,
+    RepeatUntil: _Run._repeat_until,
+    While: _Run._while,
+    Within: _Run._within,
+    Decorator: _Run._decorated,
+}

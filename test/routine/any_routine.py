@@ -1,0 +1,137 @@
+"""Routines of any shape, by a seed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.parameters import Choice, Number, Person, Text, Thing
+from reactree_ros.agent.skill import EFFECTS
+from reactree_ros.agent.skill import Skill as Declared
+from reactree_ros.household.household import SKILLS
+from reactree_ros.routine import model
+
+#: A household's skills, and some that take numbers, choices and texts.
+DECLARED = (
+    *SKILLS,
+    Declared(name="drive", wording="drive forward by {metres} m", parameters={"metres": Number(0, 5.0, 0.1, "m")}),
+    Declared(
+        name="hand over",
+        wording="hand {thing} to {person}",
+        parameters={"thing": Thing(), "person": Person()},
+        effect={"released": "thing"},
+    ),
+    Declared(
+        name="say",
+        wording="say {text} in a {voice} voice",
+        parameters={"text": Text(), "voice": Choice(("low", "loud"))},
+    ),
+    Declared(name="Sequence", wording="make a sequence of {name}", parameters={"name": Text(80)}),
+)
+_NAMES = ("thing", "place", "who", "room_2", "count", "words")
+_KINDS: tuple[Any, ...] = ("thing", "place", "room", "person", "number", "text")
+_WORDS = ("mug 1", "the “big” table", 'it\'s <here> & "there"', "{{braces}}", "'quoted'", " spaces  ", "ä\t\n😀", "a;b")
+
+
+class AnyRoutine:
+    """Makes one routine after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._names: list[str] = []
+        self._left = 0
+
+    def make(self) -> model.Routine:
+        """Return the next one."""
+        pick = self._random
+        roles = pick.sample(_NAMES, pick.randint(0, 4))
+        self._names, self._left = list(roles), pick.randint(1, 40)
+        words = [self._plain(), *(f"{{{name}}}" for name in pick.sample(roles, len(roles)))]
+        return model.Routine(
+            name=pick.choice(("fetch", "Fetch it. Now-ish", "a_b", "ünï")),
+            goal=" and ".join(words) or "x",
+            roles=tuple(model.Role(name=name, kind=pick.choice(_KINDS)) for name in roles),
+            body=self._node(1),
+        )
+
+    def _plain(self) -> str:
+        return self._random.choice(_WORDS).replace("{{", "").replace("}}", "")
+
+    def _text(self) -> str:
+        known = [f"{{{name}}}" for name in self._names]
+        parts = [self._random.choice([*_WORDS, *known, *known]) for _ in range(self._random.randint(1, 3))]
+        return self._random.choice(("", " ")).join(parts)
+
+    def _children(self, depth: int, least: int = 1) -> tuple[Any, ...]:
+        return tuple(self._node(depth + 1) for _ in range(self._random.randint(least, 4)))
+
+    def _node(self, depth: int) -> Any:
+        pick = self._random
+        self._left -= 1
+        leaves = (self._always, self._skill, self._goal, self._search, self._wait)
+        inner = (self._turns, self._parallel, self._loop, self._within, self._decorator)
+        leaf = self._left < 1 or depth > 8 or pick.random() < 0.3
+        return pick.choice(leaves)() if leaf else pick.choice(inner)(depth)
+
+    def _skill(self) -> Any:
+        pick = self._random
+        skill = pick.choice(DECLARED)
+        values = {name: self._value(one) for name, one in skill.parameters.items()}
+        wording = pick.choice((skill.wording.format(**values), self._text()))
+        facts = [(pick.choice(list(EFFECTS)), self._text()) for _ in range(pick.choice((0, 0, 2)))]
+        declared = tuple(model.Fact(what, values[about]) for what, about in skill.effect.items())
+        return model.Skill(
+            wording=wording,
+            expected=pick.choice((Outcome.DONE, Outcome.DONE, Outcome.PRECONDITION)),
+            needs=tuple(model.Fact(*fact) for fact in facts),
+            effect=pick.choice((declared, (), tuple(model.Fact(*fact) for fact in facts))),
+        )
+
+    def _value(self, parameter: object) -> str:
+        if self._names and self._random.random() < 0.5:
+            return f"{{{self._random.choice(self._names)}}}"
+        if isinstance(parameter, Number):
+            return self._random.choice(("1.5", "3", "0.70"))
+        if isinstance(parameter, Choice):
+            return "low"
+        return self._random.choice(("mug 1", '"dinner is ready"', "x")) if isinstance(parameter, Text) else "mug 1"
+
+    def _always(self) -> Any:
+        return model.Always(succeeds=self._random.random() < 0.5)
+
+    def _goal(self) -> Any:
+        return model.Goal(text=self._text())
+
+    def _search(self) -> Any:
+        pick = self._random
+        order = tuple(pick.choice(("kitchen", "desk", " odd <one> ", "x")) for _ in range(pick.randint(0, 3)))
+        search = model.Search(finds=pick.choice(("found", "other_1", f"f{'x' * 39}")), of=self._text(), order=order)
+        self._names.append(search.finds)
+        return search
+
+    def _wait(self) -> Any:
+        return model.WaitFor(condition=self._text(), seconds=self._random.choice((None, 0, 1, 0.1, 86400)))
+
+    def _turns(self, depth: int) -> Any:
+        kind: Any = self._random.choice((model.Sequence, model.Fallback))
+        children = self._children(depth)
+        one = sum(map(model.takes_time, children)) < 2
+        return kind(children=children, memory=not one or self._random.random() < 0.5)
+
+    def _parallel(self, depth: int) -> Any:
+        policy: Any = self._random.choice(("majority", "all", "concurrent"))
+        return model.Parallel(children=self._children(depth), policy=policy)
+
+    def _loop(self, depth: int) -> Any:
+        condition = self._text()
+        kind: Any = self._random.choice((model.RepeatUntil, model.While))
+        return kind(condition=condition, children=self._children(depth))
+
+    def _within(self, depth: int) -> Any:
+        return model.Within(seconds=self._random.choice((1, 30, 3600)), children=self._children(depth))
+
+    def _decorator(self, depth: int) -> Any:
+        does: Any = self._random.choice(("invert", "succeed", "fail", "retry", "repeat"))
+        times = self._random.choice((0, 1, 3, 10_000)) if does in ("retry", "repeat") else 1
+        return model.Decorator(does=does, times=times, child=self._node(depth + 1))

@@ -1,0 +1,80 @@
+"""Households for the tests of routines: a task carried out with and without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from recorded_runs import Kept
+
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.moving import moved
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, parse_tasks
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.options import Routines, TreeOptions
+from reactree_ros.world.port import World
+
+
+@cache
+def tasks(seed: int, count: int = 5, *, varied: bool = False) -> Sequence[Task]:
+    """The tasks of a generated house."""
+    return parse_tasks(generate_house(seed=seed, rooms=5, tasks=count, varied=varied))
+
+
+@dataclass
+class Came:
+    """What came of a run, which has added to its memory what it learnt."""
+
+    episode: Episode
+    result: EpisodeResult
+    kept: Kept
+
+    @property
+    def requests(self) -> int:
+        return len(self.episode.context.replies)
+
+    @property
+    def skills(self) -> list[str]:
+        return [event["skill"] for event in self.kept.of("skill")]
+
+    @property
+    def used(self) -> list[str]:
+        """What was not as expected, of each routine that was run."""
+        used = self.episode.learning.used
+        return [reason for _, reason in used]
+
+
+def carry_out(
+    task: Task,
+    memory: EpisodicMemory | None,
+    *,
+    routines: Routines = Routines.ON,
+    world: World | None = None,
+    instruction: str = "",
+    agreed: bool = False,
+    **given: Any,
+) -> Came:
+    """Carry a task out by the expert."""
+    options = given.pop("options", TreeOptions()).model_copy(update={"routines": routines})
+    kept = Kept()
+    episode = Episode(
+        instruction or task.instruction,
+        world=world or SymbolicWorld(task),
+        planner=planner("reactree_wm"),
+        memory=memory,
+        options=options,
+        record=Recorder(kept.write),
+        task_id=task.task_id,
+        again=lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
+        **({"model": ExpertModel(), "examples": None} | given),
+    )
+    result = episode.run()
+    episode.remember(result, agreed=agreed)
+    return Came(episode, result, kept)

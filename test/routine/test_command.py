@@ -1,0 +1,117 @@
+"""``reactree routine``: listed, shown, edited, removed, and kept of a recorded run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+from memory.word_hash_embedder import WordHashEmbedder
+
+INSTRUCTION = "Put 1 apple on the coffee table"
+NAME = "put-1-thing-on-the-place"
+
+
+@pytest.fixture(autouse=True)
+def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
+
+
+@pytest.fixture
+def record(cli: Cli, tmp_path: Path) -> Path:
+    """A run that claims to have done something; nobody has judged it."""
+    path = tmp_path / "run.jsonl"
+    cli("run", INSTRUCTION, "--llm", "expert", "--save", path)
+    return path
+
+
+@pytest.fixture
+def kept(cli: Cli, tmp_path: Path, record: Path) -> Path:
+    """A memory with its routine."""
+    path = tmp_path / "memory.db"
+    ended = cli("routine", "keep", record, "--memory", path)
+    assert (ended.code, ended.err) == (0, "")
+    assert "it is for 'Put 1 {thing_1} on the {place_2}'" in ended.out
+    return path
+
+
+def test_a_run_that_nobody_judged_is_kept_by_a_person(cli: Cli, kept: Path) -> None:
+    ended = cli(
+        "run", "Put 1 mug on the kitchen table", "--llm", "expert", "--memory", kept, "--routines", "on", "--json"
+    )
+    assert (ended.json["status"], ended.json["decisions"]) == ("success", 0)
+    assert ended.json["steps"] > 0
+    listed = cli("routine", "list", "--memory", kept).out
+    assert "{thing_1}" in listed
+
+
+def test_the_terminal_names_the_routine_and_its_run(cli: Cli, kept: Path, record: Path) -> None:
+    run = json.loads(record.read_text(encoding="utf-8").splitlines()[0])["id"]
+    shown = cli("run", INSTRUCTION, "--llm", "expert", "--memory", kept, "--routines", "on").out
+    assert f"● routine '{NAME}' (learnt from run {run}" in shown
+    assert "● pick up apple" in shown
+
+
+def test_it_is_shown_in_words_and_as_json(cli: Cli, kept: Path) -> None:
+    shown = cli("routine", "show", NAME, "--memory", kept).out
+    for said in ("roles: thing_1 (thing), place_2 (place)", INSTRUCTION, "skill: pick up {found_1}, done", "search: "):
+        assert said in shown
+    assert cli("routine", "show", NAME, "--memory", kept, "--json").json["goal"] == "Put 1 {thing_1} on the {place_2}"
+
+
+def test_it_is_edited_in_an_editor_or_by_a_file_and_begins_a_version(
+    cli: Cli, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "sed -i 's/Put 1 {thing_1}/Lay 1 {thing_1}/'")
+    ended = cli("routine", "edit", NAME, "--memory", kept)
+    assert "version 2" in ended.out
+    assert cli("routine", "show", NAME, "--memory", kept, "--json").json["goal"].startswith("Lay 1")
+    file = tmp_path / "paper.json"
+    file.write_text(json.dumps({"name": "paper", "goal": "refill it", "body": {"kind": "goal", "text": "refill"}}))
+    assert cli("routine", "edit", "paper", "--memory", kept, "--file", file).code == 0
+    assert "paper, version 1" in cli("routine", "show", "paper", "--memory", kept).out
+    monkeypatch.setenv("VISUAL", "true")
+    assert "nothing is changed" in cli("routine", "edit", "paper", "--memory", kept).out
+
+
+@pytest.mark.parametrize(("editor", "said"), [("false", "ended with 1"), ("no-such-editor", "cannot be opened")])
+def test_an_editor_that_fails_changes_nothing(
+    cli: Cli, kept: Path, monkeypatch: pytest.MonkeyPatch, editor: str, said: str
+) -> None:
+    monkeypatch.setenv("VISUAL", editor)
+    ended = cli("routine", "edit", NAME, "--memory", kept)
+    assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
+    assert said in ended.err
+
+
+def test_it_is_removed(cli: Cli, kept: Path) -> None:
+    assert cli("routine", "remove", NAME, "--memory", kept).code == 0
+    assert NAME not in cli("routine", "list", "--memory", kept).out
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"name": "a", "goal": "b", "body": {"kind": "bomb"}}', "\x00"])
+def test_a_bad_file_is_one_line(cli: Cli, kept: Path, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text(text)
+    ended = cli("routine", "edit", "a", "--memory", kept, "--file", file)
+    assert ended.code == 2
+    assert len(ended.err.strip().splitlines()) == 1
+    assert "bad.json" in ended.err
+
+
+def test_what_is_not_there_is_one_line(cli: Cli, kept: Path, tmp_path: Path) -> None:
+    for command in (["show", "puut"], ["remove", "puut"], ["edit", "puut"]):
+        ended = cli("routine", *command, "--memory", kept)
+        assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
+        assert "there is no routine 'puut'" in ended.err
+    assert cli("routine", "list", "--memory", tmp_path / "none.db").code == 2
+    assert "no routines" in cli("routine", "keep", tmp_path / "run.jsonl", "--memory", "none").err
+
+
+def test_a_run_that_did_not_reach_its_goal_is_not_kept(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "short.jsonl"
+    cli("run", INSTRUCTION, "--llm", "expert", "--max-steps", 2, "--save", path)
+    ended = cli("routine", "keep", path, "--memory", tmp_path / "memory.db")
+    assert ended.code == 2
+    assert "did not reach its goal" in ended.err

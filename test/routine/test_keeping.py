@@ -1,0 +1,177 @@
+"""Routines in episodic memory: merged, counted, bounded, set aside, and found among many."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from reactree_ros.errors import UserError
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.vocabulary import RECALLABLE, WORDS
+from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Fit, Vocabulary
+from reactree_ros.routine.keeping import Kept, is_trusted
+
+KNOWN = Vocabulary(WORDS, RECALLABLE, WAH_NL.skills)
+
+
+def routine(
+    goal: str = "put {thing_1} on the {place_2}",
+    *,
+    name: str = "put",
+    order: tuple[str, ...] = (),
+    last: str = "put down",
+) -> model.Routine:
+    roles = [model.Role(name=role, kind=role[:-2]) for role in ("thing_1", "place_2") if f"{{{role}}}" in goal]  # type: ignore[arg-type]
+    of = "{thing_1}" if "{thing_1}" in goal else "apple"
+    found = model.Search(finds="found_1", of=of, order=order)
+    body = model.Sequence(children=(found, model.Skill(wording=f"{last} {{found_1}}")))
+    origin = model.Origin(run="run 1", household="wah_nl")
+    return model.Routine(name=name, goal=goal, roles=tuple(roles), body=body, origin=origin)
+
+
+def search_of(one: model.Routine) -> model.Search:
+    return next(node for node in one.nodes if isinstance(node, model.Search))
+
+
+def used(kept: Kept, name: str, reason: str = "", **found: tuple[str, ...]) -> None:
+    kept.used(Fit(kept.named(name), {}), reason, found).result(timeout=10)
+
+
+def test_what_is_the_same_but_for_roles_is_merged(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine(order=("fridge", "kitchen")))
+    assert kept.add(routine("Put {thing_1} on the  {place_2}", name="other", order=("sofa", "fridge"))) == "put"
+    (merged,) = kept.all().values()
+    assert search_of(merged).order == ("sofa", "fridge", "kitchen")
+    assert (merged.counts.runs, merged.version) == (2, 1)
+
+
+def test_what_is_for_another_goal_or_household_is_kept_beside_it(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    kept.add(routine("throw {thing_1} on the {place_2}"))
+    office = routine()
+    kept.add(office.model_copy(update={"origin": office.origin.model_copy(update={"household": "office"})}))
+    assert list(kept.all()) == ["put", "put 2", "put 3"]
+
+
+def test_another_tree_takes_the_place_of_one_that_failed_as_a_new_version(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    kept.add(routine(last="throw"))
+    assert "put down" in kept.named("put").to_json()
+    used(kept, "put", "it slipped")
+    kept.add(routine(last="throw"))
+    changed = kept.named("put")
+    assert "throw" in changed.to_json()
+    assert (changed.version, changed.counts) == (2, model.Counts(runs=3))
+
+
+def test_uses_are_counted_and_searches_learn_where_things_were(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine(order=("fridge",)))
+    used(kept, "put", found_1=("desk", "office"))
+    used(kept, "put", "it slipped")
+    counted = kept.named("put")
+    assert counted.counts == model.Counts(runs=1, uses=2, successes=1, last_failure="it slipped")
+    assert search_of(counted).order == ("desk", "office", "fridge")
+    for number in range(30):
+        used(kept, "put", found_1=(f"place {number}",))
+    assert len(search_of(kept.named("put")).order) == 12
+
+
+def test_what_was_removed_meanwhile_stays_removed(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    fit = Fit(kept.named("put"), {})
+    kept.remove("put")
+    kept.used(fit, "", {}).result(timeout=10)
+    assert kept.all() == {}
+    with pytest.raises(UserError, match="there is no routine 'put'; it has none yet"):
+        kept.remove("put")
+
+
+def test_one_that_fails_too_often_is_not_found_any_more(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    assert kept.fitting("Put apple on the desk", KNOWN, "wah_nl")
+    used(kept, "put", "it slipped")
+    used(kept, "put", "it slipped")
+    assert not is_trusted(kept.named("put"))
+    assert not kept.fitting("Put apple on the desk", KNOWN, "wah_nl")
+
+
+def test_the_one_that_helped_least_makes_room(memory: SqliteMemory) -> None:
+    kept = Kept(memory, most=3)
+    for verb in ("put", "lay", "set"):
+        kept.add(routine(f"{verb} {{thing_1}} on the {{place_2}}", name=verb))
+    for verb in ("put", "set"):
+        used(kept, verb)
+    kept.add(routine("drop {thing_1} on the {place_2}", name="drop"))
+    assert list(kept.all()) == ["drop", "put", "set"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "null", "[" * 9999, '{"name": "put", "goal": "x", "body": {"kind": "bomb"}}']
+)
+def test_what_others_have_damaged_is_left_out(memory: SqliteMemory, text: str) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    memory.change_routine("damaged", lambda _: text)
+    assert list(kept.all()) == ["put"]
+
+
+def test_a_file_from_before_routines_has_none_and_takes_them(memory: SqliteMemory) -> None:
+    with sqlite3.connect(memory.path) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert "routine" not in tables
+    kept = Kept(memory)
+    assert kept.all() == {}
+    kept.add(routine())
+    with SqliteMemory(memory.path, memory._embedder) as other:
+        assert list(Kept(other).all()) == ["put"]
+
+
+# ---------------------------------------------------------------------- what fits
+
+
+def fitting(memory: SqliteMemory, goal: str, household: str = "wah_nl") -> list[str]:
+    return [str(fit) for fit in Kept(memory).fitting(goal, KNOWN, household)]
+
+
+def test_a_role_is_filled_by_a_word_of_its_kind_alone(memory: SqliteMemory) -> None:
+    Kept(memory).add(routine())
+    assert fitting(memory, "Put the mugs on a desk.") == ["put mug on the desk"]
+    for other in (
+        "put desk on the mug",
+        "put mug on the mug",
+        "put gold on the desk",
+        "put mug in the desk",
+        "put mug",
+    ):
+        assert fitting(memory, other) == []
+    assert fitting(memory, "put mug on the desk", "office") == []
+
+
+def test_the_more_specific_comes_first(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    kept.add(routine("put apple on the {place_2}", name="apple"))
+    assert [fit.routine.name for fit in kept.fitting("put apple on the desk", KNOWN, "wah_nl")] == ["apple", "put"]
+    assert [fit.routine.name for fit in kept.fitting("put mug on the desk", KNOWN, "wah_nl")] == ["put"]
+
+
+def test_numbers_belong_to_the_words(memory: SqliteMemory) -> None:
+    Kept(memory).add(routine("put 2 {thing_1} on the {place_2}"))
+    assert fitting(memory, "put 2 mugs on the desk") == ["put 2 mug on the desk"]
+    assert fitting(memory, "put 3 mugs on the desk") == []
+
+
+def test_the_words_of_a_robot_are_its_own() -> None:
+    known = Vocabulary(("desk", "printer 2B"), ("stapler",))
+    assert known.kinds_of("stapler") == {"thing"}
+    assert known.kinds_of("Printer 2b") == {"place", "room"}
+    assert "mug" not in known

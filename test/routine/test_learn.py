@@ -1,0 +1,214 @@
+"""From a run to a routine: what was needed of it, with roles in place of things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand
+from houses import carry_out, tasks
+
+from reactree_ros.agent.conditions import wait_skill
+from reactree_ros.agent.control_flow import flow_named
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.parameters import Number, Person, Thing
+from reactree_ros.agent.skill import Skill
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode
+from reactree_ros.episode.learning import vocabulary_of
+from reactree_ros.household.household import SKILLS
+from reactree_ros.household.tasks import Task
+from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.routine import model
+from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.learn import NotLearnt, learnt
+from reactree_ros.tree.agent_node import Abilities
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, Outcome, Seen
+
+EXTRA = (
+    Skill(
+        name="hand",
+        wording="hand {thing} to {to}",
+        parameters={"thing": Thing(), "to": Person(names=("Anna", "Bob"))},
+        effect={"released": "thing"},
+    ),
+    Skill(
+        name="pour", wording="pour {amount} ml into {thing}", parameters={"amount": Number(0, 500), "thing": Thing()}
+    ),
+    Skill(name="ring", wording="ring"),
+)
+FLOWS = tuple(map(flow_named, ("sequence", "fallback", "parallel", "repeat_until", "within")))
+
+
+class Flat(ScriptedWorld):
+    """A flat with declared skills, in which each skill goes well that is not refused."""
+
+    recallable = ("mug", "apple")
+    words = ("mug", "apple", "desk", "fridge", "kitchen")
+
+    def __init__(self, refused: Sequence[str] = ()) -> None:
+        super().__init__(refused=refused)
+        self.household = Household(name="flat", skills=(*SKILLS, *EXTRA, wait_skill(["the tray is full"])))
+        self.skills = ("go to kitchen 1",)
+        self._held: tuple[Seen, ...] = ()
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        call = self.household.call(skill)
+        self.executed.append(skill)
+        if skill in self.refused:
+            return Pending.of(Observation(f"You cannot {skill}.", Outcome.PRECONDITION))
+        seen = (
+            Seen("mug", 1, "kitchen 1", "fridge 1" if "fridge" in skill else "desk 1"),
+            Seen("mug", 2, "kitchen 1", "desk 1"),
+            Seen("apple", 1, "kitchen 1", "fridge 1"),
+        )
+        held = {one.word for one in self._held}
+        if call.value("held"):
+            self._held = tuple(
+                replace(one, held=True) for one in seen if f"{one.word} {one.instance}" == call.value("held")
+            )
+        if call.value("released"):
+            self._held = ()
+        return Pending.of(
+            Observation(f"You {skill}.", seen=(*(one for one in seen if one.word not in held), *self._held))
+        )
+
+
+def of(script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequence[str] = ()) -> model.Routine:
+    """Return what is learnt from a scripted run."""
+    world = Flat(refused)
+    episode = Episode(
+        instruction,
+        world=world,
+        model=ScriptedModel(
+            {goal: [f"Act: {act}" if ":" not in act else act for act in acts] for goal, acts in script.items()}
+        ),
+        planner=AgentNodes(Abilities(FLOWS)),
+        options=TreeOptions(refuse_unavailable=False, plain_reading=True, stuck_after=0),
+        working_memory=True,
+    )
+    episode.run()
+    return learnt(episode.root, vocabulary_of(world), run="run 1")
+
+
+def leaves(routine: model.Routine) -> list[str]:
+    return [
+        f"find {node.of}" if isinstance(node, model.Search) else node.wording
+        for node in routine.nodes
+        if isinstance(node, model.Search | model.Skill)
+    ]
+
+
+BRING = "bring the mug to the desk"
+FETCH = ("go to fridge 1", "open fridge 1", "pick up mug 1", "go to desk 1", "put down mug 1", "done")
+FETCHED = ["find {thing_1}", "pick up {found_1}", "find {place_2}", "put down {found_1}"]
+
+
+def test_things_become_roles_and_the_way_to_them_a_search() -> None:
+    routine = of({BRING: FETCH}, BRING)
+    assert routine.goal == "bring the {thing_1} to the {place_2}"
+    assert [(role.name, role.kind) for role in routine.roles] == [("thing_1", "thing"), ("place_2", "place")]
+    assert leaves(routine) == FETCHED
+    assert routine.name == "bring-the-thing-to-the-place"
+    assert routine.origin == model.Origin(run="run 1", instruction=BRING, household="flat")
+
+
+def test_a_search_begins_where_such_a_thing_was_and_names_no_one_place() -> None:
+    (search, *_) = (node for node in of({BRING: FETCH}, BRING).nodes if isinstance(node, model.Search))
+    assert search.order == ("fridge", "kitchen")
+
+
+def test_a_skill_says_what_it_needs_and_brings() -> None:
+    put_down = of({BRING: FETCH}, BRING).nodes[-1]
+    assert isinstance(put_down, model.Skill)
+    assert put_down.needs == (model.Fact("held", "{found_1}"),)
+    assert put_down.effect == (model.Fact("released", "{found_1}"),)
+    assert put_down.expected is Outcome.DONE
+
+
+def test_detours_refusals_recalls_and_what_was_done_in_vain_are_left_out() -> None:
+    acts = ("recall location of mug", "go to desk 1", "go to kitchen 1", "close fridge 1", "open desk 1", *FETCH)
+    assert leaves(of({BRING: acts}, BRING, refused=["open desk 1"])) == FETCHED
+
+
+def test_subgoals_in_a_sequence_become_one() -> None:
+    script = {BRING: [expand("sequence", "get it", "put it")], "get it": [*FETCH[:3], "done"], "put it": FETCH[3:]}
+    routine = of(script, BRING)
+    assert (leaves(routine), routine.body.kind) == (FETCHED, "sequence")
+
+
+def test_a_branch_that_only_searched_is_left_out_of_a_fallback() -> None:
+    script = {BRING: [expand("fallback", "look", "do it")], "look": ["go to kitchen 1", "failure"], "do it": FETCH}
+    assert leaves(of(script, BRING)) == FETCHED
+
+
+def test_a_branch_that_tried_something_stays_before_the_one_that_succeeded() -> None:
+    script = {BRING: [expand("fallback", "ring", "do it")], "ring": ["ring", "failure"], "do it": FETCH}
+    routine = of(script, BRING)
+    assert (leaves(routine), routine.body.kind) == (["ring", *FETCHED], "fallback")
+
+
+def test_parallel_repeat_until_and_within_stay() -> None:
+    both = {BRING: [expand("parallel", "ring", "do it")], "ring": ["ring", "done"], "do it": FETCH}
+    assert of(both, BRING).body.kind == "parallel"
+    again = {BRING: [expand("repeat until the tray is full", "do it")], "do it": FETCH}
+    body = of(again, BRING).body
+    assert isinstance(body, model.RepeatUntil)
+    assert (body.condition, [child.kind for child in body.children]) == (
+        "the tray is full",
+        ["search", "skill", "search", "skill"],
+    )
+    soon = of({BRING: [expand("within 20 s", "do it")], "do it": FETCH}, BRING).body
+    assert isinstance(soon, model.Within)
+    assert soon.seconds == 20
+
+
+def test_persons_and_numbers_that_the_goal_names_are_roles() -> None:
+    goal = "pour 200 ml into the mug and hand it to Anna"
+    acts = ("pick up mug 1", "pour 200 ml into mug 1", "hand mug 1 to Anna", "done")
+    routine = of({goal: acts}, goal)
+    assert routine.goal == "pour {number_1} ml into the {thing_1} and hand it to {person_2}"
+    assert leaves(routine) == [
+        "find {thing_1}",
+        *("pick up {found_1}", "pour {number_1} ml into {found_1}"),
+        "hand {found_1} to {person_2}",
+    ]
+
+
+def test_what_the_goal_does_not_name_or_names_twice_stays_as_it_is() -> None:
+    goal = "bring the mug to the desk, the mug of the kitchen"
+    assert of({goal: FETCH}, goal).goal == "bring the mug to the {place_1}, the mug of the kitchen"
+    assert leaves(of({"tidy up": FETCH}, "tidy up")) == [
+        "find mug",
+        "pick up {found_1}",
+        "find desk",
+        "put down {found_1}",
+    ]
+
+
+def test_braces_in_an_instruction_are_no_roles() -> None:
+    goal = "bring the mug to the desk {now}"
+    assert of({goal: FETCH}, goal).goal == "bring the {thing_1} to the {place_2} {{now}}"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ({"do": ["done"]}, "nothing was done"),
+        ({"do": ["recall location of mug", "go to desk 1", "done"]}, "nothing was"),
+    ],
+)
+def test_a_run_that_did_nothing_teaches_nothing(script: dict[str, list[str]], said: str) -> None:
+    with pytest.raises(NotLearnt, match=said):
+        of(script, "do")
+
+
+@pytest.mark.parametrize("task", tasks(3, 6), ids=lambda task: task.task_name)
+def test_what_the_expert_did_is_learnt_and_does_it_again(memory: SqliteMemory, task: Task) -> None:
+    first = carry_out(task, memory)
+    (routine,) = Kept(memory).all().values()
+    again = carry_out(task, memory)
+    assert (again.used, again.requests, again.result.gsr) == ([""], 0, 1.0)
+    assert routine.origin.run == first.kept.record.run["id"]

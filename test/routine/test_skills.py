@@ -1,0 +1,279 @@
+"""A routine as a skill of a world: its steps go to the world, and what becomes of them is what the skill comes to."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+import pytest
+from doubles import ScriptedWorld
+from routine.any_routine import DECLARED
+
+from reactree_ros.agent.conditions import wait_skill
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.skill import Offer, Offered
+from reactree_ros.background.pending import Pending
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
+from reactree_ros.routine import skills as module
+from reactree_ros.routine.model import Routine, RoutineError
+from reactree_ros.routine.skills import RoutineSkills
+from reactree_ros.world.check import check_world
+from reactree_ros.world.port import Observation, Outcome, WorldError
+from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
+from reactree_ros.world.wrappers import PolicyGuard
+
+PAPER, LOOK = "it has paper", "wait until it has paper for up to 0 s"
+GO = {"kind": "skill", "wording": "go to {place}"}
+PICK = {"kind": "skill", "wording": "pick up {thing}"}
+
+
+def a(text: str) -> dict[str, Any]:
+    return {"kind": "skill", "wording": text}
+
+
+def flow(kind: str, *children: Any, **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "children": children, **more}
+
+
+def decorated(does: str, child: Any, times: int = 1) -> dict[str, Any]:
+    return {"kind": "decorator", "does": does, "times": times, "child": child}
+
+
+FETCH = Routine.of(
+    {
+        "name": "fetch",
+        "goal": "fetch {thing} from {place}",
+        "roles": [{"name": "thing", "kind": "thing"}, {"name": "place", "kind": "place"}],
+        "body": flow("sequence", GO, PICK),
+    }
+)
+
+
+class Robot(ScriptedWorld):
+    """Says what became of each skill by what is scripted for it; else it was done."""
+
+    household = Household(name="robot", skills=(*DECLARED, wait_skill([PAPER])))
+
+    def __init__(self, ends: dict[str, Sequence[Outcome]] | None = None, **given: Any) -> None:
+        super().__init__(**given)
+        self._ends: dict[str, Iterator[Outcome]] = {skill: iter(each) for skill, each in (ends or {}).items()}
+
+    def available_skills(self) -> Pending[Sequence[Offered]]:  # type: ignore[override]
+        go, pick = DECLARED[0], DECLARED[1]
+        return Pending.of(
+            [Offer(go, {"thing": ("sink 1", "mug 1")}), Offer(pick, {"thing": ("mug 1",)}), "open fridge 1"]
+        )
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        self.executed.append(skill)
+        outcome = next(self._ends.get(skill, iter(())), Outcome.DONE)
+        return self._pending(skill, Observation(f"{skill}: {outcome.value}.", outcome))
+
+
+def carried_out(body: Any, ends: dict[str, Sequence[Outcome]] | None = None) -> tuple[Outcome, list[str]]:
+    """Return how a skill with such a body ends, and what was asked of the world."""
+    robot = Robot(ends)
+    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    return RoutineSkills(robot, [routine]).execute("do it").take().outcome, robot.executed
+
+
+def test_whoever_plans_sees_one_skill_more() -> None:
+    world = RoutineSkills(Robot(), [FETCH])
+    *others, offer = world.available_skills().take()
+    assert isinstance(offer, Offer)
+    assert (len(others), str(offer)) == (3, "fetch {thing} from {place}")
+    known = ("sink 1", "mug 1", "fridge 1")
+    assert offer.now == {"thing": known, "place": known[:2]}  # what is picked up may be there
+    picks = Routine.of(
+        {"name": "take", "goal": "take {thing}", "roles": [{"name": "thing", "kind": "thing"}], "body": PICK}
+    )
+    *_, offer = RoutineSkills(Robot(), [picks]).available_skills().take()
+    assert isinstance(offer, Offer)
+    assert offer.now == {"thing": ("mug 1",)}
+    assert "fetch" in world.household.actions
+    assert world.canonical("fetch mug 1 from sink 1").take() == "fetch mug 1 from sink 1"
+    assert world.use("fetch mug 1 from sink 1").moves
+    assert world.execute("go to sink 1").take().text == "go to sink 1: done."
+
+
+def test_its_steps_are_carried_out_and_told() -> None:
+    robot = Robot()
+    seen = RoutineSkills(robot, [FETCH]).execute("fetch mug 1 from sink 1").take()
+    assert robot.executed == ["go to sink 1", "pick up mug 1"]
+    assert (seen.outcome, seen.text) == (Outcome.DONE, "go to sink 1: done. pick up mug 1: done.")
+
+
+def test_a_step_that_fails_ends_it_and_a_first_refusal_is_a_refusal() -> None:
+    for failing, outcome, steps in (("go to sink 1", Outcome.PRECONDITION, 1), ("pick up mug 1", Outcome.EXECUTION, 2)):
+        robot = Robot({failing: [Outcome.PRECONDITION]})
+        seen = RoutineSkills(robot, [FETCH]).execute("fetch mug 1 from sink 1").take()
+        assert (seen.outcome, len(robot.executed)) == (outcome, steps)
+        assert seen.text.endswith(f"{failing}: precondition.")
+
+
+OK, BAD, NOT_YET = [Outcome.DONE], [Outcome.EXECUTION], Outcome.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("body", "ends", "outcome", "steps"),
+    [
+        (flow("fallback", a("close a"), a("close b"), a("close c")), {"close a": BAD}, Outcome.DONE, "ab"),
+        (flow("fallback", a("close a"), a("close b")), {"close a": BAD, "close b": BAD}, Outcome.EXECUTION, "ab"),
+        (flow("fallback", a("close a"), a("close b")), {"close a": [Outcome.HALTED]}, Outcome.HALTED, "a"),
+        (flow("parallel", a("close a"), a("close b")), {"close a": BAD}, Outcome.EXECUTION, "a"),
+        (
+            flow("parallel", a("close a"), a("close b"), a("close c"), policy="majority"),
+            {"close a": BAD},
+            Outcome.DONE,
+            "abc",
+        ),
+        (flow("parallel", a("close a"), a("close b"), policy="majority"), {"close b": BAD}, Outcome.EXECUTION, "ab"),
+        (flow("fallback", a("close a"), {"kind": "always", "succeeds": True}), {"close a": BAD}, Outcome.DONE, "a"),
+        (flow("sequence", {"kind": "always", "succeeds": False}, a("close a")), {}, Outcome.EXECUTION, ""),
+        (decorated("invert", a("close a")), {}, Outcome.EXECUTION, "a"),
+        (decorated("invert", a("close a")), {"close a": BAD}, Outcome.DONE, "a"),
+        (decorated("succeed", a("close a")), {"close a": BAD}, Outcome.DONE, "a"),
+        (decorated("succeed", a("close a")), {"close a": [Outcome.HALTED]}, Outcome.HALTED, "a"),
+        (decorated("fail", a("close a")), {}, Outcome.EXECUTION, "a"),
+        (decorated("retry", a("close a"), 3), {"close a": BAD * 2}, Outcome.DONE, "aaa"),
+        (decorated("retry", a("close a"), 3), {"close a": BAD * 9}, Outcome.EXECUTION, "aaa"),
+        (decorated("repeat", a("close a"), 3), {}, Outcome.DONE, "aaa"),
+        (decorated("repeat", a("close a"), 3), {"close a": OK + BAD}, Outcome.EXECUTION, "aa"),
+        (decorated("retry", a("close a"), 0), {"close a": BAD * 5}, Outcome.DONE, "aaaaaa"),
+        ({**a("close a"), "expected": "precondition"}, {"close a": [Outcome.PRECONDITION]}, Outcome.DONE, "a"),
+        ({**a("close a"), "expected": "precondition"}, {}, Outcome.POSTCONDITION, "a"),
+        (flow("repeat until", a("close a"), condition=PAPER), {LOOK: [NOT_YET, NOT_YET]}, Outcome.DONE, "a?a?a?"),
+        (flow("repeat until", a("close a"), condition=PAPER), {"close a": BAD}, Outcome.EXECUTION, "a"),
+        (flow("while", a("close a"), condition=PAPER), {LOOK: [*OK, *OK, NOT_YET]}, Outcome.DONE, "?a?a?"),
+        (flow("while", a("close a"), condition=PAPER), {LOOK: BAD}, Outcome.EXECUTION, "?"),
+        ({"kind": "wait for", "condition": PAPER, "seconds": 0}, {LOOK: [NOT_YET]}, Outcome.TIMEOUT, "?"),
+        (flow("within", a("close a"), a("close b"), seconds=60), {}, Outcome.DONE, "ab"),
+    ],
+)
+def test_flows_and_decorators_end_as_in_a_tree(
+    body: Any, ends: dict[str, Sequence[Outcome]], outcome: Outcome, steps: str
+) -> None:
+    ended, executed = carried_out(body, ends)
+    assert "".join("?" if one == LOOK else one[-1] for one in executed) == steps
+    assert ended is outcome
+
+
+def test_a_long_wait_is_several_waits() -> None:
+    waits = {f"wait until {PAPER} for up to {seconds} s": [NOT_YET] * 3 for seconds in (600, 100)}
+    ended, executed = carried_out({"kind": "wait for", "condition": PAPER, "seconds": 1300}, waits)
+    assert [re.findall("[0-9]+", one) for one in executed] == [["600"], ["600"], ["100"]]
+    assert ended is Outcome.TIMEOUT
+
+
+def test_what_goes_round_for_ever_ends() -> None:
+    routine = Routine.of({"name": "do", "goal": "do it", "body": decorated("repeat", a("close a"), 0)})
+    ended = RoutineSkills(robot := Robot(), [routine]).execute("do it")
+    with pytest.raises(WorldError, match="'do it' did not end in 1,000 steps"):
+        ended.take()
+    assert len(robot.executed) == module.MOST_STEPS
+
+
+def test_a_text_stays_one_whatever_stands_in_it() -> None:
+    body = flow("sequence", a('say "{words}" in a low voice'))
+    roles = [{"name": "words", "kind": "text"}]
+    routine = Routine.of({"name": "tell", "goal": "tell us {words}", "roles": roles, "body": body})
+    robot = Robot()
+    RoutineSkills(robot, [routine]).execute('tell us hi" in a loud voice').take()
+    assert robot.executed == ['say "hi\\" in a loud voice" in a low voice']
+
+
+def test_cancelling_it_cancels_the_step_under_way_and_begins_no_other() -> None:
+    robot = Robot(settle=False)
+    pending = RoutineSkills(robot, [FETCH]).execute("fetch mug 1 from sink 1")
+    assert not pending.done()
+    assert pending.cancel()
+    assert robot.cancelled == {"go to sink 1": 1}
+    robot.settle_all()
+    assert robot.executed == ["go to sink 1"]
+    with pytest.raises(CancelledError):
+        pending.take()
+
+
+def test_steps_go_on_in_the_thread_that_brings_their_results() -> None:
+    robot = Robot(settle=False)
+    pending = RoutineSkills(robot, [FETCH]).execute("fetch mug 1 from sink 1")
+    for _ in range(2):
+        thread = threading.Thread(target=robot.settle_all)
+        thread.start()
+        thread.join()
+    assert pending.take().outcome is Outcome.DONE
+
+
+def test_a_time_that_is_over_cancels_the_step_under_way() -> None:
+    body = flow("fallback", flow("within", a("close a"), a("close b"), seconds=1), a("close c"))
+    robot = Robot(settle=False)
+    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    pending = RoutineSkills(robot, [routine]).execute("do it")
+    over = threading.Event()
+    robot.in_flight[0][0].add_done_callback(lambda _: over.set())
+    assert over.wait(30)
+    began = [one for one, _ in robot.in_flight if not one.done()]
+    assert robot.executed == ["close a", "close c"]
+    assert len(began) == 1
+    robot.settle_all()
+    assert pending.take().text == "The 1 s for it are over. close c: done."
+
+
+def test_a_world_that_breaks_breaks_the_skill() -> None:
+    class Broken(Robot):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.failed(WorldError("it is gone"))
+
+    with pytest.raises(WorldError, match="it is gone"):
+        RoutineSkills(Broken(), [FETCH]).execute("fetch mug 1 from sink 1").take()
+
+
+def test_a_policy_judges_each_step() -> None:
+    policy = SkillPolicy((Rule(skill="pick up", verdict=Verdict.DENY), Rule(skill="go to", verdict=Verdict.ALLOW)))
+    robot = Robot()
+    guarded = RoutineSkills(PolicyGuard(robot, policy, lambda *_: Pending.of("")), [FETCH_BLIND])
+    seen = guarded.execute("clear the sink").take()
+    assert seen.outcome is Outcome.EXECUTION
+    assert "policy" in seen.text
+    assert robot.executed == ["go to sink 1"]
+
+
+FETCH_BLIND = Routine.of(
+    {"name": "clear", "goal": "clear the sink", "body": flow("sequence", a("go to sink 1"), a("pick up mug 1"))}
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"body": flow("sequence", GO, PICK, {"kind": "goal", "text": "find it"})}, "a goal cannot be part of a skill"),
+        ({"body": flow("sequence", flow("sequence", GO, memory=False), PICK)}, "a sequence without memory cannot be"),
+        ({"body": flow("sequence", GO, {"kind": "search", "finds": "x", "of": "{thing}"})}, "a search cannot be part"),
+        ({"body": flow("sequence", GO)}, "no step in it takes '{thing}' alone"),
+        ({"goal": "{thing} from {place}"}, "its goal is no wording of a skill"),
+        ({"name": "pick up"}, "there is a skill of this name already"),
+    ],
+)
+def test_a_routine_that_no_world_can_carry_out_is_refused(change: dict[str, Any], reason: str) -> None:
+    routine = Routine.of({**FETCH.model_dump(mode="json"), **change})
+    with pytest.raises(RoutineError, match=re.escape(reason)):
+        RoutineSkills(Robot(), [routine])
+
+
+def test_a_house_with_routines_keeps_to_the_port_and_carries_one_out() -> None:
+    task = load_tasks(HOUSES["villa"])[0]
+    assert check_world(RoutineSkills(SymbolicWorld(task), [FETCH]), tries=20) == []
+    world = RoutineSkills(SymbolicWorld(task, robots=2), [FETCH])
+    assert check_world(world) == []
+    world = RoutineSkills(SymbolicWorld(task), [FETCH])
+    offer = world.available_skills().take()[-1]
+    assert isinstance(offer, Offer)
+    thing = next(one for one in offer.now["thing"] if one.rpartition(" ")[0] in world.recallable)
+    seen = world.execute(f"fetch {thing} from {thing}").take()
+    assert seen.outcome is Outcome.DONE
+    assert [f"{one.word} {one.instance}" for one in seen.seen if one.held] == [thing]
