@@ -15,7 +15,6 @@ from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
-from rclpy.task import Future
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
@@ -95,13 +94,11 @@ class _Run:
         self._node, self._asked = node, asked
         self._executor = make_executor()
         self._executor.add_node(node)
-        self._end = Future()  # set when the process is asked to end
         self._told: set[str] = set()
 
     def to_the_end(self, within: float) -> bool:
         """Spin the node, then stop it; returns whether nothing went wrong and nothing is in flight."""
         node = self._node
-        steady.every(node, HEARTBEAT, self._look)
         if why := lacking():
             node.get_logger().info(f"spun by the SingleThreadedExecutor, by which a decision takes longer: {why}")
         gc.freeze()  # the garbage collector skips all that exists now: ticks come on time
@@ -115,13 +112,10 @@ class _Run:
         self._try(node.destroy_node)
         return not self._told
 
-    def _look(self) -> None:
-        if self._asked and not self._end.done():
-            self._end.set_result(None)
-
     def _spin(self) -> None:
         while not self._asked and rclpy.ok():
-            self._executor.spin_until_future_complete(self._end)
+            # Until a future is done, rclpy (7.1.6) would keep a function for each callback.
+            self._executor.spin_once(timeout_sec=HEARTBEAT)
 
     def _rest(self, within: float) -> None:
         """Wait until everything in flight has ended, whatever fails meanwhile."""

@@ -34,6 +34,29 @@ executors.version = lambda package: "7.1.10"
 watchdog.main()
 """
 
+#: Its objects are counted after so many callbacks.
+CALLBACKS = 100, 600
+COUNTED = f"""
+import gc, itertools, sys
+from reactree_ros.nodes import executors, spinning, steady, watchdog
+executors.version = lambda package: sys.argv[1]
+called, objects = itertools.count(), []
+
+def count():
+    if next(called) in {CALLBACKS}:
+        gc.collect()
+        objects.append(len(gc.get_objects()))
+    if objects[1:]:
+        print(f"kept {{objects[-1] - objects[0]}} objects")
+
+def counted():
+    node = watchdog.Watchdog()
+    steady.every(node, 0.001, count)
+    return node
+
+spinning.run_node(counted)
+"""
+
 
 @pytest.mark.parametrize(
     ("version", "lacking"),
@@ -61,6 +84,16 @@ def test_an_rclpy_without_an_events_executor_is_said_to_be_so(monkeypatch: pytes
 def test_a_node_that_falls_back_says_so_and_ends_as_others_do(processes: Processes) -> None:
     node = processes.start(sys.executable, "-c", FALLEN_BACK)
     node.wait_for("spun by the SingleThreadedExecutor, by which a decision takes longer: the EventsExecutor of rclpy")
+    node.signal(signal.SIGINT)
+    assert node.ended_cleanly(0)
+
+
+@pytest.mark.parametrize("version", ["7.1.10", "7.1.11"])
+def test_nothing_is_kept_of_a_callback_by_any_executor(processes: Processes, version: str) -> None:
+    node = processes.start(sys.executable, "-c", COUNTED, version)
+    node.wait_for("\nkept ")
+    kept = int(node.output.partition("\nkept ")[2].split()[0])
+    assert kept < (CALLBACKS[1] - CALLBACKS[0]) / 10
     node.signal(signal.SIGINT)
     assert node.ended_cleanly(0)
 
