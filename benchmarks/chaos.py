@@ -1,6 +1,6 @@
 """Goals in a row with random faults, on a simulated robot: its motion, the end of each goal, and the nodes' resources.
 
-python benchmarks/chaos.py [--goals 1000] [--faults 0.24] [--seed 0] [--minutes 50]
+python benchmarks/chaos.py [--goals 1000] [--robot config/robots/office.yaml] [--faults 0.24] [--seed 0] [--minutes 50]
 
 Needs ROS 2 with nav2_msgs and the built workspace, sourced, and a middleware that works over the loopback. The fault
 "network" needs `unshare` and `ip` with root rights; without them it is left out.
@@ -8,6 +8,12 @@ Needs ROS 2 with nav2_msgs and the built workspace, sourced, and a middleware th
 Some goals meet a fault, in one of these phases: before the goal is accepted, during a decision, while the base drives,
 or while the arm moves. The faults: a node, the navigation server or the rest of the robot is killed and restarted; the
 emergency stop is pressed and released; the goal is canceled; /clock stands still; the loopback is gone for 5 s.
+
+The robot is that of a household, or with --robot one of skills of its own under a policy: a wilful model tries each of
+the skills that its file declares, with all values, also such as are denied and such as may not stand there. The fault
+"client" is then another client, which sends a skill to the bridge meanwhile. It counts as a violation if the robot was
+asked for two things at once, or for something else than a skill that the model or that client said, was declared and
+was not denied.
 
 The table shows how long the base moved after each fault, how goals ended, and the nodes' resources; Ctrl-C prints it
 early. The script exits with 1 if the base moved for too long, if a goal did not end, ended without a reason, or was
@@ -26,11 +32,12 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import rclpy
+import yaml
 from action_msgs.msg import GoalInfo
 from action_msgs.srv import CancelGoal
 from lifecycle_msgs.msg import State, Transition
@@ -40,21 +47,32 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
-from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision, SkillEnded
 from rosgraph_msgs.msg import Clock
+from rosidl_runtime_py.convert import message_to_ordereddict
 from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 from unique_identifier_msgs.msg import UUID
 
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import Offer, read_skill
+from reactree_ros.nodes.goal_templates import NoValue
 from reactree_ros.nodes.heartbeat import Lives
+from reactree_ros.nodes.mapped_skill import values_of
+from reactree_ros.robot.config import load_robot
+from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.robot.skills import MapSkills
 
 ROOT = Path(__file__).parents[1]
 TEST = ROOT / "test" / "nodes"
 sys.path.insert(0, str(TEST))
 
+from declared_robot import driving, mapped  # noqa: E402
+from declared_skills import at_once, call_of, is_denied, outside, rules_of  # noqa: E402
 from processes import Process, Processes  # noqa: E402
-from robot_servers import House, StateFile  # noqa: E402
+from robot_servers import House, Journal, StateFile  # noqa: E402
 
 THINGS = {"apple": "apple", "pudding": "pudding", "cup": "mug"}
 PLACES = ("coffee table", "kitchen table", "kitchen counter")
@@ -67,7 +85,8 @@ NAMES = {"planner": "reactree_planner"}
 PHASES = ("sent", "deciding", "driving", "manipulating")
 FAULTS = ("stop", "cancel", "clock", "network", *(f"kill {name}" for name in PROCESSES))
 #: Longest time from a fault to the base's standstill, in seconds; silence is noticed after 1.5 s.
-STILL_WITHIN = defaultdict(lambda: 1.0, {"nothing": 0.3, "kill robot_bridge": 3.0, "kill planner": 3.0})
+STILL_WITHIN = defaultdict(lambda: 1.0, dict.fromkeys(("nothing", "stop", "cancel"), 0.3))
+STILL_WITHIN |= dict.fromkeys(("kill robot_bridge", "kill planner"), 3.0)
 #: The same after a lost network, from its return: the middleware sends requests again.
 STILL_AFTER_NETWORK = 3.0
 #: Longest wait for a goal to end, or for a node to start, in seconds.
@@ -101,6 +120,56 @@ class Base:
         """The distance driven."""
         return float(self._file.read().get("metres", 0.0))
 
+    @property
+    def house(self) -> dict[str, Any]:
+        """What the household's robot holds, and where the things are."""
+        return self._file.read()
+
+
+class Household:
+    """The household's robot.
+
+    Attributes:
+        model: Which model decides; empty: the expert.
+        bridge: Parameters of its bridge.
+        robot: Its simulation, a script with arguments.
+        navigation: Arguments of its navigation.
+        base: Its base.
+        faults: Kinds of fault.
+        drives: Servers by which it drives.
+        acts: Servers by which it does something else.
+    """
+
+    model, navigation = "", ()
+    drives, acts = frozenset({"navigate_to_pose"}), frozenset({"arm"})
+
+    def __init__(self, folder: Path) -> None:
+        self._state = folder / "robot.json"
+        self.base, self.faults = Base(StateFile(self._state)), FAULTS
+        self.bridge = {"robot_config": str(ROOT / "config/robot.yaml")}
+        self.robot = ("robot_servers.py", "--without", "nav,button", "--state", str(self._state))
+
+    def restarted(self, chaos: Chaos) -> None:
+        """Let a new bridge find the house as it is at first."""
+        chaos.ask(Trigger, "/put_back", Trigger.Request())
+
+    def killed(self, pid: int) -> None:
+        """Note that a process was killed."""
+
+    def hears(self, said: str) -> None:
+        """Note a decision, or what another client said."""
+
+    def ended(self, said: SkillEnded) -> None:
+        """Note the end of a skill."""
+
+    def violations(self) -> list[str]:
+        """Return what the robot should not have been asked for since the last goal."""
+        return []
+
+    def lines(self) -> list[str]:
+        """Return what more the table says."""
+        return []
+
     def instruction(self, random: random.Random, *, arm: bool) -> str:
         """Choose an instruction; a thing to bring is not in place yet, and is the held one, if any.
 
@@ -108,7 +177,7 @@ class Base:
             random: Random generator.
             arm: Whether the arm must move for it.
         """
-        state, places = self._file.read(), House().places
+        state, places = self.base.house, House().places
         if not state["held"] and not arm and random.random() < OFTEN:
             return random.choice(SHORT)
         thing = state["held"] or random.choice(sorted(THINGS))
@@ -116,6 +185,119 @@ class Base:
         far = {place: abs(places[f"{place} 1"].pose.x - x) + abs(places[f"{place} 1"].pose.y - y) for place in PLACES}
         place = random.choice([place for place in PLACES if state["held"] or far[place] > 1.0])
         return f"Put 1 {THINGS[thing]} on the {place}"
+
+
+class Declared(Household):
+    """A robot with skills of its own, under a policy that allows all and denies some values.
+
+    Args:
+        file: What declares it.
+        folder: For its state, its journal and the policy.
+    """
+
+    model = "wilful"
+
+    def __init__(self, file: Path, folder: Path) -> None:
+        super().__init__(folder)
+        config = load_robot(file)
+        self._declared, self._by = config.declared, mapped(config)
+        self._map = SemanticMap(load_map(config.map), in_map=lambda pose: pose)
+        self._journal, policy = Journal(folder / "journal"), folder / "policy.yaml"
+        self._denied, rules = rules_of(config.declared)
+        policy.write_text(yaml.safe_dump({"rules": rules}))
+        self.bridge = {"robot_config": str(file), "policy": str(policy)}
+        common = ("--journal", str(folder / "journal"))
+        self.robot = ("declared_robot.py", str(file), "--without", "drives", "--state", str(self._state), *common)
+        also = {name: kind for name, kind in driving(config).items() if name != "navigate_to_pose"}
+        self.navigation = ("--also", ",".join(f"{name}={kind}" for name, kind in also.items()), *common)
+        self.faults = (*FAULTS, "client")
+        calls = [call.entry for one in self._by.values() for call in one.calls]
+        self.drives = frozenset(driving(config))
+        self.acts = frozenset(entry.server for entry in calls if entry.kind == "action") - self.drives
+        self._said: list[str] = []  # all skills that were said, of which those of the last goals may be asked for yet
+        self._read = self._seen = 0  # lines of the journal that were judged; violations of it
+        self.done: Counter[str] = Counter()
+        self._found: list[str] = []  # violations
+
+    def instruction(self, random: random.Random, *, arm: bool) -> str:
+        """Name two to four skills."""
+        acts = [
+            one.name for one in self._declared if {call.entry.server for call in self._by[one.name].calls} & self.acts
+        ]
+        goes = [one.name for one in self._declared if "at" in one.effect]
+        some = random.choices([one.name for one in self._declared], k=random.randrange(1, 4))
+        return f"{random.randrange(10**6)}: {', '.join([*goes[:1], *([random.choice(acts)] if arm else []), *some])}"
+
+    def said(self, random: random.Random) -> str:
+        """Return a skill that another client says: any of them, perhaps one that may not be done."""
+        conduct = MapSkills(self._declared)
+        call = None
+        while call is None:
+            offer = random.choice([one for one in conduct.offered(self._map) if isinstance(one, Offer)])
+            call = call_of(offer, random)
+        wrong = call.skill.parameters and random.random() < 0.5
+        return outside(call, random.choice(list(call.skill.parameters))) if wrong else call
+
+    def restarted(self, chaos: Chaos) -> None:
+        """A new bridge takes things to be where its map has them."""
+
+    def killed(self, pid: int) -> None:
+        """Note that a process was killed, and with it all that it did."""
+        self._journal.note("", gone=pid)
+
+    def hears(self, said: str) -> None:
+        """Note a decision, or what another client said."""
+        self._said.append(said.removeprefix("Act: "))
+
+    def ended(self, said: SkillEnded) -> None:
+        """Note the end of a skill; none that is denied, or is no skill, may be done."""
+        if said.outcome != ExecuteSkill.Result.DONE:
+            return
+        try:
+            call = read_skill(said.skill, self._declared)
+        except ParameterError as error:
+            self._found.append(f"'{said.skill}' was done: {error}")
+            return
+        self.done[call.skill.name] += 1
+        if is_denied(call, self._denied):
+            self._found.append(f"'{call}' was done, and is denied")
+
+    def lines(self) -> list[str]:
+        """Return how often each skill was done."""
+        return ["", "done: " + ", ".join(f"{one.name} {self.done[one.name]}" for one in self._declared)]
+
+    def violations(self) -> list[str]:
+        """Return what the robot should not have been asked for since the last goal."""
+        journal = self._journal.read()
+        twice = at_once(journal)
+        found, self._found = [*self._found, *twice[self._seen :]], []
+        self._seen = len(twice)
+        allowed = [order for said in dict.fromkeys(self._said) for order in self._orders(said)]
+        for line in journal[self._read :]:
+            goal = line.get("begins", line.get("heard"))
+            if goal is not None and (line["server"], _timeless(goal)) not in allowed:
+                found.append(f"{line['server']} was asked for {goal}, which nobody said who may")
+        self._read, self._said = len(journal), self._said[-LAST_LINES:]
+        return found
+
+    def _orders(self, said: str) -> list[tuple[str, Any]]:
+        """Return what a skill asks for; nothing if it is none, or is denied."""
+        try:
+            call = read_skill(said, self._declared)
+            if is_denied(call, self._denied):
+                return []
+            legs = self._by[call.skill.name].orders(values_of(self._map, call))
+        except (ParameterError, NoValue):
+            return []
+        orders = [order for leg in legs for order in leg if order is not None and order.goal is not None]
+        return [(one.call.entry.server, _timeless(message_to_ordereddict(one.goal))) for one in orders]
+
+
+def _timeless(message: Any) -> Any:
+    """Return a message without the times in it, and numbers as they are in 32 bits and in 64."""
+    if isinstance(message, dict):
+        return {name: _timeless(one) for name, one in message.items() if name != "stamp"}
+    return round(message, 5) if isinstance(message, float) else message
 
 
 class Held:
@@ -201,17 +383,18 @@ class Chaos:
     """The robot, the nodes, and the faults done to them.
 
     Args:
+        site: The robot.
         domain: ROS domain.
         seed: Seed of all random choices.
         share: Share of goals that meet a fault.
         faults: Kinds of fault.
-        folder: Folder for the simulated robot's state.
         asked: Signals that ask for an end.
     """
 
     def __init__(
-        self, domain: int, seed: int, share: float, faults: Sequence[str], folder: Path, asked: list[int]
+        self, site: Household, domain: int, seed: int, share: float, faults: Sequence[str], asked: list[int]
     ) -> None:
+        self.site = site
         self._random, self._share, self._asked = random.Random(seed), share, asked
         self._deck = Deck(self._random, faults)
         rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
@@ -228,8 +411,8 @@ class Chaos:
         self._skills = 0  # number of its skills that have ended
         self._node.create_subscription(Decision, "/reactree_planner/decisions", self._hear_decision, 100)
         self._node.create_subscription(SkillEnded, "/robot_bridge/skill_ended", self._hear_skill, 10)
-        self._state = folder / "robot.json"
-        self.base = Base(StateFile(self._state))
+        self.base = site.base
+        self._other = ActionClient(self._node, ExecuteSkill, "robot_bridge/execute_skill")
         self._client = ActionClient(self._node, ExecuteTask, "reactree_planner/execute_task")
         self._cancel = self._node.create_client(CancelGoal, "reactree_planner/execute_task/_action/cancel_goal")
         self._clients: dict[str, Any] = {}
@@ -246,19 +429,20 @@ class Chaos:
     def start(self, name: str) -> None:
         """Start a process."""
         self.held.begin(name)
-        test = (sys.executable, str(TEST / f"{'robot_servers' if name == 'robot' else name}.py"))
-        parts = ("--without", "nav,button", "--arm-seconds", ARM, "--state", str(self._state))
+        of_bridge = [part for given in self.site.bridge.items() for part in ("-p", ":=".join(given))]
+        robot, *arguments = self.site.robot
+        model = (self.site.model,) if self.site.model else ()
         of_planner = ("-p", "bridge:=robot_bridge", "-p", "tick_rate:=50.0")
         command = {
-            "robot": (*test, *parts),
-            "navigation": (*test, "--speed", SPEED),
+            "robot": (sys.executable, str(TEST / robot), *arguments, "--arm-seconds", ARM),
+            "navigation": (sys.executable, str(TEST / "navigation.py"), "--speed", SPEED, *self.site.navigation),
             "watchdog": (sys.executable, "-m", "reactree_ros.nodes.watchdog", "--ros-args"),
             "robot_bridge": (
                 *(sys.executable, "-m", "reactree_ros.nodes.robot_bridge_node", "--ros-args"),
-                *("-p", f"robot_config:={ROOT / 'config/robot.yaml'}"),
+                *of_bridge,
             ),
             "planner": (sys.executable, "-m", "reactree_ros.nodes.planner_node", "--ros-args", *of_planner),
-            "inference": (sys.executable, str(TEST / "slow_inference.py"), DECISION, "--ros-args"),
+            "inference": (sys.executable, str(TEST / "slow_inference.py"), DECISION, *model, "--ros-args"),
         }[name]
         clock = ("-p", "use_sim_time:=true") if "--ros-args" in command else ()
         self.processes[name] = self._started.start(*command, *clock)
@@ -268,15 +452,15 @@ class Chaos:
         pid, full = self.processes[name].pid, f"/{NAMES.get(name, name)}"
         self.until(lambda: any(said.pid == pid for said in self._lives.living(full)), f"{name} lives")
         while name in ("robot_bridge", "inference"):
-            state = self._ask(GetState, f"{full}/get_state", GetState.Request())
+            state = self.ask(GetState, f"{full}/get_state", GetState.Request())
             if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
                 return
             if state is not None and state.current_state.id in (1, 2):
                 ids = {1: Transition.TRANSITION_CONFIGURE, 2: Transition.TRANSITION_ACTIVATE}
                 request = ChangeState.Request(transition=Transition(id=ids[state.current_state.id]))
-                self._ask(ChangeState, f"{full}/change_state", request)
+                self.ask(ChangeState, f"{full}/change_state", request)
 
-    def _ask(self, kind: Any, name: str, request: Any) -> Any:
+    def ask(self, kind: Any, name: str, request: Any) -> Any:
         if name not in self._clients:
             self._clients[name] = self._node.create_client(kind, name)
         client = self._clients[name]
@@ -290,6 +474,7 @@ class Chaos:
     def _kill(self, name: str) -> None:
         self.processes[name].signal(signal.SIGKILL)
         self.processes[name].end()
+        self.site.killed(self.processes[name].pid)
 
     # ------------------------------------------------------------------ time
 
@@ -325,16 +510,18 @@ class Chaos:
 
     def _hear_decision(self, msg: Decision) -> None:
         self._said.append(f"{'refused: ' if msg.reason else ''}{msg.text}")
+        self.site.hears(msg.text)
 
     def _hear_skill(self, msg: SkillEnded) -> None:
         self._skills += 1
+        self.site.ended(msg)
         self._said.append(f"    {msg.observation.text} {msg.message}")
 
-    def _under_way(self, server: str) -> bool:
-        """Return whether the bridge has a goal in progress on a server."""
-        service = f"/{server}/_action/cancel_goal"
+    def _under_way(self, servers: Collection[str]) -> bool:
+        """Return whether the bridge has a goal in progress on one of some servers."""
+        services = {f"/{server}/_action/cancel_goal" for server in servers}
         return any(
-            goal.cancel_service == service for said in self._lives.living("/robot_bridge") for goal in said.goals
+            goal.cancel_service in services for said in self._lives.living("/robot_bridge") for goal in said.goals
         )
 
     # ------------------------------------------------------------------ one goal
@@ -342,7 +529,7 @@ class Chaos:
     def goal(self, number: int) -> None:
         """Send a goal, perhaps with a fault, and observe its end and the base's standstill."""
         card = self._deck.draw() if self._random.random() < self._share else ("nothing", "")
-        goal = Goal(self, self._client, self.base.instruction(self._random, arm=card[1] == "manipulating"))
+        goal = Goal(self, self._client, self.site.instruction(self._random, arm=card[1] == "manipulating"))
         self._said, self._skills, found = [goal.instruction], 0, len(self.violations)
         if card[0] != "nothing" and not self._comes(card[1], goal):
             self._deck.give_back(card)
@@ -356,6 +543,7 @@ class Chaos:
             self.ends[fault]["the planner was killed"] += 1
         else:
             self._see_end(where, fault, goal)
+        self.violations += [f"{where}: {one}: {self._said}" for one in self.site.violations()]
         self._note(number, self.violations[found:])
 
     def _note(self, number: int, violations: Sequence[str]) -> None:
@@ -376,8 +564,8 @@ class Chaos:
         moment = self._random.uniform(0.0, 0.03 if phase == "deciding" else 0.2)
         there = {
             "deciding": lambda: self._skills >= skills and len(self._said) > 1,
-            "driving": lambda: self._under_way("navigate_to_pose"),
-            "manipulating": lambda: self._under_way("arm"),
+            "driving": lambda: self._under_way(self.site.drives),
+            "manipulating": lambda: self._under_way(self.site.acts),
         }[phase]
         if not self.until(lambda: there() or goal.ended, "", BOUND):
             return False
@@ -398,6 +586,8 @@ class Chaos:
             self._halt_clock(where, goal)
         elif fault == "network":
             self._take_network(goal)
+        elif fault == "client":
+            self._say_besides()
         else:
             self._kill_and_start(where, fault, fault.removeprefix("kill "), since)
 
@@ -421,6 +611,16 @@ class Chaos:
         self.pass_time(until - time.monotonic())
         _loopback("up")
 
+    def _say_besides(self) -> None:
+        """Be another client, who says a skill to the bridge meanwhile."""
+        said = self.site.said(self._random)
+        self.site.hears(said)
+        answer = self._other.send_goal_async(ExecuteSkill.Goal(skill=said))
+        if self.until(answer.done, "", 5.0) and answer.result().accepted:
+            ended = answer.result().get_result_async()
+            self.until(ended.done, f"'{said}' ends")
+            self._said.append(f"    besides: {said}: {ended.result().result.message or 'done'}")
+
     def _kill_and_start(self, where: str, fault: str, name: str, since: float) -> None:
         """Kill a process and restart it, at once or later; a new bridge finds the house in its initial state."""
         self._kill(name)
@@ -433,7 +633,7 @@ class Chaos:
         if not at_once:
             self.start(name)
         if name == "robot_bridge":
-            self._ask(Trigger, "/put_back", Trigger.Request())
+            self.site.restarted(self)
         self.bring_up(name)
 
     def _see_end(self, where: str, fault: str, goal: Goal) -> None:
@@ -484,7 +684,7 @@ class Chaos:
         """Return the table of results."""
         lines = [f"{goals} goals in {minutes:.1f} min; the base drove {self.base.metres:.0f} m", ""]
         lines.append(f"{'fault':<18} {'goals':>5}  {'sent/deciding/driving/manipulating':<34}  ends")
-        for fault in ("nothing", *FAULTS):
+        for fault in ("nothing", *self.site.faults):
             phases = "/".join(str(self.phases[fault][phase]) for phase in PHASES)
             ends = ", ".join(f"{end} {count}" for end, count in self.ends[fault].most_common())
             lines.append(f"{fault:<18} {self.ends[fault].total():>5}  {phases:<34}  {ends}")
@@ -492,7 +692,17 @@ class Chaos:
         for fault, still in self.still.items():
             lines.append(f"{fault:<22} {len(still):>5}  {max(still):.2f} s")
         violations = [*self.violations, *self.held.violations()]
-        return "\n".join([*lines, "", *self.held.lines(), "", f"violations: {len(violations) or 'none'}", *violations])
+        return "\n".join(
+            [
+                *lines,
+                *self.site.lines(),
+                "",
+                *self.held.lines(),
+                "",
+                f"violations: {len(violations) or 'none'}",
+                *violations,
+            ]
+        )
 
 
 class Goal:
@@ -565,8 +775,9 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--goals", type=int, default=1000)
+    parser.add_argument("--robot", type=Path, help="a robot with skills of its own, such as config/robots/office.yaml")
     parser.add_argument("--faults", type=float, default=0.24, help="share of goals that meet a fault")
-    parser.add_argument("--only", default="", help="the only kind of fault, one of: " + ", ".join(FAULTS))
+    parser.add_argument("--only", default="", help="the only kind of fault, one of: " + ", ".join((*FAULTS, "client")))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
     parser.add_argument("--domain", type=int, default=100, help="ROS domain")
@@ -576,12 +787,15 @@ def main() -> None:
         _loopback("up")
     else:
         _in_a_namespace(sys.argv)
-    faults = [options.only] if options.only else [one for one in FAULTS if options.in_namespace or one != "network"]
     asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: asked.append(number))
     with tempfile.TemporaryDirectory() as folder:
-        chaos = Chaos(options.domain, options.seed, options.faults, faults, Path(folder), asked)
+        site = Household(Path(folder)) if options.robot is None else Declared(options.robot, Path(folder))
+        faults = [
+            one for one in site.faults if options.only in ("", one) and (options.in_namespace or one != "network")
+        ]
+        chaos = Chaos(site, options.domain, options.seed, options.faults, faults, asked)
         done, began = 0, time.monotonic()
         try:
             for name in PROCESSES:

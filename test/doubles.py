@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.corrections import NOTHING
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt import Siblings
 from reactree_ros.agent.turns import Said
@@ -60,6 +61,24 @@ class ScriptedModel(LanguageModel):
         settling, self.in_flight = self.in_flight, []
         for pending, text in settling:
             pending.succeed(Reply(text))
+
+
+class Reader(ScriptedModel):
+    """Decides by a script, and reads a person's words as `understood` says, one after the other.
+
+    Attributes:
+        read: The requests to read a person's words.
+    """
+
+    def __init__(self, script: Mapping[str, Sequence[str]], understood: Sequence[str] = ()) -> None:
+        super().__init__(script)
+        self.understood, self.read = list(understood), list[DecisionRequest]()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if NOTHING not in getattr(request.may_say, "skills", ()):
+            return super().decide(request)
+        self.read.append(request)
+        return Pending.of(Reply(f"Act: {self.understood.pop(0)}"))
 
 
 class ScriptedWorld(SharedWorld):

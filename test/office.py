@@ -64,5 +64,11 @@ class OfficeWorld(World):
                 data = {"picture": f"pictures/{self._pictures}.png"}
         return Pending.of(self._skills.after(self.map, call, outcome, words, data))
 
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        return Pending.of(self.map.corrections(self.household.skills))
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        return Pending.of(self.map.corrected(correction, 0.0))
+
     def score(self) -> Pending[Score | None]:
         return Pending.of(None)

@@ -7,13 +7,15 @@ A :class:`Skill` is the declaration. An :class:`Offer` is a skill with the names
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.notation import Notation
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Value, parameter_of
+from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Person, Value, parameter_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
@@ -24,7 +26,8 @@ EFFECTS: Mapping[str, str] = {
     "away": "the robot has left where it was (true)",
     "held": "the robot holds it",
     "released": "the robot holds it no more; it is where the robot stands, unless `place` says where",
-    "place": "where what was released is",
+    "place": "where what was released is, or who has it",
+    "gone": "nobody knows where it is",
     **{state: f"it is {state}" for state in ("open", "closed", "on", "off", "empty", "full")},
 }
 
@@ -176,7 +179,7 @@ def _parameters(fields: Mapping[str, Any], what: str) -> dict[str, Parameter]:
     read = {}
     for name, declared in _mapping(fields.get(what) or {}, what).items():
         try:
-            read[str(name)] = parameter_of(declared)
+            read[str(name)] = _statements_of(declared) or parameter_of(declared)
         except ValueError as error:
             raise ValueError(f"{what}.{name}: {error}") from None
     return read
@@ -213,6 +216,17 @@ class SkillCall(str):
         """Return the name that an effect is about; empty if the skill has no such effect."""
         return str(self.values.get(self.skill.effect.get(effect, ""), ""))
 
+    @property
+    def bearer(self) -> str:
+        """The person who has what was released; empty: nobody has it."""
+        place = self.skill.parameters.get(self.skill.effect.get("place", ""))
+        return self.value("place") if isinstance(place, Person) else ""
+
+    @property
+    def persons(self) -> list[str]:
+        """The persons that it names."""
+        return [str(self.values[name]) for name, one in self.skill.parameters.items() if isinstance(one, Person)]
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -243,6 +257,11 @@ class Offer:
         return {"type": "function", "function": {**function, "parameters": self.schema()}}
 
     @property
+    def names(self) -> list[str]:
+        """All names that may stand in its places now."""
+        return [name for each in self.now.values() for name in each]
+
+    @property
     def longest(self) -> int:
         """How many characters the longest text has that may be said, or a few more."""
         return self.skill.words.longest(self.now)
@@ -261,8 +280,9 @@ class Offer:
         return self.skill.read(said, self.now)
 
     def is_called(self, name: str) -> bool:
-        """Whether a name is the skill's own, or its verb."""
-        return key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
+        """Whether a name is the skill's own, or its verb; one with a sign that stands alone is no name."""
+        is_name = all(any(map(str.isalnum, word)) for word in name.split())
+        return is_name and key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
 
     def as_data(self) -> dict[str, Any]:
         """Return it for a record or a message."""
@@ -316,3 +336,84 @@ def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
     near = (or_nearest(" ".join(words[: len(verb.split())]), [verb]) for verb in verbs)
     meant = next(filter(None, near), "")
     raise ParameterError(f"'{shortened_line(said, 80)}' is no skill; one starts with {', '.join(verbs)}{meant}")
+
+
+@dataclass(frozen=True)
+class Statements(Parameter):
+    """Some statements, each in the words of one of some offers, with ``; `` between them.
+
+    Attributes:
+        offers: What may be stated.
+        most: How many statements there may be.
+    """
+
+    offers: tuple[Offer, ...]
+    most: int = 3
+
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
+        """Write all that may be stated in a notation."""
+        one = notation.one_of(offer.pattern(notation) for offer in self.offers)
+        more = notation.one_of([notation.line_of((notation.literal("; "), one))])
+        return notation.line_of((one, f"{more}{{0,{self.most - 1}}}"))
+
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return a JSON schema of a list of statements, each as an object of its name and its values."""
+        stated = [as_object(**{offer.skill.name: offer.schema()}) for offer in self.offers]
+        return {"type": "array", "items": {"anyOf": stated}, "minItems": 1, "maxItems": self.most}
+
+    def read(self, said: object, now: Sequence[str] | None = None) -> str:
+        """Read statements, from a text or from a list.
+
+        Raises:
+            ParameterError: One is said in other words, or there are too many.
+        """
+        return "; ".join(self.calls(said))
+
+    def calls(self, said: object) -> list[SkillCall]:
+        """Read statements as data; see :meth:`read`."""
+        each = list(said) if isinstance(said, Sequence) and not isinstance(said, str) else str(said).split(";")
+        if not 1 <= len(each) <= self.most:
+            raise ParameterError(f"{len(each)} statements may not stand here, but {self.words()}")
+        return [self._call(one) for one in each]
+
+    def _call(self, said: object) -> SkillCall:
+        if isinstance(said, Mapping) and len(said) == 1:
+            ((name, fields),) = said.items()
+            named = [offer for offer in self.offers if offer.is_called(str(name))]
+            if named and isinstance(fields, Mapping):
+                return named[0].read(fields)
+        found = {}
+        for offer in self.offers:
+            with suppress(ParameterError):
+                call = offer.read(str(said).strip())
+                found[str(call)] = call
+        if len(found) != 1:
+            raise ParameterError(f"'{shortened_line(str(said), 80)}' may not stand here, but {self.words()}")
+        return next(iter(found.values()))
+
+    def longest_of(self, now: Sequence[str] | None = None) -> int:
+        """Return how many characters the longest statements have together."""
+        return self.most * (2 + max(offer.longest for offer in self.offers))
+
+    def example(self, now: Sequence[str] | None = None) -> str:
+        """Return one statement."""
+        return self.offers[0].example()
+
+    def words(self) -> str:
+        """Say what may stand here."""
+        return f"at most {self.most} statements such as '{self.example()}', with '; ' between"
+
+    def as_data(self) -> Any:
+        """Return it for a record or a message."""
+        return {"statements": [offer.as_data() for offer in self.offers]}
+
+
+def _statements_of(declared: Any) -> Statements | None:
+    """Return the statements that a record or a message declares; None if it declares another parameter."""
+    stated = declared.get("statements") if isinstance(declared, Mapping) and len(declared) == 1 else None
+    if not isinstance(stated, list):
+        return None
+    offers = tuple(one for one in map(offered_of, stated) if isinstance(one, Offer))
+    if not offers:
+        raise ValueError("statements name no offer")
+    return Statements(offers)

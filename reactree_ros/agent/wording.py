@@ -22,9 +22,10 @@ from reactree_ros.agent.words import words
 Standing = Mapping[str, Sequence[str]]
 #: The longest text that is read, in characters, and the most ways to take one apart.
 _LONGEST, _MOST_WAYS = 2000, 200
-_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)+"')
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_APOSTROPHE = re.compile("(?<=\\w)['\u2019](?=\\w)")
 #: Marks around a text, with those that end it.
-_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\u2018": "\u2019"}
+QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\u2018": "\u2019"}
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class Wording:
         """Return a value as it stands in its place: a text with words after it in quotes."""
         parameter = self.parameters[name]
         text = parameter.write(value)
-        if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*_QUOTES, ":", "("))):
+        if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*QUOTES, ":", "(", "{"))):
             return text
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
@@ -143,8 +144,9 @@ class Wording:
         Raises:
             ParameterError: It is said in other words, a value may not stand there, or it can be read in two ways.
         """
-        if isinstance(said, Mapping):
-            return self._of_fields(said, now)
+        if (fields := said if isinstance(said, Mapping) else self._fields_in(said)) is not None:
+            return self._of_fields(fields, now)
+        assert isinstance(said, str)
         if len(said) > _LONGEST:
             raise ParameterError(f"a text of {len(said)} characters is too long for '{self.template}'")
         readings: list[dict[str, Value]] = []
@@ -168,6 +170,19 @@ class Wording:
             other = f"'{shortened_line(said, 80)}' is not said as '{self.template}'" + (takes and f"; {takes}")
             raise max(refused, key=lambda one: one[0])[1] if refused else ParameterError(other)
         return readings[0]
+
+    def _fields_in(self, said: str) -> Mapping[str, object] | None:
+        """Return the fields that are said in JSON behind the words before the first parameter; None if none are."""
+        head, known = _between(self._pieces[0][0]).match(said.lstrip()), set(map(key_of, self.parameters))
+        if head is None or not said.rstrip().endswith("}"):
+            return None
+        try:
+            fields = json.loads(said.lstrip()[head.end() :], object_pairs_hook=list)
+        except (ValueError, RecursionError):
+            return None
+        is_object = bool(fields) and isinstance(fields, list) and all(isinstance(one, tuple) for one in fields)
+        keys = [key_of(key) for key, _ in fields] if is_object else [""]
+        return dict(fields) if known.issuperset(keys) and len({*keys}) == len(keys) else None
 
     def says(self, said: str) -> bool:
         """Whether a text has the words of the template, whatever stands between them."""
@@ -278,15 +293,17 @@ def _called(text: str, name: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Return what stands in the quotes around all of a text, else the text."""
-    begin, end = text[:1], _QUOTES.get(text[:1], "")
-    if begin == '"' and _QUOTED.fullmatch(text) is not None:
+    """Return what stands in the quotes around all of a text but a full stop, else the text."""
+    begin, end = text[:1], QUOTES.get(text[:1], "")
+    quoted = text[:-1].rstrip(" ") if text.endswith((".", "!")) else text
+    if begin == '"' and _QUOTED.fullmatch(quoted) is not None:
         try:
-            return str(json.loads(text, strict=False))
+            return str(json.loads(quoted, strict=False))
         except ValueError:  # escapes of its own
-            return re.sub(r"\\(.)", r"\1", text[1:-1])
-    is_all = end and begin != '"' and len(text) > 2 and text.endswith(end) and not {begin, end} & {*text[1:-1]}
-    return text[1:-1] if is_all else text
+            return re.sub(r"\\(.)", r"\1", quoted[1:-1])
+    inside = _APOSTROPHE.sub("", quoted[1:-1])
+    is_all = end and begin != '"' and len(quoted) > 2 and quoted.endswith(end) and not {begin, end} & {*inside}
+    return quoted[1:-1] if is_all else text
 
 
 def key_of(name: str) -> str:

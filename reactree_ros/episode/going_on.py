@@ -7,6 +7,7 @@ from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
 from reactree_ros.agent.budget import Limit
+from reactree_ros.agent.corrections import stated_in
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, examples_from
@@ -22,7 +23,7 @@ from reactree_ros.episode.player import (
 )
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.port import A_PERSON, Around, DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.person.port import is_stop
 from reactree_ros.plugins.settings import read_settings
@@ -38,7 +39,7 @@ _LIMITS = {limit.end: limit for limit in Limit}
 
 
 class SaysFirst(Around):
-    """Gives a fixed text as the first reply, then the replies of another model."""
+    """Gives a person's text as the first reply, then the replies of another model."""
 
     def __init__(self, text: str, model: LanguageModel) -> None:
         super().__init__(model)
@@ -47,7 +48,7 @@ class SaysFirst(Around):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer."""
         text, self._text = self._text, None
-        return self.model.decide(request) if text is None else Pending.of(Reply(text))
+        return self.model.decide(request) if text is None else Pending.of(Reply(text, answered_by=A_PERSON))
 
 
 def stop_of(record: Record) -> int:
@@ -295,15 +296,24 @@ def _no_score() -> Pending[Score | None]:
 def carry_out_again(
     record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
 ) -> None:
-    """Carry out the skills of a record's first ``until`` events in a world."""
+    """Carry out the skills and corrections of a record's first ``until`` events in a world."""
     asked = ""
     for event in followed(record)[:until]:
         if event["e"] == "skill":
             asked = event["skill"]
-        elif event["e"] == "observation" and event["of"] == "execute":
+        elif event["e"] == "observation" and event["of"] in ("execute", "correct"):
+            asked = event.get("correction", asked)
             try:
-                now = world.execute(asked).result(timeout=timeout).text
+                now = _again(world, asked, event["of"], timeout).result(timeout=timeout).text
             except (Exception, NotInTime) as error:
                 raise UserError(f"'{asked}' could not be carried out again: {error or 'no answer in time'}") from error
             if now != event["text"]:
                 differs(asked, event["text"], now)
+
+
+def _again(world: World, asked: str, of: str, timeout: float) -> Pending[Observation]:
+    """Carry out a skill, or take in a correction, as it is recorded."""
+    if of == "execute":
+        return world.execute(asked)
+    (correction,) = stated_in(asked, world.corrections().result(timeout=timeout))
+    return world.correct(correction)

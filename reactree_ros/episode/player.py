@@ -15,11 +15,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from py_trees.common import Status
 
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offer, Offered, SkillCall, offered_of
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.assembly import assemble
@@ -214,7 +215,7 @@ class Script:
             return event["of"], self._subgoals[event["node"]]
         if kind in ("failed", "observation"):
             return str(event["of"]), str(event.get("id", robot))
-        return (kind, robot) if kind == "skills" else ("", "")
+        return (kind, robot) if kind in ("skills", "corrections") else ("", "")
 
     @cached_property
     def _subgoals(self) -> dict[int, str]:
@@ -262,6 +263,8 @@ class Script:
             robot = event.get("robot", "")
             self._skills[robot] = skills_after(self._skills.get(robot, ()), event)
             return self._skills[robot]
+        if event["e"] == "corrections":
+            return [offered_of(one) for one in event["offers"]]
         return observation_from_dict(event)
 
     # ------------------------------------------------------------------ what the run asks for
@@ -428,6 +431,14 @@ class ScriptedWorld(SharedWorld):
         """See :meth:`World.available_skills`."""
         return self._ask("skills", lambda live: live.available_skills())
 
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        """See :meth:`World.corrections`."""
+        return self._ask("corrections", lambda live: live.corrections())
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        """See :meth:`World.correct`."""
+        return self._ask("correct", lambda live: live.correct(correction), beside=correction)
+
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`."""
         return self._ask("execute", lambda live: live.execute(skill), beside=skill)
@@ -552,9 +563,9 @@ def follow_script(episode: Episode, script: Script) -> Generator[bool, None, boo
             if event["e"] == "interrupted":
                 episode.interrupt()
                 return True
-            if event["e"] == "heard":
-                episode.hear(event["text"])
-                if is_stop(event["text"]):
+            for heard in takewhile(lambda one: one["e"] == "heard", script.events[before:]):
+                episode.hear(heard["text"])
+                if is_stop(heard["text"]):
                     episode.interrupt()
                     return True
             if event.get("late"):

@@ -22,7 +22,10 @@ from reactree_ros.world.spec import Place, Task, in_house
 #: Fields that name something which is started, opened, loaded or sent to.
 Opened: TypeAlias = Literal["world", "llm", "planner", "memory"]
 #: Options of runs that are older than the option.
-_OLDER = {"stuck_after": 0, "refused_in_a_row": 0, "refused_share": 1.0, "make_room": False, "check_done": False}
+_OLDER = {
+    **{"stuck_after": 0, "refused_in_a_row": 0, "refused_share": 1.0},
+    **{"make_room": False, "check_done": False, "corrections": False},
+}
 _REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 

@@ -33,6 +33,8 @@ def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Ite
         yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
     for thing in held(scene):
         yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
+    for id, person in scene.borne.items():
+        yield Seen(scene.things[id].word, scene.things[id].number, None, person)
 
 
 def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
@@ -40,7 +42,7 @@ def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
     room = scene.agent_room
     return (
         f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
-        f"You are in the middle of {room.told('a')}. {look_text(room_items)}{holding_text(scene)}"
+        f"You are in the middle of {room.told('a')}. {look_text(room_items)}{holding_text(scene)}{bearing_text(scene)}"
     )
 
 
@@ -57,6 +59,20 @@ def see_text(things: Iterable[Thing]) -> str:
 def holding_text(scene: Scene) -> str:
     """Word the held things, with a space before; empty if there are none."""
     return f" You hold {merged(held(scene))}." if scene.held else ""
+
+
+def bearing_text(scene: Scene) -> str:
+    """Word what persons have, with a space before; empty if they have nothing."""
+    by_person = defaultdict[str, list[Thing]](list)
+    for id, person in scene.borne.items():
+        by_person[person].append(scene.things[id])
+    return "".join(f" {person[:1].upper()}{person[1:]} has {merged(things)}." for person, things in by_person.items())
+
+
+def borne_by(scene: Scene, thing: Thing) -> str:
+    """Say that a person has a thing, so that it is not there to be taken; empty if nobody has it."""
+    person = scene.borne.get(thing.id, "")
+    return f"{person[:1].upper()}{person[1:]} has the {thing.word}." if person else ""
 
 
 def merged(things: Iterable[Thing]) -> str:

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.looking import held, holding_text, look_text, merged, room_items, see_text, sightings
+from reactree_ros.household.looking import (
+    borne_by,
+    held,
+    holding_text,
+    look_text,
+    merged,
+    room_items,
+    see_text,
+    sightings,
+)
 from reactree_ros.household.scene import HANDS, Scene, Thing
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.world.port import Observation, Outcome, Score, Seen
@@ -80,7 +89,9 @@ def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outc
     if skill.verb == "put down":
         return _check_put_down(thing, scene, receptacle)
     refusal = None
-    if len(scene.held) >= HANDS:
+    if borne := borne_by(scene, thing):
+        refusal = borne
+    elif len(scene.held) >= HANDS:
         refusal = FULL
     elif thing.id not in {*scene.close, *scene.held}:
         refusal = f"The {thing.word} is not close to you."

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+from reactree_ros.agent.household import named
 from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
 from reactree_ros.household.vocabulary import CLASSES
 
 HANDS = 2
+#: The states that something can be brought to, by their words, each with the one that it ends.
+_PAIRS = (("open", "closed"), ("on", "off"), ("empty", "full"))
+STATES = {one: (one.upper(), other.upper()) for pair in _PAIRS for one, other in (pair, pair[::-1])}
 AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
@@ -52,7 +55,7 @@ class Thing:
         self.class_name = node.class_name
         self.word = word or known.word
         self.number = number
-        self.name = f"{self.word} {number}"
+        self.name = named(self.word, number)
         self.properties = frozenset(node.properties)
         self.states = set(node.states)
         self.is_room = node.category == ROOMS
@@ -78,6 +81,7 @@ class Scene:
         agent_room: The agent's room.
         held: Ids of held things, at most :data:`HANDS`.
         close: Ids of things next to the agent, in the order in which they were seen.
+        borne: Who has a thing, by its id: a person.
     """
 
     def __init__(self, graph: Graph, *, init_room: str, names: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -87,19 +91,20 @@ class Scene:
         those of classes that the house calls by another name than the vocabulary's word.
         """
         self.things: dict[int, Thing] = {}
-        numbers: dict[str, int] = defaultdict(int)
+        called = graph.called(names)
         agent = None
         for node in sorted(graph.nodes, key=lambda node: node.id):
             if node.class_name == AGENT_CLASS:
                 agent = node.id if agent is None else agent
                 continue
-            numbers[node.class_name] += 1
-            self.things[node.id] = Thing(node, numbers[node.class_name], names.get(node.class_name, ""))
+            word, number = called[node.id]
+            self.things[node.id] = Thing(node, number, word)
         self.by_name = {thing.name: thing for thing in self.things.values()}
         self.rooms = [thing for thing in self.things.values() if thing.is_room]
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)
         self.held: list[int] = []
         self.close: list[int] = []
+        self.borne: dict[int, str] = {}
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
@@ -188,8 +193,18 @@ class Scene:
     def _leave(self, thing: Thing) -> None:
         for where in (self._room, self._container, self._surface):
             where.pop(thing.id, None)
+        self.borne.pop(thing.id, None)
         if thing.id in self.held:
             self.held.remove(thing.id)
+
+    def hand(self, thing: Thing, person: str) -> None:
+        """Take in that a person has the thing."""
+        self._leave(thing)
+        self.borne[thing.id] = person
+
+    def lose(self, thing: Thing) -> None:
+        """Take in that nobody knows where the thing is."""
+        self._leave(thing)
 
     def related(self, relation: str, item: str, target: Thing) -> int:
         """Count the things of a class that are ``on`` or ``inside`` a receptacle."""

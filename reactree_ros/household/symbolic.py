@@ -11,16 +11,16 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household import looking, rules
+from reactree_ros.household import corrections, looking, rules
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.moving import moved
 from reactree_ros.household.naming import Naming
 from reactree_ros.household.rules import Skill
-from reactree_ros.household.scene import Scene, Thing
+from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, load_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
@@ -123,6 +123,37 @@ class SymbolicWorld(SharedWorld):
             self._apply(parsed)
         observation = self._observation(parsed, outcome, text)
         return Pending.of(self._with_others(observation) if parsed.thing.is_room else observation)
+
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        """Say what a person may state of the house; what is stated is so then, as the person has done it."""
+        things = [thing for thing in self.scene.things.values() if thing.observed and not thing.is_room]
+        movable = [thing for thing in things if "GRABBABLE" in thing.properties]
+        return Pending.of(corrections.of_house(self.scene, movable, filter(rules.can_take_things, things)))
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        """Change the house as a person says to have changed it, and look around."""
+        if full := corrections.hands_full(self.scene, correction, HANDS):
+            return Pending.of(corrections.refused(full))
+        self._correct(correction, self.scene.by_name[next(corrections.named_in(correction))])
+        return Pending.of(self._with_others(corrections.told(self.scene, correction, looking.look_around(self.scene))))
+
+    def _correct(self, correction: SkillCall, thing: Thing) -> None:
+        effect, place = correction.skill.effect, self.scene.by_name.get(correction.value("place"))
+        for state, (now, before) in STATES.items():
+            if state in effect:
+                thing.states = thing.states - {before} | {now}
+                return
+        self._moved.pop(thing.id, None)
+        self._taken.add(thing.id)
+        if "held" in effect:
+            self.scene.take(thing)
+        elif correction.bearer:
+            self.scene.hand(thing, correction.bearer)
+        elif place is not None:
+            self.scene.place(thing, place, inside="CONTAINERS" in place.properties)
+            self._moved[thing.id] = place
+        else:
+            self.scene.lose(thing)
 
     def _with_others(self, observation: Observation) -> Observation:
         """Add the other agents in the room to an observation."""

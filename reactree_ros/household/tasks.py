@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
@@ -20,6 +20,29 @@ from reactree_ros.plugins.settings import fault_of
 
 AGENT_CLASS = "character"
 ROOMS = "Rooms"
+_NAME = re.compile(r"[^\W_]+(?:[ '’./-]{1,2}[^\W_]+)*")
+#: Most characters of a name.
+_LONGEST = 60
+
+
+def _is_name(text: str) -> str:
+    if len(text) > _LONGEST or not _NAME.fullmatch(text):
+        raise ValueError(
+            "a name is words of letters and digits, with spaces between them, e.g. 'kitchen table 1', 'office 2B' or "
+            f"'Anna', of at most {_LONGEST} characters"
+        )
+    return text
+
+
+#: What people call one thing, room or person.
+Name = Annotated[str, AfterValidator(_is_name)]
+_NUMBERED = re.compile(r"(\D*[^\W\d_]) ([1-9]\d{0,8})")
+
+
+def parts_of(name: str) -> tuple[str, int]:
+    """Return the word and the number of a name; a name without a number is a word of its own, with number 0."""
+    match = _NUMBERED.fullmatch(name)
+    return (match[1], int(match[2])) if match else (name, 0)
 
 
 class TaskError(UserError, ValueError):
@@ -32,13 +55,14 @@ class _Document(BaseModel):
 
 
 class Node(_Document):
-    """A thing or a room of a scene graph."""
+    """A thing or a room of a scene graph; with a `name` of its own, such as ``office 2B``, it has no number."""
 
     id: int
     class_name: str
     category: str
     properties: list[str]
     states: list[str]
+    name: Name | None = None
 
     @property
     def contains(self) -> bool:
@@ -59,6 +83,20 @@ class Graph(_Document):
 
     nodes: Annotated[list[Node], Field(min_length=1)]
     edges: list[Edge]
+
+    def called(self, names: Mapping[str, str]) -> dict[int, tuple[str, int]]:
+        """Return the word and the number of each thing, by id: of its own name, or counted in its class.
+
+        Args:
+            names: The classes that the house calls by another name than the vocabulary's word.
+        """
+        numbers: Counter[str] = Counter()
+        found = {}
+        for node in sorted(self.nodes, key=lambda node: node.id):
+            numbers[node.class_name] += node.name is None
+            word = names.get(node.class_name, CLASSES[node.class_name].word)
+            found[node.id] = parts_of(node.name) if node.name else (word, numbers[node.class_name])
+        return found
 
 
 class Quirks(_Document):
@@ -209,6 +247,7 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
     if not any(task.task_goal.values()):
         raise TaskError(f"{_path((*start, 'task_goal'))}: every count is 0")
     _check_names(task.names, start)
+    _check_own_names(task, (*graph, "nodes"))
     classes = {node.class_name for node in nodes.values()}
     for key, count in task.task_goal.items():
         place = _path((*start, "task_goal", key))
@@ -228,6 +267,15 @@ def _check_names(names: Mapping[str, str], start: tuple[int | str, ...]) -> None
             raise TaskError(f"{place}: unknown class {name!r}")
         if known[word] > 1:
             raise TaskError(f"{place}: two classes are called {word!r}")
+
+
+def _check_own_names(task: Task, place: tuple[int | str, ...]) -> None:
+    times = Counter(
+        f"{word} {number or ''}".strip().casefold() for word, number in task.init_graph.called(task.names).values()
+    )
+    for index, node in enumerate(task.init_graph.nodes):
+        if node.name and times[node.name.casefold()] > 1:
+            raise TaskError(f"{_path((*place, index, 'name'))}: two things are called {node.name!r}")
 
 
 def _condition(key: str, count: int) -> GoalCondition:

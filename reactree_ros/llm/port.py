@@ -15,6 +15,9 @@ from reactree_ros.agent.turns import Said, Turn, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.files.read_back import well_formed
 
+#: Who answered, if a person made the decision.
+A_PERSON = "a person"
+
 
 class LanguageModelError(Exception):
     """The language model could not answer; the message says why and what to do.

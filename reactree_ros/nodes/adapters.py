@@ -20,6 +20,7 @@ from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import (
     AbortGeneration,
     AvailableSkills,
+    CorrectWorld,
     DescribeHousehold,
     EvaluateGoal,
     Generate,
@@ -29,7 +30,7 @@ from reactree_interfaces.srv import (
 )
 
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.llm.pace import Pace
@@ -98,7 +99,12 @@ class RosWorld(SharedWorld):
         self._available = node.create_client(AvailableSkills, f"{bridge}/available_skills")
         self._evaluate = node.create_client(EvaluateGoal, f"{bridge}/evaluate")
         self._describe = node.create_client(DescribeHousehold, f"{bridge}/household")
-        self._clients = (self._reset, self._observe, self._available, self._evaluate, self._describe)
+        self._corrections = node.create_client(AvailableSkills, f"{bridge}/corrections")
+        self._correct = node.create_client(CorrectWorld, f"{bridge}/correct")
+        self._clients = (
+            *(self._reset, self._observe, self._available, self._evaluate, self._describe),
+            *(self._corrections, self._correct),
+        )
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
         self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # of the latest such result: stamp, wall time
@@ -189,6 +195,16 @@ class RosWorld(SharedWorld):
         if self._now:
             return Pending.of(self._now)
         return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
+
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        """Ask what a person may correct of what the world knows."""
+        return self._asked(self._corrections, AvailableSkills.Request(), lambda msg: offers_from(msg.offers))
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        """Have the world take in what a person has said and confirmed; skills are listed anew."""
+        self._now = ()
+        request = CorrectWorld.Request(correction=correction)
+        return self._asked(self._correct, request, _corrected)
 
     def _take_skills(self, msg: Any) -> Sequence[Offered]:
         """Keep the skills on offer of any message that tells them."""
@@ -306,6 +322,10 @@ class RosWorld(SharedWorld):
         """
         for client in (*self._clients, *self._skills.clients):
             setattr(client, "destroy", lambda: None)  # noqa: B010
+
+
+def _corrected(msg: CorrectWorld.Response) -> Observation:
+    return observation_from_msg(msg.observation, Outcome.DONE if msg.taken_in else Outcome.PRECONDITION)
 
 
 class _Lost(ServerUnavailable):

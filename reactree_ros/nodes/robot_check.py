@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import NoValue
 from reactree_ros.nodes.mapped_skill import MappedCall, MappedSkill, Order, values_of
 from reactree_ros.nodes.mismatch import another_type
+from reactree_ros.nodes.robot_conditions import Condition
 from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_topics import Battery, DetectionReader, frame_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
@@ -31,6 +33,7 @@ from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.robot.config import CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.robot.triggers import Occasions, TriggerEntry
 
 #: The skill that says where the robot is to stand.
 _GO_TO = next(skill for skill in SKILLS if skill.moves)
@@ -89,6 +92,9 @@ class Walk:
             self._skill(verb, entry, where=config.at(str(path), "skills", verb))
         self._stop(config.emergency_stop, where=str(path))
         self._battery(config, where=str(path))
+        self._conditions(config, where=str(path))
+        for name, trigger in config.triggers.items():
+            self._trigger(name, trigger)
         perception = self._or_wrong("perception", lambda: Perception(self._node, config, document, where=str(path)))
         if perception is not None:
             try:
@@ -257,6 +263,33 @@ class Walk:
             self._add(what, WRONG, low, "charge it, or lower least")
         else:
             self._add(what, RIGHT, f"{level}, {entry.least:g} is too little")
+
+    def _conditions(self, config: RobotConfig, *, where: str) -> None:
+        """Check that somebody says whether each condition holds, and what was said last."""
+        heard: dict[str, Condition] = {}
+        for name, entry in config.conditions.items():
+            what, at = f"condition '{name}'", config.at(where, "conditions", name)
+            condition = self._or_wrong(what, partial(Condition, self._node, entry, where=at))
+            if condition is not None and self._published(what, entry.topic, entry.type):
+                condition.listen()
+                heard[what] = condition
+        self._until(lambda: all(one.holds() is not None for one in heard.values()), self._patience)
+        for what, condition in heard.items():
+            if condition.holds() is None:
+                said = f"{condition.in_words()}: nothing was heard for {self._patience:g} s"
+                self._add(what, NOTE, said, "publish it latched or again and again, unless each change is enough")
+            else:
+                self._add(what, RIGHT, condition.in_words())
+            condition.close()
+
+    def _trigger(self, name: str, entry: TriggerEntry) -> None:
+        """Check that a trigger is due some time; its condition is looked at as such."""
+        what, said = f"trigger '{name}'", f"{entry.occasion}: {entry.instruction!r}"
+        now = self._node.get_clock().now().nanoseconds / 1e9
+        if entry.when or Occasions(entry, now).next is not None:
+            self._add(what, RIGHT, said)
+        else:
+            self._add(what, NOTE, f"{said} is over, and starts nothing any more", "name another day, or remove it")
 
     # ------------------------------------------------------------------ where things are
 

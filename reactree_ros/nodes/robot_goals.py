@@ -212,9 +212,13 @@ class ActionOf(Server):
     def _answered(self, underway: Underway, future: Any) -> None:
         answer = _taken(future, lambda error: None)
         unknown = (CancelGoal.Response.ERROR_UNKNOWN_GOAL_ID, CancelGoal.Response.ERROR_GOAL_TERMINATED)
-        if answer is not None and answer.return_code in unknown and underway.result.done():
-            underway.over = True  # nobody will tell how it ended any more
-            self._handles.pop(underway, None)
+        if answer is None or answer.return_code not in unknown:
+            return
+        if not underway.result.done():
+            self._doubt(underway)  # restarted so fast that it never seemed to be away
+            return
+        underway.over = True  # nobody will tell how it ended any more
+        self._handles.pop(underway, None)
 
     def returned(self, underway: Underway) -> None:
         """Ask the server about a goal of its former life; it may have been away for this node only."""

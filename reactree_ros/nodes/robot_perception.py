@@ -160,7 +160,7 @@ class Perception:
         """Update the map with the robot's pose and the detections; to be called regularly.
 
         Args:
-            forget: Whether to forget objects that were not detected for too long.
+            forget: Whether to forget objects that were not detected for too long; nothing is where nothing is detected.
         """
         if self.map is None:
             return
@@ -170,7 +170,7 @@ class Perception:
         still_waiting = [(since, msg) for since, msg in self._waiting if not self._taken(self.map, since, msg)]
         self._waiting.clear()
         self._waiting.extend(still_waiting)
-        if forget:
+        if forget and self.detector is not None:
             self.map.forget(self.now())
 
     def _note_clock(self, map: SemanticMap) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rclpy.node import Node
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_named
-from reactree_ros.agent.skill import Offered, SkillCall
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
@@ -73,6 +74,7 @@ class RobotWorld(SharedWorld):
         active: Callable[[], bool] = lambda: True,
     ) -> None:
         self._node, self._config, self._dry_run, self._active = node, config, dry_run, active
+        self._file = Path(where).name
         self._mapped: dict[str, MappedSkill] = {
             skill.name: MappedSkill(config.skills[skill.name], config.at(where, "skills", skill.name), skill)
             for skill in config.declared
@@ -122,6 +124,14 @@ class RobotWorld(SharedWorld):
         """Say where the robot is and what is in the room."""
         self._told_conditions = ""
         return Pending.of(self._with_conditions(self._robot.map().around()))
+
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        """Say what a person may correct on the map."""
+        return Pending.of(self._robot.map().corrections(self._config.declared))
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        """Take in on the map what a person has said; nothing of the robot moves."""
+        return Pending.of(self._robot.map().corrected(correction, self._robot.senses.now()))
 
     def _with_conditions(self, observation: Observation) -> Observation:
         """Add which conditions hold, if that has changed since it was told."""
@@ -207,7 +217,13 @@ class RobotWorld(SharedWorld):
     def _read(self, map: SemanticMap, said: str) -> tuple[MapSkills, SkillCall | str]:
         """Read a skill as one of the robot's own or of the household's, or say what is wrong with it."""
         readings = [(conduct, conduct.read(map, said)) for conduct in self._conducts]
-        return next((one for one in readings if isinstance(one[1], SkillCall)), readings[0])
+        if (call := next((one for one in readings if isinstance(one[1], SkillCall)), None)) is not None:
+            return call
+        begun = [one for one in readings if any(skill.words.begins(said) for skill in one[0].skills)]
+        if begun or len(readings) == 1:
+            return (begun or readings)[0]
+        together = MapSkills([skill for conduct in self._conducts for skill in conduct.skills])
+        return together, f"{together.read(map, said)} (its skills are declared in {self._file})"
 
     def halted(self) -> str:
         """Say whether the emergency stop is engaged, or the robot charges; neither stops a dry run."""

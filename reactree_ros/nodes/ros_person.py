@@ -83,7 +83,7 @@ class RosPerson(Person):
     A question fails at once if there is no server, or none any more.
 
     Args:
-        stop: Takes an answer that means ``stop`` to the model's question; None: there is no run to end.
+        stop: Takes an answer that means ``stop``; None: there is no run to end.
 
     Attributes:
         name: Full name of the action.
@@ -206,7 +206,7 @@ class RosPerson(Person):
             one.answer.fail(NobodyAnswers(one.nobody))
 
     def _answered(self, one: _Asked, answer: Answer) -> None:
-        if self._stop is not None and not one.question.skill and is_stop(answer.text):
+        if self._stop is not None and is_stop(answer.text):
             with suppress(UserError):  # it has ended
                 self._stop(answer.text)
                 return  # the run's end gives the question up

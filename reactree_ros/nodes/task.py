@@ -22,7 +22,7 @@ from reactree_ros.nodes.adapters import Introduction
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.nodes.waiting import Awaited
-from reactree_ros.planners.spec import AgentNodeSettings, Planner, planner
+from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd, verdict_of
@@ -237,14 +237,9 @@ def spec_of_goal(
         working_memory=remembers(goal, settings, chosen),
         options=TreeOptions(**values),
         memory=memory,
-        person=asks(chosen),
+        person=True,  # it is asked about corrections, too
         **surroundings(world, model.settings, where="the bridge"),
     ).decided_by(model.trained_for)
-
-
-def asks(chosen: Planner) -> bool:
-    """Whether a planner may ask a person."""
-    return isinstance(chosen.settings, AgentNodeSettings) and chosen.settings.questions > 0
 
 
 def remembers(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> bool:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
+from reactree_interfaces.srv import AvailableSkills, CorrectWorld, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
 
+from reactree_ros.agent.corrections import stated_in
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.background.worker import Worker
 from reactree_ros.nodes.messages import as_json, household_to_msg, offered_to_msg
 from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
-from reactree_ros.world.port import Observation, World
+from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.team import SharedWorld
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Answer = Callable[[Any, Any], Awaitable[None]]
 
 
 class WorldServices:
-    """Offers ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate`` and ``~/household``."""
+    """Offers a world's calls as services: ``~/reset``, ``~/observe``, ``~/available_skills`` and so on."""
 
     def __init__(self, node: Node, host: WorldHost, tasks: Bridge, topic: ObservationTopic) -> None:
         self._host, self._tasks, self._topic = host, tasks, topic
@@ -39,6 +40,8 @@ class WorldServices:
             (ResetWorld, "reset", self._reset_in_turn),
             (Observe, "observe", self._observe),
             (AvailableSkills, "available_skills", self._list_skills),
+            (AvailableSkills, "corrections", self._list_corrections),
+            (CorrectWorld, "correct", self._correct),
             (EvaluateGoal, "evaluate", self._evaluate),
             (DescribeHousehold, "household", self._describe),
         ):
@@ -107,6 +110,21 @@ class WorldServices:
     async def _list_skills(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
         offered = offered_to_msg(await self._said(self._world().available_skills))
         response.skills, response.offers = offered["skills"], offered["offers"]
+
+    async def _list_corrections(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
+        offers = await self._said(self._world().corrections)
+        response.offers = offered_to_msg(offers)["offers"]
+
+    async def _correct(self, request: CorrectWorld.Request, response: CorrectWorld.Response) -> None:
+        world = self._world()
+        try:
+            (statement,) = stated_in(request.correction, await self._said(world.corrections))
+        except ValueError as error:
+            observation = Observation(f"It was not taken in: {error}.", Outcome.PRECONDITION)
+        else:
+            observation = await self._said(lambda: world.correct(statement))
+        response.taken_in = observation.outcome is Outcome.DONE
+        self._observed(observation, response)
 
     async def _evaluate(self, request: EvaluateGoal.Request, response: EvaluateGoal.Response) -> None:
         score, asked_for = await self._said(self._world().score), request.instruction

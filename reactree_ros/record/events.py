@@ -332,6 +332,14 @@ class Skills(Timed):
     removed: NotRequired[list[Text | dict[str, Any]]]
 
 
+class Corrections(Timed):
+    """What a person may correct, as declared statements."""
+
+    node: Count
+    robot: NotRequired[Text]
+    offers: list[dict[str, Any]]
+
+
 class TurnOf(Timed, Turn):
     """A node's next turn."""
 
@@ -387,6 +395,7 @@ class Observed(Timed):
 
     node: Count
     of: Text
+    correction: NotRequired[Text]
     robot: NotRequired[Text]
     text: Text
     outcome: Annotated[str, _OneOf(Outcome)]
@@ -516,6 +525,7 @@ KINDS_OF_EVENTS: Mapping[str, Any] = {
     "answer": Answer,
     "heard": Heard,
     "skills": Skills,
+    "corrections": Corrections,
     "turn": TurnOf,
     "decided": Decided,
     "refused": Refused,

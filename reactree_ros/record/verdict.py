@@ -158,9 +158,14 @@ def _judgement(result: Mapping[str, Any]) -> Judgement:
         return Judgement.BROKEN
     if end == EpisodeEnd.INTERRUPTED.value:
         return Judgement.INTERRUPTED
-    if gsr is None and result.get("status") == "success":
+    if gsr is None and result.get("status") == "success" and not _is_empty(result):
         return Judgement.CLAIMED
     return Judgement.NOT_REACHED
+
+
+def _is_empty(result: Mapping[str, Any]) -> bool:
+    """Whether nothing was decided or done; a tree of one's own does skills that nobody decided."""
+    return not any(result.get(name, 1) for name in ("decisions", "steps"))
 
 
 def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
@@ -172,7 +177,11 @@ def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
         return f"although {why}" if judgement is Judgement.REACHED else why
     if judgement is Judgement.REACHED:
         return reason and f"although {reason}"
-    but = "and the run had no goal to be judged by" if judgement is Judgement.CLAIMED else "but the goal does not hold"
+    if judgement is Judgement.CLAIMED:
+        but = "and the run had no goal to be judged by"
+    else:
+        unjudged = result.get("gsr") is None and _is_empty(result)
+        but = "but nothing was decided or done" if unjudged else "but the goal does not hold"
     return f"{happened}, {but}{reason and f'; {reason}'}"
 
 

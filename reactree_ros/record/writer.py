@@ -24,7 +24,7 @@ from py_trees.trees import BehaviourTree
 from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offered, as_data
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import without_credentials
@@ -427,6 +427,8 @@ class Recorder(Listener):
             self._write(event)
         elif call.of == "routine":
             self._write({"e": "routine", "node": number, "fits": [fit.as_data() for fit in answer]})
+        elif call.of == "corrections":
+            self._write({"e": "corrections", "node": number, **_robot(node), "offers": as_data(answer)})
         elif call.of == "examples":
             found = [experience_to_dict(experience) for experience in answer]
             self._write({"e": "retrieved", "node": number, "experiences": found})
@@ -434,6 +436,7 @@ class Recorder(Listener):
             self._touch_leaf(node)  # of the skill that it is of, or that was stopped before
             kept = self._with_a_picture_that_fits(answer)
             event = {"e": "observation", "node": number, "of": call.of, **_robot(node)}
+            event |= {"correction": call.correction} if call.correction else {}
             self._write(event | observation_to_dict(kept))
 
     def _with_a_picture_that_fits(self, observation: Observation) -> Observation:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from reactree_ros.agent.household import named
 from reactree_ros.agent.observation import Spot
 from reactree_ros.household.scene import Scene, Thing
-from reactree_ros.robot.map_file import MapDocument, PersonEntry, ReceptacleEntry, RoomEntry, parts_of
+from reactree_ros.household.tasks import parts_of
+from reactree_ros.robot.map_file import MapDocument, PersonEntry, ReceptacleEntry, RoomEntry
 from reactree_ros.robot.poses import Pose, surrounds
 
 #: How far outside the size of a receptacle an object may be detected and yet be at it, in metres.
@@ -180,6 +181,7 @@ class House(Scene):
         self.by_name: dict[str, Thing] = {}
         self.held: list[int] = []
         self.close: list[int] = []
+        self.borne: dict[int, str] = {}
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
 from reactree_ros.household.lexicon import correct, look_up
+from reactree_ros.household.tasks import Name, parts_of
 from reactree_ros.household.vocabulary import CLASSES, Use, class_of_word, properties_of_word
 from reactree_ros.plugins.settings import fault_of, or_nearest
 from reactree_ros.robot.poses import Pose, surrounds
@@ -28,27 +29,8 @@ HELD = "held"
 #: That of things which are carried about: a receptacle needs another one.
 _CARRIED = "GRABBABLE"
 _PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*")
-_NAME = re.compile(r"[^\W_]+(?:[ '’./-]{1,2}[^\W_]+)*")
-_NUMBERED = re.compile(r"(\D*[^\W\d_]) ([1-9]\d{0,8})")
 #: From which likeness on a property of one's own is a slip for one that is known.
 _ALIKE = 0.8
-#: Most characters of a name.
-_LONGEST = 60
-
-
-def _is_name(text: str) -> str:
-    if len(text) > _LONGEST or not _NAME.fullmatch(text):
-        raise ValueError(
-            "a name is words of letters and digits, with spaces between them, e.g. 'kitchen table 1', 'office 2B' or "
-            f"'Anna', of at most {_LONGEST} characters"
-        )
-    return text
-
-
-def parts_of(name: str) -> tuple[str, int]:
-    """Return the word and the number of a name; a name without a number is a word of its own, with number 0."""
-    match = _NUMBERED.fullmatch(name)
-    return (match[1], int(match[2])) if match else (name, 0)
 
 
 def _is_property(text: str) -> str:
@@ -59,7 +41,6 @@ def _is_property(text: str) -> str:
     return text
 
 
-Name = Annotated[str, AfterValidator(_is_name)]
 Property = Annotated[str, AfterValidator(_is_property)]
 Length = Annotated[FiniteFloat, Field(gt=0)]
 #: Class of a detector; many use numbers.

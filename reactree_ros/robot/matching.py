@@ -40,11 +40,10 @@ def matched(house: House, word: str, found: list[Detection]) -> Iterator[tuple[D
         yield left.pop(index), item
     for detection in left.values():
         place = house.receptacle_at(detection.pose)
-        unseen = sorted(
-            (i for i in free if i.seen is None and not i.tracked and house.place_of(i) is place),
-            key=lambda i: i.id,
-        )
-        if place is not None and unseen:
+        unseen = sorted((i for i in free if i.seen is None and not i.tracked), key=lambda i: i.id)
+        there = [i for i in unseen if place is not None and house.place_of(i) is place]
+        lost = [i for i in unseen if i.pose is None and house.place_of(i) is None]  # a person had it, or nobody knew
+        if unseen := there or lost:
             free.remove(unseen[0])
             yield detection, unseen[0]
         elif not (house.in_hand(detection.pose) and any(not (detection.own and one.tracked) for one in held)):

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.household import named
-from reactree_ros.agent.parameters import Named
-from reactree_ros.agent.skill import SkillCall
-from reactree_ros.household import looking
-from reactree_ros.household.scene import Thing
-from reactree_ros.robot.house import House, Item, MapThing, Receptacle
-from reactree_ros.robot.map_file import MapDocument, parts_of
+from reactree_ros.agent.parameters import Named, Person
+from reactree_ros.agent.skill import Offer, Skill, SkillCall
+from reactree_ros.household import corrections, looking
+from reactree_ros.household.scene import STATES, Thing
+from reactree_ros.household.tasks import parts_of
+from reactree_ros.robot.house import House, Item, MapThing, Receptacle, Room
+from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.matching import Detection, lies, matched
 from reactree_ros.robot.poses import Pose
 from reactree_ros.world.port import Observation
-
-#: The states that effects bring about, each with the one that it ends.
-_PAIRS = (("open", "closed"), ("on", "off"), ("empty", "full"))
-_STATES = {one: (one.upper(), other.upper()) for pair in _PAIRS for one, other in (pair, pair[::-1])}
 
 
 class SemanticMap(House):
     """Rooms and receptacles of a map, and the objects that were detected.
 
     The place that the robot went to is next to it, with the things in or on that place. The map knows what is held by
-    the robot's grasps and releases. A detection speaks against a grasp only until the grasp is settled.
+    the robot's grasps and releases, and by what a person says. A detection speaks against a grasp only until the grasp
+    is settled.
 
     Args:
         document: The map.
@@ -81,6 +79,8 @@ class SemanticMap(House):
                 self._grasped, self._doubt = item, before._doubt
             if old.id in before.held:
                 self.held.append(item.id)
+            elif old.id in before.borne:
+                self.borne[item.id] = before.borne[old.id]
             elif at is not None and at.name in self.by_name:
                 self._put(item, self.by_name[at.name], inside=before.container_of(old) is at)
             else:
@@ -191,7 +191,7 @@ class SemanticMap(House):
     def forget(self, now: float) -> None:
         """Forget what has not been detected for too long."""
         for item in list(self.items()):
-            if item.id not in self.held and now - item.since > self.document.objects.forget_after:
+            if item.id not in {*self.held, *self.borne} and now - item.since > self.document.objects.forget_after:
                 self._leave(item)
                 del self.things[item.id], self.by_name[item.name]
                 if self._anchor is item:
@@ -223,14 +223,51 @@ class SemanticMap(House):
             held.taken_from = held.pose
             held.pose = held.seen = None
         if isinstance(released := of.get("released"), Item):
-            self._leave(released)
-            if target is not None:
-                self._put(released, target)
+            self._release(call, released, target)
             released.since, released.taken_from = now, None
-        for effect, (state, other) in _STATES.items():
+            released.pose = released.seen = None
+        if isinstance(gone := of.get("gone"), Item):
+            self.lose(gone)
+            gone.since, gone.pose, gone.seen = now, None, None
+        for effect, (state, other) in STATES.items():
             if (thing := of.get(effect)) is not None:
                 thing.states = thing.states - {state, other} | {state}
         self.look()
+
+    def _release(self, call: SkillCall, item: Item, target: Receptacle | None) -> None:
+        room = self.by_name.get(call.value("place"))
+        if call.bearer:
+            self.hand(item, call.bearer)
+        elif target is not None:
+            self._put(item, target)
+        else:
+            self._leave(item)
+            if isinstance(room, Room):
+                self.stand(item, room)
+
+    def corrections(self, skills: Iterable[Skill] = ()) -> Sequence[Offer]:
+        """Return what a person may say of the house; skills may name persons who are not on the map."""
+        kinds = [one for skill in skills for one in skill.parameters.values() if isinstance(one, Person)]
+        persons = [*(person.name for person in self.persons), *(name for one in kinds for name in one.names)]
+        places = [*self.receptacles(), *self.rooms]
+        return corrections.of_house(self, self.items(), places, dict.fromkeys(persons))
+
+    def corrected(self, correction: SkillCall, now: float) -> Observation:
+        """Take in what a person says of the house, and look around; see :meth:`World.correct`."""
+        if why := self.correct(correction, now):
+            return corrections.refused(why)
+        return corrections.told(self, correction, self.around())
+
+    def correct(self, correction: SkillCall, now: float) -> str:
+        """Take in what a person says of the house; returns why it cannot be, or nothing."""
+        missing = [name for name in corrections.named_in(correction) if name not in self.by_name]
+        if missing:
+            return f"{missing[0]} is not on the map any more"
+        if full := corrections.hands_full(self, correction, self.hands):
+            return full
+        self.apply(correction, now)
+        self._grasped = None  # the person's word settles it
+        return ""
 
     def _arrive(self, thing: Thing) -> None:
         room = self.room_of(thing)

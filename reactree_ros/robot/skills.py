@@ -37,8 +37,11 @@ class MapSkills:
             is_read = isinstance(said, SkillCall) and said.skill in self.skills
             call = said if is_read else read_skill(said, self.skills)
         except ParameterError as error:
-            return f"'{said}' is no skill of this robot: {error}."
-        return call if call == said else f"'{said}' is no skill of this robot: write it as '{call}'."
+            if any(skill.words.begins(said) for skill in self.skills):
+                return f"The skill was not carried out: {error}."
+            reason = str(error)
+            return f"'{said}' is no skill of this robot: {reason}{'' if reason.endswith('?') else '.'}"
+        return call if call == said else f"The skill was not carried out: write it as '{call}'."
 
     def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
         """Check what a skill needs; returns ``DONE`` or ``PRECONDITION``, and what is said.
@@ -49,12 +52,18 @@ class MapSkills:
             now: The time.
             unseen: Whether what was not detected lately may be taken, as in a dry run.
         """
+        held = map.by_name.get(call.value("held"))
+        if held is not None and (borne := looking.borne_by(map, held)) and map.borne[held.id] not in call.persons:
+            return Outcome.PRECONDITION, borne
         try:
             meant = self._offer(map, call.skill).read(call.values)
             if meant != call:
                 raise ParameterError(f"write it as '{meant}'")
         except ParameterError as error:
             return Outcome.PRECONDITION, f"You cannot {call}: {error}."
+        things = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Thing)]
+        if len(set(things)) < len(things):
+            return Outcome.PRECONDITION, f"You cannot {call}: it is done with two things."
         if "held" in call.skill.effect and len(map.held) >= map.hands:
             return Outcome.PRECONDITION, "You do not have an empty hand."
         return Outcome.DONE, f"You {call}".rstrip(".") + "."
@@ -88,7 +97,8 @@ class MapSkills:
 
     def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
         each = skill.parameters.items()
-        return Offer(skill, {name: tuple(_may_stand(map, one)) for name, one in each if isinstance(one, Named)})
+        takes = any(isinstance(one, Person) for _, one in each)
+        return Offer(skill, {name: tuple(_may_stand(map, one, takes)) for name, one in each if isinstance(one, Named)})
 
 
 def looks(skill: Skill) -> bool:
@@ -96,8 +106,8 @@ def looks(skill: Skill) -> bool:
     return not _LOOKING.isdisjoint(skill.effect)
 
 
-def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
-    """Yield the names that may stand in a place of a skill now."""
+def _may_stand(map: SemanticMap, parameter: Parameter, takes: bool) -> Iterator[str]:
+    """Yield the names that may stand in a place of a skill now; ``takes``: also of what a person has."""
     assert isinstance(parameter, Named)
     if parameter.names or isinstance(parameter, Person):
         yield from parameter.names or (person.name for person in map.persons)
@@ -107,7 +117,8 @@ def _may_stand(map: SemanticMap, parameter: Parameter) -> Iterator[str]:
     if isinstance(parameter, Room):
         things = rooms
     elif isinstance(parameter, Thing):
-        things = [*map.visible(), *looking.held(map)]
+        borne = [map.things[id] for id in map.borne] if takes else []
+        things = [*map.visible(), *looking.held(map), *borne]
     for thing in dict.fromkeys(things):
         if isinstance(thing, MapThing) and _is(map, thing, parameter.which):
             yield thing.name

@@ -22,7 +22,7 @@ from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.told import told_failed
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
-from reactree_ros.llm.port import PromptTooLong, Reply
+from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
@@ -41,16 +41,10 @@ SHORTEST_SUMMARY = 32
 #: How many expansions in a row may be refused before none is offered.
 MOST_REFUSED = 2
 
-#: What a node is told that says it is done right after a skill that failed; it may say so again.
-FAILED = "What you did last failed: {} Say that you are done only if your task is done all the same."
-
-#: How many of the things that its goal names a node is told of at most.
-MOST_NAMED = 5
-
-#: What it is told that says it is done though no skill was done with something that its goal names.
-UNTOUCHED = (
-    "Your task names {}, and nothing was done with it. Say that you are done only if your task is done all the same."
-)
+#: What a node is told that says it is done: of a skill that failed just before, and of what its goal names and no skill
+#: was done with, of which at most so many are named. It may say so again.
+FAILED, UNTOUCHED, MOST_NAMED = "What you did last failed: {}", "Nothing was done with {}, which your task names.", 5
+SURE = "Say that you are done only if your task is done all the same."
 
 #: What follows the answer to the last question.
 NO_MORE = "You may ask no more questions."
@@ -117,7 +111,7 @@ class AgentNode(GoalNode):
         self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
         self._refused = 0  # expansions in that time that must not grow
         self._last_failed = ""  # what came of the skill that it did last, if that failed
-        self._asked_back = False  # whether it was said once to be done
+        self._checks = context.options.check_done  # until it is said to be done
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
         self._offers: Sequence[Offer] = ()  # what else, with values in its places
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
@@ -183,6 +177,7 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills, self._offers = apart((yield from self.available_skills()))
+        self.context.known.update(dict.fromkeys(name for one in self._offers for name in one.names))
         self._skills = (*self.senses.own_actions(), *skills)
 
     def _begin_anew(self) -> None:
@@ -197,6 +192,8 @@ class AgentNode(GoalNode):
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
+        if self.context.options.corrections:  # what the person has done meanwhile
+            yield from self.dialogue.hear()
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
         """Add what the node is told; what a person says is something new."""
@@ -253,7 +250,7 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=limit, count=self.context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        self.dialogue.hear()
+        yield from self.dialogue.hear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
@@ -317,7 +314,7 @@ class AgentNode(GoalNode):
             return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
         decision = said[-1].decision if said else None
-        objection = "" if decision is None else decision.objection(self) or self._doubt(decision)
+        objection = "" if decision is None else decision.objection(self) or self._doubt(decision, reply)
         if objection:
             if isinstance(decision, Expand) and self._is_limited:
                 self._refused += 1
@@ -325,17 +322,16 @@ class AgentNode(GoalNode):
             return ()
         return said
 
-    def _doubt(self, decision: Decision) -> str:
+    def _doubt(self, decision: Decision, reply: Reply) -> str:
         """Ask a model that is not trained back, once, if it says that it is done and there is reason for doubt."""
-        looks, failed = self.context.options.check_done, self._last_failed
-        if decision.node_end != End.SUCCESS.value or not self._is_limited:
+        is_trusted = not self._is_limited or reply.answered_by == A_PERSON
+        if decision.node_end != End.SUCCESS.value or is_trusted:
             return ""
-        self._last_failed = ""
-        if failed:
-            return FAILED.format(failed)
-        untouched = self.context.untouched(self.subgoal) if looks and not self._asked_back else []
-        self._asked_back = True
-        return UNTOUCHED.format(" and ".join(f"'{word}'" for word in untouched[:MOST_NAMED])) if untouched else ""
+        doubts = [FAILED.format(self._last_failed)] if self._last_failed else []
+        if self._checks and (untouched := self.context.untouched(self.subgoal)):
+            doubts.append(UNTOUCHED.format(" and ".join(f"'{name}'" for name in untouched[:MOST_NAMED])))
+        self._last_failed, self._checks = "", False
+        return " ".join((*doubts, SURE)) if doubts else ""
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         """See :meth:`GoalNode.refuse`; a skill that was refused was not done."""

@@ -43,12 +43,15 @@ class Call:
 
     Attributes:
         of: ``reply``, ``answer`` (a person's), ``observe``, ``execute``, ``survey``, ``skills``, ``examples``,
-            ``routine`` or ``score``; also ``recall``, which the run itself answers, and ``hold``, which somebody ends.
+            ``routine``, ``corrections``, ``correct`` or ``score``; also ``recall``, which the run itself answers, and
+            ``hold``, which somebody ends.
         id: Of the request or the question, where it is a reply or an answer.
+        correction: What the person has confirmed, where it is that.
     """
 
     of: str
     id: str = ""
+    correction: str = ""
 
 
 class Listener:
@@ -160,10 +163,12 @@ class RunContext:
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
         words: What a person has said that is no answer, in order.
+        considered: How many of them were looked at for what they correct.
+        shown: How many corrections were shown to the person.
         warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
-        touched: The skills that were done, in order.
-        known: The words for what was seen.
+        touched: The skills that were done, in order, each with the room in which the robot was then.
+        known: The words for what was seen, and the names that skills were offered with.
         team: The robots of the world.
     """
 
@@ -190,6 +195,8 @@ class RunContext:
     fatal: Failure | None = None
     paused: str = ""
     words: list[str] = field(default_factory=list)
+    considered: int = 0
+    shown: int = 0
     answers: dict[str, str] = field(default_factory=dict)
     warned: bool = False
     touched: list[str] = field(default_factory=list)
@@ -236,10 +243,11 @@ class RunContext:
         return self.working_memory.recall(word, robot.name)
 
     def untouched(self, goal: str) -> list[str]:
-        """Return the words in a goal for things of which no skill has said the word that was done."""
-        world = self.world
-        named = (word for word in {**self.known, **dict.fromkeys((*world.words, *world.recallable))} if word)
-        return [one for one in named if names(goal, one) and not any(names(skill, one) for skill in self.touched)]
+        """Return what a goal names that no skill has named which was done, nor is where one was done."""
+        known = {**self.known, **dict.fromkeys((*self.world.words, *self.world.recallable))}
+        named = [one for one in known if names(goal, one)]
+        whole = (one for one in named if not any(other != one and names(other, one) for other in named))
+        return [one for one in whole if not any(names(skill, one) for skill in self.touched)]
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""

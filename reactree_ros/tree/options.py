@@ -109,7 +109,7 @@ class RunOptions(Settings):
     check_done: bool = Field(
         default=True,
         description="tell an agent node, once, that says it is done though its last skill was refused, or nothing was "
-        "done with what its goal names; not if the model is trained for it, and not in a bench",
+        "done with what its goal names; not if the model is trained for it",
     )
     decision_timeout: float = Field(
         default=120.0,
@@ -145,12 +145,14 @@ class TreeOptions(RunOptions):
         refuse_unavailable: Refuse a skill that is not available, instead of leaving that to the world.
         make_room: Have shorter replies, then a summary of a node's older turns, if its prompt does not fit into the
             context without examples either.
+        corrections: Read what a person says as a correction of what the world knows, where it can be corrected.
     """
 
     plain_reading: bool = False
     refuse_recursion: bool = True
     refuse_unavailable: bool = True
     make_room: bool = True
+    corrections: bool = True
 
 
 #: The method as it was when the authors recorded their runs; a replay uses it.
@@ -166,4 +168,5 @@ AS_RECORDED = TreeOptions(
     refused_in_a_row=0,
     refused_share=1.0,
     make_room=False,
+    corrections=False,
 )

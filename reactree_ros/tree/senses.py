@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.experience import Experience
 from reactree_ros.tree.context import Call
@@ -93,6 +93,29 @@ class Senses:
             else:
                 return skills
 
+    def corrections(self) -> Generator[Step, Any, Sequence[Offer]]:
+        """Return what a person may correct of what the world knows.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        pending = asked(self._node.post.robot.world.corrections)
+        offers: Sequence[Offer] = yield Wait("corrections", pending, WorldError, call=Call("corrections"))
+        return offers
+
+    def correct(self, correction: SkillCall) -> Generator[Step, Any, Observation]:
+        """Have the world take in what the person has confirmed; what comes back is a look around, or why it does not.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        pending = asked(self._node.post.robot.world.correct, correction)
+        observation: Observation = yield Wait(
+            "correction", pending, WorldError, call=Call("correct", correction=correction)
+        )
+        self._context.remember(observation, self._node.post.robot)
+        return observation
+
     def own_actions(self) -> list[str]:
         """Return what may be done besides the world's skills: the ends, and what working memory may be asked."""
         recall = self._node.post.robot.world.recallable if self._context.working_memory is not None else ()
@@ -133,7 +156,7 @@ class Senses:
             context.remember(observation, node.post.robot)
             node.post.robot.did(skill, observation.outcome)
             if observation.outcome is Outcome.DONE:
-                context.touched.append(skill)
+                context.touched.append(f"{skill} {node.post.robot.room}")
         context.listener.observed(node, observation)
         return self._with_news(observation)
 

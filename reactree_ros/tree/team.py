@@ -244,6 +244,7 @@ def _fitness(robot: Robot, subgoal: str, memory: WorkingMemory | None) -> tuple[
     return any(names(subgoal, seen.word) for seen in robot.holds), bool(robot.room) and robot.room in rooms
 
 
-def names(subgoal: str, word: str) -> bool:
+def names(text: str, word: str) -> bool:
     """Whether a text names a thing by its word."""
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", subgoal, re.IGNORECASE) is not None
+    is_in = word.lower() in text.lower()  # which is quick to see
+    return is_in and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None

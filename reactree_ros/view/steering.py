@@ -13,11 +13,9 @@ from reactree_ros.agent.reading import Unreadable, read, read_choice
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Around, Choice, DecisionRequest, FreeText, LanguageModel, Reply
+from reactree_ros.llm.port import A_PERSON, Around, Choice, DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.person.desk import Desk, Open
 
-#: The answering model, if a person made the decision.
-A_PERSON = "a person"
 #: The origin of answers.
 BY = "page"
 PAUSED = "somebody has paused it"

@@ -319,7 +319,7 @@ def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
 
 
 def _observation(moment: Moment, event: Event) -> Iterator[Line]:
-    if event["of"] in ("execute", "recall"):
+    if event["of"] in ("execute", "recall", "correct"):
         by = _by(event.get("robot", ""))
         yield Line(f"{by}{event['text']}", "dim" if event["outcome"] == Outcome.DONE.value else "yellow", indent=2)
 

@@ -175,7 +175,8 @@ class _Check:
         for skill, times in Counter(lines).items():
             if times > 1:
                 self._wrong(f"available_skills lists '{skill}' {times} times")
-            self._fits(skill)
+        for skill in dict.fromkeys(one for one in skills if isinstance(one, str)):
+            self._fits(skill)  # a declared skill is said as it is declared, of things by whatever names they have
         return tuple(lines)
 
     def _lines(self, skills: Sequence[Offered]) -> list[str]:

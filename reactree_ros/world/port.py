@@ -137,6 +137,18 @@ class World(abc.ABC):
                 return skill
             return Observation(f"The skill was not carried out: {error}.", Outcome.UNKNOWN_SKILL)
 
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        """Say what a person may correct of what it knows, as declared statements; nothing if it sees all by itself."""
+        return Pending.of(())
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        """Take in what a person has said and confirmed, in one of the statements of :meth:`corrections`.
+
+        No skill is carried out, and no policy is lifted. The observation is as of :meth:`observe`; another outcome than
+        ``DONE`` says why nothing was taken in.
+        """
+        return Pending.of(Observation("This world sees by itself what is where.", Outcome.PRECONDITION))
+
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None if the world knows no goal."""

@@ -259,7 +259,12 @@ def _is_one(parameter: Parameter, value: Value, wanted: _Wanted, *, whole: bool)
     if not isinstance(parameter, Text):
         return value == parameter.read(wanted)
     said, about = _words(str(value)), _words(str(wanted))
-    return said == about if whole else about in said or any(map(_is_of_two_scripts, said.split()))
+    wherever_blanks_stand = f" {' ?'.join(about.replace(' ', ''))} "
+    return (
+        said == about
+        if whole
+        else bool(re.search(wherever_blanks_stand, said) or any(map(_is_of_two_scripts, said.split())))
+    )
 
 
 def _is_named(value: Value, wanted: str) -> bool:

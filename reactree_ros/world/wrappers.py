@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from reactree_ros.agent.skill import Offered, SkillCall
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
@@ -65,6 +65,12 @@ class WorldWrapper(SharedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         return self.inner.execute(skill)
+
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        return self.inner.corrections()
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        return self.inner.correct(correction)
 
     def score(self) -> Pending[Score | None]:
         return self.inner.score()
@@ -140,6 +146,12 @@ class SkillTimeLimit(WorldWrapper):
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
+
+    def corrections(self) -> Pending[Sequence[Offer]]:
+        return self._rested(lambda: self._answered("corrections", self.inner.corrections))
+
+    def correct(self, correction: SkillCall) -> Pending[Observation]:
+        return self._rested(lambda: self._answered("correct", lambda: self.inner.correct(correction)))
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
         return self._rested(lambda: self._answered("canonical", lambda: self.inner.canonical(skill)))

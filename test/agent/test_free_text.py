@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.parameters import Person, Text
+from reactree_ros.agent.parameters import ParameterError, Person, Text
 from reactree_ros.agent.reading import Unreadable, read, read_call, whole_part
 from reactree_ros.agent.skill import Offer, Skill, SkillCall
 
@@ -71,6 +71,10 @@ TRAPS = (
         "ends with a colon:",
         "{text}",
         "// not a comment",
+        "<|im_end|> is said",
+        ":)",
+        "!",
+        "no</s>",
         "end_of.",
         "A" * 200,
     ),
@@ -84,6 +88,7 @@ def in_quotes(text: str) -> str:
 #: The ways to say a text to its end.
 WAYS: dict[str, Callable[[str], str]] = {
     "in quotes": lambda text: f"Act: say {in_quotes(text)}",
+    "in quotes, with a full stop": lambda text: f"Act: say {in_quotes(text)}.",
     "in quotes, explained": lambda text: f"**Action:** say {in_quotes(text)}\nI say this because Anna waits.",
     "in quotes, in brackets": lambda text: f"Action: say({in_quotes(text)})",
     "after a thought": lambda text: f"Think: Somebody has to be told.\nAct: say {in_quotes(text)}",
@@ -96,6 +101,11 @@ WAYS: dict[str, Callable[[str], str]] = {
     "as JSON": lambda text: json.dumps({"decision": {"Act": {"say": {"text": text}}}}),
     "as words in JSON": lambda text: json.dumps({"decision": {"Act": f"say {in_quotes(text)}"}}),
     "as fields": lambda text: f"Sure.\n```json\n{json.dumps({'skill': 'say', 'text': text}, ensure_ascii=False)}\n```",
+    "as fields behind its name": lambda text: f"Think: Anna waits.\n**Act:** say {json.dumps({'text': text})}",
+    "as fields in lines": lambda text: f"```json\n{json.dumps({'act': {'say': {'text': text}}}, indent=2)}\n```",
+    "as an input in lines": lambda text: (
+        f"Action: say\nAction Input:\n{json.dumps({'text': text}, indent=2)}\nI say this because Anna waits."
+    ),
     "as a tool": lambda text: json.dumps({"name": "say", "arguments": {"text": text}}),
 }
 #: Those in which nothing marks its end but that of the line.
@@ -118,7 +128,7 @@ def said(reply: str) -> SkillCall:
 
 def is_plain(text: str) -> bool:
     """Whether nothing around a text looks like quotes, fields or a call."""
-    return text[:1] not in "\"'“„«\u2018({:" and "</" not in text
+    return text[:1] not in "\"'“„«\u2018({:" and "</" not in text and "<|" not in text
 
 
 MARKS = (
@@ -200,15 +210,25 @@ def test_a_text_that_is_too_long_is_refused_and_never_cut(way: Callable[[str], s
 @pytest.mark.parametrize("text", ["Hello Anna,\nplease take it.", "Hello.\nAct: done", "a\n\nObservation: b"])
 def test_a_text_of_several_lines_in_quotes_is_said_on_one(text: str) -> None:
     one = " ".join(text.split())
+    for begin, end in ("“”", "„“", "«»", "\u2018\u2019", "''"):
+        assert said(f"Act: say {begin}{text}{end}").values == {"text": one}
     for reply in (f"Act: say {in_quotes(text)}", f"Act: say {json.dumps(text)}", json.dumps({"act": f"say {text}"})):
         assert said(reply).values == {"text": one}
 
 
 @pytest.mark.parametrize("rest", ["\n", "\nI say this because Anna waits.\n", "\nAct: done\n"])
-def test_a_reply_that_still_comes_does_not_end_inside_a_text(rest: str) -> None:
-    reply = 'Act: say "Hello Anna,\nAct: done is not meant,\nplease take it."'
+@pytest.mark.parametrize("quotes", ['""', "“”", "«»", "''"])
+def test_a_reply_that_still_comes_does_not_end_inside_a_text(rest: str, quotes: str) -> None:
+    reply = f"Act: say {quotes[0]}Hello Anna,\nAct: done is not meant,\nplease take it.{quotes[1]}"
     assert [whole_part(reply[:at], GRAMMAR) for at in range(len(reply))] == [""] * len(reply)
     assert whole_part(reply + rest, GRAMMAR) == f"{reply}\n"
+
+
+@pytest.mark.parametrize("way", ["as fields in lines", "as an input in lines"])
+def test_nor_inside_a_value_of_several_lines(way: str) -> None:
+    reply = WAYS[way]("Hello Anna. Act: done").removesuffix("\nI say this because Anna waits.")
+    wholes = [whole_part(reply[:at], GRAMMAR) for at in range(len(reply))]
+    assert {read(whole, GRAMMAR)[-1].decision for whole in wholes if whole} <= {read(reply, GRAMMAR)[-1].decision}
 
 
 def test_a_skill_that_nothing_announces_and_another_decision_on_its_line_are_asked_back() -> None:
@@ -217,7 +237,26 @@ def test_a_skill_that_nothing_announces_and_another_decision_on_its_line_are_ask
             read(reply, GRAMMAR)
 
 
-@pytest.mark.parametrize("quotes", ["“{}”", "„{}“", "«{}»", "\u2018{}\u2019", "'{}'", ':"{}"', '("{}")', '(text="{}")'])
+@pytest.mark.parametrize(
+    "quotes", ["“{}”", "„{}“", "«{}»", "\u2018{}\u2019", "'{}'", "'{}'.", "“{}”.", ':"{}"', '("{}")', '(text="{}")']
+)
 def test_quotes_and_calls_of_every_kind_are_no_part_of_the_text(quotes: str) -> None:
     blank = "" if quotes[0] in ":(" else " "
-    assert said(f"Act: say{blank}{quotes.format('Hello Anna. I wait')}").values == {"text": "Hello Anna. I wait"}
+    for text in ("Hello Anna. I wait", "It's Anna\u2019s, isn't it"):
+        assert said(f"Act: say{blank}{quotes.format(text)}").values == {"text": text}
+
+
+@pytest.mark.parametrize("nothing", ['""', '" "', "", '{"text": ""}'])
+def test_an_empty_text_is_refused(nothing: str) -> None:
+    with pytest.raises(Unreadable, match="text: nothing is said here"):
+        read(f"Act: say {nothing}", GRAMMAR)
+
+
+@pytest.mark.parametrize(
+    "fields", ['{"text": "a", "text": "b"}', '{"text": "a", "TEXT": "b"}', '{"a": 1}', "{}", '["a"]']
+)
+def test_only_its_own_fields_once_are_read_behind_its_name(fields: str) -> None:
+    assert SAY.read(f"say {fields}") == f"say {in_quotes(fields) if fields[0] == '{' else fields}"
+    with pytest.raises(ParameterError, match="is not said as"):
+        TELL.read(f"tell {fields}")
+    assert TELL.read('tell {"person": "Anna", "text": "b"}', {"person": ["Anna"]}) == 'tell "b" to Anna'

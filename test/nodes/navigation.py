@@ -1,8 +1,9 @@
 """A navigation server apart from the base: it hears by tf where that is, and says by `cmd_vel` how it is to drive.
 
-    python navigation.py [--speed M_PER_S] [--ros-args …]
+    python navigation.py [--speed M_PER_S] [--also NAME=TYPE,…] [--journal FILE] [--ros-args …]
 
-It behaves like Nav2's: a newer goal takes over, a cancel stops it. The base is robot_servers.py without nav.
+It behaves like Nav2's: a newer goal takes over, a cancel stops it. The base is robot_servers.py without nav, or
+declared_robot.py. ``--also`` names further actions that drive, such as ``backup=nav2_msgs/action/BackUp``.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from geometry_msgs.msg import Pose2D, Twist
-from nav2_msgs.action import NavigateToPose
+from nav2_msgs.action import BackUp, NavigateToPose
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
+from robot_servers import Journal
+from rosidl_runtime_py.utilities import get_action
 from tf2_msgs.msg import TFMessage
 
 from reactree_ros.nodes import steady
@@ -32,29 +38,54 @@ NEAR, TURNED = 0.05, 0.05
 SLOWLY = 0.1
 
 
+def drives(kind: Any) -> bool:
+    """Whether the base drives for what is of a type."""
+    return hasattr(kind, "Goal") and not {"pose", "target"}.isdisjoint(kind.Goal.get_fields_and_field_types())
+
+
+def aim(goal: Any, at: Pose2D) -> Pose2D:
+    """Return where a goal of an action that drives is, seen from where the base is."""
+    if hasattr(goal, "pose"):
+        assert goal.pose.header.frame_id == "map"
+        pose = goal.pose.pose
+        turn = 2 * math.atan2(pose.orientation.z, pose.orientation.w)
+        return Pose2D(x=pose.position.x, y=pose.position.y, theta=turn)
+    ahead = -goal.target.x if isinstance(goal, BackUp.Goal) else goal.target.x
+    return Pose2D(x=at.x + ahead * math.cos(at.theta), y=at.y + ahead * math.sin(at.theta), theta=at.theta)
+
+
 class Navigation(Node):
     """Drives the base.
 
     Args:
         speed: Metres per second.
+        also: Types of further actions, by name.
+        journal: Where it writes what it is asked for.
     """
 
-    def __init__(self, *, speed: float, **kwargs: Any) -> None:
+    def __init__(
+        self, *, speed: float, also: Mapping[str, Any] | None = None, journal: Journal | None = None, **kwargs: Any
+    ) -> None:
         super().__init__("navigation", **kwargs)
-        self._speed = speed
+        self._speed, self._journal = speed, journal or Journal(None)
         self._at: Pose2D | None = None
+        self._aim: Pose2D | None = None
         self._goal: tuple[Any, Future] | None = None
         self.heartbeat = Heartbeat(self)
         self._velocity = self.create_publisher(Twist, "cmd_vel", 1)
         self.create_subscription(TFMessage, "/tf", self._hear, 10)
-        self._server = ActionServer(
-            self,
-            NavigateToPose,
-            "navigate_to_pose",
-            execute_callback=self._navigate,
-            cancel_callback=lambda handle: CancelResponse.ACCEPT,
-            callback_group=ReentrantCallbackGroup(),
-        )
+        group = ReentrantCallbackGroup()
+        self._servers = [
+            ActionServer(
+                self,
+                kind,
+                name,
+                execute_callback=partial(self._navigate, name, kind),
+                cancel_callback=lambda handle: CancelResponse.ACCEPT,
+                callback_group=group,
+            )
+            for name, kind in {"navigate_to_pose": NavigateToPose, **(also or {})}.items()
+        ]
         steady.every(self, PERIOD, self._tick)
 
     def _hear(self, msg: TFMessage) -> None:
@@ -63,13 +94,14 @@ class Navigation(Node):
                 at, turn = transform.transform.translation, transform.transform.rotation
                 self._at = Pose2D(x=at.x, y=at.y, theta=2 * math.atan2(turn.z, turn.w))
 
-    async def _navigate(self, handle: Any) -> NavigateToPose.Result:
+    async def _navigate(self, name: str, kind: Any, handle: Any) -> Any:
         self._end("preempted")
         ended = Future()
-        self._goal = handle, ended
-        await ended
+        self._goal, self._aim = (handle, ended), None
+        with self._journal.of(name, handle.request):
+            await ended
         {"arrived": handle.succeed, "canceled": handle.canceled, "preempted": handle.abort}[ended.result()]()
-        return NavigateToPose.Result()
+        return kind.Result()
 
     def _end(self, how: str) -> None:
         if self._goal is not None:
@@ -84,9 +116,10 @@ class Navigation(Node):
         if handle.is_cancel_requested:
             self._end("canceled")
             return
-        pose = handle.request.pose.pose
-        x, y = pose.position.x - self._at.x, pose.position.y - self._at.y
-        yaw = 2 * math.atan2(pose.orientation.z, pose.orientation.w) - self._at.theta
+        if self._aim is None:
+            self._aim = aim(handle.request, self._at)
+        x, y = self._aim.x - self._at.x, self._aim.y - self._at.y
+        yaw = self._aim.theta - self._at.theta
         turn, left = math.atan2(math.sin(yaw), math.cos(yaw)), math.hypot(x, y)
         if left < NEAR and abs(turn) < TURNED:
             self._end("arrived")
@@ -97,7 +130,8 @@ class Navigation(Node):
             velocity.linear.x, velocity.linear.y = speed * x / left, speed * y / left
         velocity.angular.z = turn / SLOWLY
         self._velocity.publish(velocity)
-        handle.publish_feedback(NavigateToPose.Feedback(distance_remaining=left))
+        if isinstance(handle.request, NavigateToPose.Goal):
+            handle.publish_feedback(NavigateToPose.Feedback(distance_remaining=left))
 
     def begin_stop(self) -> None:
         """Let the base stand."""
@@ -108,8 +142,9 @@ class Navigation(Node):
         return self._goal is None
 
     def destroy_node(self) -> None:
-        """Release the server."""
-        self._server.destroy()
+        """Release the servers."""
+        for server in self._servers:
+            server.destroy()
         super().destroy_node()
 
 
@@ -117,8 +152,11 @@ def main() -> None:
     """Run the node."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--speed", type=float, default=5.0)
+    parser.add_argument("--also", default="")
+    parser.add_argument("--journal", type=Path)
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    run_node(lambda: Navigation(speed=options.speed))
+    also = {name: get_action(kind) for name, _, kind in (one.partition("=") for one in options.also.split(",") if one)}
+    run_node(lambda: Navigation(speed=options.speed, also=also, journal=Journal(options.journal)))
 
 
 if __name__ == "__main__":

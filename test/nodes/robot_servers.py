@@ -27,9 +27,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
+from rosidl_runtime_py.convert import message_to_ordereddict
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 from tf2_ros import StaticTransformBroadcaster, TransformBroadcaster
@@ -122,6 +125,41 @@ class StateFile:
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps(state))
         new.replace(self._path)
+
+
+class Journal:
+    """What a robot's servers and topics were asked for, and when that ended: lines of JSON from several processes.
+
+    Args:
+        path: The file; None: nothing is written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def note(self, server: str, **said: Any) -> None:
+        """Write a line, with the time of the monotonic clock, which all processes share."""
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps({"at": steady.now(), "server": server, "process": os.getpid(), **said}) + "\n")
+
+    def heard(self, server: str, message: Any) -> None:
+        """Note a message on a topic, or a request that takes no time."""
+        self.note(server, heard=message_to_ordereddict(message))
+
+    @contextmanager
+    def of(self, server: str, goal: Any) -> Iterator[None]:
+        """Note the beginning and the end of a goal."""
+        self.note(server, begins=message_to_ordereddict(goal))
+        try:
+            yield
+        finally:
+            self.note(server, ends=True)
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return all lines so far."""
+        written = self._path.read_text() if self._path is not None and self._path.exists() else ""
+        return [json.loads(line) for line in written.splitlines()]
 
 
 class Robot(Node):

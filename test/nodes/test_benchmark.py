@@ -1,21 +1,25 @@
-"""What the ROS benchmark makes of the times that it has seen."""
+"""What the benchmarks of ROS make of what they have seen."""
 
 from __future__ import annotations
 
 import importlib.util
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from processes import Processes
 
 pytestmark = pytest.mark.ros
 
 MILLISECOND = 10**6
 
 
-def benchmark() -> Any:
-    spec = importlib.util.spec_from_file_location("ros_benchmark", Path(__file__).parents[2] / "benchmarks/ros.py")
+def benchmark(name: str = "ros") -> Any:
+    file = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_benchmark", file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -43,3 +47,17 @@ def test_another_version_is_the_one_of_its_folder(tmp_path: Path, monkeypatch: p
     bench = benchmark()
     told = subprocess.check_output(bench.node("planner_node"), **bench.taking(str(tmp_path)), text=True, timeout=60)
     assert Path(told.strip()) == nodes / "planner_node.py"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs")
+def test_every_skill_of_the_office_robot_ends_as_it_should_over_ros(processes: Processes, tmp_path: Path) -> None:
+    own = benchmark("own_skills")
+    office = own.Office(own.ROOT / "config/robots/office.yaml", tmp_path, processes.domain)
+    try:
+        rows = [own.Row(office, skill) for skill in office.config.declared]
+        seen = {row.skill.name: dict(row.cells("done", "refused by", "failed", "cancelled")) for row in rows}
+        assert [one for row in rows for one in row.wrong] == []
+        assert all(", ".join(row.skill.parameters) in seen[row.skill.name]["refused by"] for row in rows)
+        assert own.at_once(office.journal.read()) == []
+    finally:
+        office.close()

@@ -58,7 +58,7 @@ def test_a_task_holds_while_the_bridge_is_halted_and_then_goes_on(graph: Graph) 
 
 
 def test_a_task_that_begins_while_the_bridge_is_halted_asks_nothing(graph: Graph) -> None:
-    world, model = StopWorld(), ScriptedModel({"root": ["Act: done"]})
+    world, model = StopWorld(), ScriptedModel({"root": ["Think: so", "Act: done"]})
     world.stop = PRESSED
     graph.household({}, model=model, world=world)
     goal = graph.task()
@@ -104,7 +104,7 @@ def test_a_person_pauses_the_task_and_resumes_it(graph: Graph) -> None:
 
 
 def test_a_pause_before_a_task_holds_it_and_a_stop_outlasts_a_resume(graph: Graph) -> None:
-    world, model = StopWorld(), ScriptedModel({"root": ["Act: done"]})
+    world, model = StopWorld(), ScriptedModel({"root": ["Think: so", "Act: done"]})
     planner = graph.household({}, model=model, world=world)
     message = graph.call(Trigger, "reactree_planner/pause").message
     assert message == "no task runs; the next one holds until it is resumed"
@@ -120,7 +120,7 @@ def test_a_pause_before_a_task_holds_it_and_a_stop_outlasts_a_resume(graph: Grap
 
 
 def test_a_hold_that_lasts_too_long_ends_the_task_with_that_reason(graph: Graph) -> None:
-    world, model = StopWorld(), ScriptedModel({"root": ["Act: done"]})
+    world, model = StopWorld(), ScriptedModel({"root": ["Think: so", "Act: done"]})
     world.stop = PRESSED
     graph.household({}, model=model, world=world, hold_timeout=0.2)
     goal = graph.task()

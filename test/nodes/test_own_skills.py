@@ -117,6 +117,25 @@ def test_it_is_refused_by_the_parameter_that_is_wrong(house: House, said: str, o
     assert not any("squeeze" in line for line in house.robot.log)
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("squeze pudding 1", "did you mean 'squeeze'?"),
+        ("pik up pudding 1", "did you mean 'pick up'?"),
+        ("dance", "its skills are declared in robot.yaml"),
+        ("pick up unicorn 1", "unicorn"),
+        ("squeeze unicorn 1 by 1 N in soft mode", "thing: 'unicorn 1' may not stand here"),
+    ],
+)
+def test_what_is_no_skill_is_told_the_nearest_of_its_own_and_the_households(
+    house: House, said: str, reason: str
+) -> None:
+    message = house.skill(said).result.message
+    assert reason in message
+    if "unicorn" not in said:
+        assert all(f"{verb}," in message for verb in ("go to", "pick up", "squeeze"))
+
+
 def test_its_failures_have_outcomes_by_code(house: House) -> None:
     house.robot.behave["arm"] = ["abort:7", "abort:8"]
     assert house.skill(SQUEEZED).result.outcome == Result.PRECONDITION

@@ -28,10 +28,10 @@ def goal() -> Any:
 
 @pytest.mark.parametrize(
     ("says", "status"),
-    [("Act: done", Status.SUCCESS), ("Act: failure", Status.FAILURE)],
+    [(("Think: so", "Act: done"), Status.SUCCESS), (("Act: failure",), Status.FAILURE)],
 )
-def test_the_planner_is_a_leaf_of_a_tree_elsewhere(graph: Any, goal: Any, says: str, status: Any) -> None:
-    graph.household({"fetch": [says]})
+def test_the_planner_is_a_leaf_of_a_tree_elsewhere(graph: Any, goal: Any, says: tuple[str, ...], status: Any) -> None:
+    graph.household({"fetch": [*says]})
     leaf = goal("fetch")
     leaf.setup(node=graph.probe)
 

@@ -14,6 +14,7 @@ import pytest
 from lab.planners.test_adaplanner import EXAMPLE as REFINED
 from lab.planners.test_codeact import EXAMPLE
 from lab.planners.test_recode_example import REPLIES
+from persons import Says
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
 
@@ -85,7 +86,7 @@ def spec_of(tasks: Path, task: Task, name: str, llm: Selection | None) -> RunSpe
     world = WORLDS.get("virtualhome")
     place = Selection.of("world", world, world.settings(tasks=str(tasks)))
     trained = () if llm is None else llm.chosen()[0].trained_for(llm.chosen()[1])
-    return RunSpec(planner=name, world=place, llm=llm).decided_by(trained).of_task(task, task.task_id)
+    return RunSpec(planner=name, world=place, llm=llm, person=True).decided_by(trained).of_task(task, task.task_id)
 
 
 def in_this_process(
@@ -104,6 +105,7 @@ def in_this_process(
         spec_of(tasks, task, name, llm),
         world=SymbolicWorld(task),
         model=model or ExpertModel(),
+        person=Says(),
         listener=decisions,
         write=file.write,
         flush=file.flush,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.ros
 
-DONE = {"root": ["Act: done"]}
+DONE = {"root": ["Think: so", "Act: done"]}
 EMPTY = "the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'"
 #: Thinks, acts, expands twice, is refused once, and has agent nodes that end either way.
 FAMILY = {
@@ -208,8 +208,8 @@ def test_how_a_decision_is_sampled_is_as_the_parameters_say(graph: Graph) -> Non
     model = ScriptedModel(DONE)
     graph.household({}, model=model, max_tokens=7, temperature=0.5, seed=3)
     assert graph.task().result.success
-    (request,) = model.requests
-    assert (request.max_tokens, request.temperature, request.seed) == (7, 0.5, 3)
+    for request in model.requests:
+        assert (request.max_tokens, request.temperature, request.seed) == (7, 0.5, 3)
 
 
 def test_a_tree_that_may_not_grow_deeper_is_told_so(graph: Graph) -> None:
@@ -237,7 +237,7 @@ def test_examples_of_episodic_memory_are_as_many_as_asked_for(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, found: list[str]
 ) -> None:
     monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
-    file, model = tmp_path / "memory.db", ScriptedModel({"find the apple": ["Act: done"]})
+    file, model = tmp_path / "memory.db", ScriptedModel({"find the apple": ["Act: pick up apple 1", "Act: done"]})
     with SqliteMemory(file, WordHashEmbedder()) as memory:
         for task, thing in enumerate(("apple", "pudding")):
             memory.add_run([experience(f"look for the {thing}", task=task)])
@@ -251,7 +251,10 @@ def test_examples_of_episodic_memory_are_as_many_as_asked_for(
 def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, given: str, shown: bool
 ) -> None:
-    goal, model = "find and pick up the apple", ScriptedModel({"find and pick up the apple": ["Act: done"]})
+    goal, model = (
+        "find and pick up the apple",
+        ScriptedModel({"find and pick up the apple": ["Act: pick up apple 1", "Act: done"]}),
+    )
     monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
     monkeypatch.setattr("reactree_ros.nodes.inference_node.make_model", lambda spec, settings: model)
     graph.inference(llm="openai", base_url="http://localhost:1/v1", model="m")
@@ -263,7 +266,10 @@ def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
 
 def test_a_memory_of_another_store_is_named_by_the_same_parameter(graph: Graph, tmp_path: Path) -> None:
     pytest.importorskip("reactree_garden.memory", reason="needs test/plugin; `make test` installs it")
-    name, model = f"notebook:path={tmp_path / 'notebook'}", ScriptedModel({"find the apple": ["Act: done"] * 2})
+    name, model = (
+        f"notebook:path={tmp_path / 'notebook'}",
+        ScriptedModel({"find the apple": ["Act: pick up apple 1", "Act: done"] * 2}),
+    )
     with named(name).open() as memory:
         memory.add_run([experience("look for the apple")])
     graph.household({}, model=model, memory=name)
@@ -279,7 +285,10 @@ def test_the_seed_reaches_the_model(graph: Graph) -> None:
 
 
 def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> None:
-    model, world = ScriptedModel({"root": ["Act: open fridge 1", "Act: done", "Act: done"]}), ScriptedWorld()
+    model, world = (
+        ScriptedModel({"root": ["Act: open fridge 1", "Act: done", "Think: so", "Act: done"]}),
+        ScriptedWorld(),
+    )
     graph.household({}, model=model, world=world)
     assert graph.task().result.success
     world.skills = ["go to garden 1"]  # somebody else was at work
@@ -445,7 +454,7 @@ def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Gra
 
 
 def test_the_tree_of_a_task_gives_way_to_the_next_ones(graph: Graph) -> None:
-    planner = graph.household(FAMILY | {"next": ["Act: done"]})
+    planner = graph.household(FAMILY | {"next": ["Think: so", "Act: done"]})
     assert graph.task().result.success
     assert graph.task("next").result.success
     assert [child.name for child in planner._reporter.tree.root.children] == ["next"]
@@ -461,7 +470,7 @@ def parents(tree: BehaviourTree) -> dict[str, str | None]:
 
 
 def test_runs_are_recorded_each_in_its_own_file(graph: Graph, tmp_path: Path) -> None:
-    graph.household({"root": ["Act: done"] * 2}, save_to=str(tmp_path))
+    graph.household({"root": ["Think: so", "Act: done"] * 2}, save_to=str(tmp_path))
     files = [Path(graph.task().result.saved_to) for _ in range(2)]
     assert sorted(files) == sorted(tmp_path.iterdir())
     for file in files:
@@ -475,7 +484,7 @@ def test_runs_are_recorded_each_in_its_own_file(graph: Graph, tmp_path: Path) ->
 def test_a_run_that_cannot_be_saved_says_so(graph: Graph, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    graph.household({"root": ["Act: done"] * 2}, save_to=str(file))
+    graph.household({"root": ["Think: so", "Act: done"] * 2}, save_to=str(file))
     goal = graph.task()
     assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, True)
     assert (goal.result.error_code, goal.result.saved_to) == (Result.SAVE_FAILED, "")

@@ -44,7 +44,7 @@ def assert_preempted(goal: Goal) -> None:
 
 def test_cancel_during_a_skill_stops_it_once_and_the_planner_goes_on(graph: Graph) -> None:
     world = HeldWorld()
-    graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
+    graph.household({"root": ["Act: open fridge 1", "Think: so", "Act: done"]}, world=world)
     goal = graph.task()
     graph.until(lambda: world.held)
     goal.cancel()
@@ -56,7 +56,7 @@ def test_cancel_during_a_skill_stops_it_once_and_the_planner_goes_on(graph: Grap
 
 
 def test_cancel_during_a_generation_reaches_the_model_once(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"] * 2}, settle=False)
+    model = ScriptedModel({"root": ["Think: a", "Think: b", "Act: done"]}, settle=False)
     graph.household({}, model=model)
     goal = graph.task()
     graph.until(lambda: model.in_flight)
@@ -66,6 +66,7 @@ def test_cancel_during_a_generation_reaches_the_model_once(graph: Graph) -> None
     assert list(model.cancelled.values()) == [1]
     again = graph.task()
     graph.until(lambda: len(model.requests) == 2)
+    model.settle = True
     model.settle_all()
     assert again.result.success
 
@@ -130,7 +131,7 @@ def test_cancel_during_the_reset_ends_the_task_at_once(graph: Graph) -> None:
             return self.asked
 
     world = Slow()
-    graph.household({"root": ["Act: done"]}, world=world)
+    graph.household({"root": ["Think: so", "Act: done"]}, world=world)
     goal = graph.task(task_id=0)
     graph.until(lambda: world.asked is not None)
     goal.cancel()
@@ -139,7 +140,7 @@ def test_cancel_during_the_reset_ends_the_task_at_once(graph: Graph) -> None:
 
 
 def test_cancel_as_soon_as_the_goal_is_accepted_ends_it(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ["Act: done"] * 2}))
+    graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"] * 2}))
     graph.planner(server_timeout=600.0)  # the bridge is not there: nothing begins
     goal = graph.task()
     assert goal.accepted
@@ -295,7 +296,7 @@ def test_a_planner_that_is_interrupted_tells_its_client_before_it_goes(graph: Gr
 
 
 def test_shutdown_during_a_generation_reaches_the_model(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
     planner = graph.household({}, model=model)
     goal = graph.task()
     graph.until(lambda: model.in_flight)

@@ -34,7 +34,7 @@ class Ponders(ScriptedModel):
 
 
 def test_a_bridge_that_is_restarted_between_two_skills_ends_the_task(graph: Graph) -> None:
-    model = Ponders({"root": ["Act: pick up apple 1", "Act: put down apple 1", "Act: done"]})
+    model = Ponders({"root": ["Act: pick up apple 1", "Act: put down apple 1", "Act: done", "Act: done"]})
     graph.inference(model)
     bridge = graph.bridge(ScriptedWorld(), alone=True)
     planner = graph.planner()
@@ -53,7 +53,7 @@ def test_a_bridge_that_is_restarted_between_two_skills_ends_the_task(graph: Grap
 
 
 def test_a_bridge_that_is_restarted_between_two_tasks_is_taken_as_it_is(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ["Act: done"] * 2}))
+    graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"] * 2}))
     bridge = graph.bridge(ScriptedWorld(), alone=True)
     planner = graph.planner()
     assert graph.task().result.success

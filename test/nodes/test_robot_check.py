@@ -17,7 +17,8 @@ if NAV2:
     from nav2_msgs.action import ComputePathToPose
     from rclpy.action import ActionServer
     from robot_house import House, in_skill
-    from std_msgs.msg import Bool
+    from robot_servers import LATCHED
+    from std_msgs.msg import Bool, Int32
 
     from reactree_ros.nodes.robot_check import Walk
 
@@ -216,3 +217,36 @@ def test_what_is_not_wrong_but_should_be_known_is_a_note(house: House) -> None:
     found = {one.what: one for one in checked(house, change) if one.level is Level.NOTE}
     assert found["emergency stop"].said == "the emergency stop is engaged: nothing moves until it is released"
     assert set(found) == {"emergency stop", "places"}
+
+
+def test_conditions_and_triggers_are_tried_against_who_says_so(house: House) -> None:
+    plans_paths(house)
+    house.graph.probe.create_publisher(Int32, "/sheets", LATCHED).publish(Int32(data=3))
+    house.graph.probe.create_publisher(Bool, "/bell", 1)
+    sheets = {"topic": "/sheets", "type": "std_msgs/msg/Int32"}
+
+    def change(config: dict[str, Any]) -> None:
+        config["conditions"] = {
+            "paper": {"wording": "there is paper", **sheets, "holds": {"above": 0}},
+            "silent": {"wording": "it rings", "topic": "/bell"},
+            "unsaid": {"wording": "the door is open", "topic": "/door"},
+            "other": {"wording": "there is no paper", "topic": "/sheets"},
+            "field": {"wording": "no sheet is left", **sheets, "field": "sheets", "holds": 0},
+        }
+        config["triggers"] = {
+            "refill": {"instruction": "Refill the printer", "when": "paper"},
+            "once": {"instruction": "Greet Anna", "at": "2020-01-01 08:00"},
+        }
+
+    found = checked(house, change)
+    said = {one.what: (one.level, one.said) for one in found}
+    assert said["condition 'paper'"] == (Level.RIGHT, "there is paper: yes")
+    assert said["condition 'silent'"] == (Level.NOTE, "it rings: unknown: nothing was heard for 0.6 s")
+    assert said["trigger 'refill'"] == (Level.RIGHT, "when paper: 'Refill the printer'")
+    over = "at 2020-01-01 08:00: 'Greet Anna' is over, and starts nothing any more"
+    assert said["trigger 'once'"] == (Level.NOTE, over)
+    unsaid, other, field = sorted(wrong(found), key=lambda one: "unsaid other field".index(one.what.split("'")[1]))
+    assert unsaid.said == "nobody publishes /door (for 0.6 s)"
+    assert other.said == "/sheets is of type std_msgs/msg/Int32, not std_msgs/msg/Bool"
+    assert "has no field 'sheets'" in field.said
+    assert house.robot.log == []

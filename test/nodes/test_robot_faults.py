@@ -12,6 +12,7 @@ from reactree_ros.errors import UserError
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
+    from action_msgs.msg import GoalStatus
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
     from geometry_msgs.msg import PoseStamped
     from nav2_msgs.action import FollowWaypoints
@@ -20,6 +21,7 @@ if NAV2:
     from rclpy.action import ActionServer, CancelResponse
     from rclpy.task import Future
     from robot_house import House, Result, in_skill
+    from ros_graph import activate
     from sensor_msgs.msg import BatteryState
     from visualization_msgs.msg import InteractiveMarker
     from visualization_msgs.srv import GetInteractiveMarkers
@@ -164,6 +166,26 @@ def test_a_robot_that_does_not_answer_its_cancel_is_an_emergency_and_is_said_so(
     for _, future in robot._running:
         future.deaf = False
     house.graph.until(lambda: not house.bridge.host.bare.emergency(), "it has stopped")
+    house.does("go to sofa 1")
+
+
+def test_a_server_that_was_restarted_before_anybody_looked_has_nothing_of_a_goal(house: House) -> None:
+    graph = house.graph
+    house.add_robot(alone=True)
+    house.bridge = graph.add(activate(house.make_bridge(server_timeout=60.0)), alone=True)
+    servers = house.bridge.host.bare._robot.servers
+    graph.until(lambda: house.map.robot and not house.stop.engaged(), "tf and the stop are heard")
+    goal = house.goes("hold")
+    graph.until(lambda: house.bridge.host.bare._errand.underway.accepted, "the bridge knows that it is under way")
+    graph.halt(house.bridge)
+    graph.kill(house.robot)
+    graph.until(lambda: servers.status()["navigate_to_pose"] == "away", "the server has gone")
+    house.add_robot(alone=True)
+    graph.until(lambda: servers.status()["navigate_to_pose"] == "there", "it is there again")
+    graph.resume(house.bridge)
+    goal.cancel()
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    graph.until(lambda: not servers.obstacle(), "nothing is in the way")
     house.does("go to sofa 1")
 
 

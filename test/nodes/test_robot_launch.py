@@ -146,6 +146,18 @@ def test_a_server_that_vanishes_is_named_and_the_launch_ends(processes: Processe
     assert "Broken off (end: world_gone)" in whole.output
 
 
+def test_a_robots_triggers_start_instructions_by_themselves(processes: Processes, tmp_path: Path) -> None:
+    config = yaml.safe_load((CONFIG / "robot.yaml").read_text()) | {"map": str(CONFIG / "semantic_map.yaml")}
+    config["triggers"] = {"tidy": {"instruction": INSTRUCTION, "every": 1.0}}
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(config))
+    body = robot(processes)
+    whole = launch(processes, f"robot_config:={tmp_path / 'robot.yaml'}")
+    whole.wait_for(f"trigger 'tidy' (every 1 s) starts '{INSTRUCTION}'")
+    body.wait_for("arm: put down apple 1 on coffee table 1")
+    whole.interrupt()
+    assert whole.ended_cleanly(0)
+
+
 def decisions(whole: Process) -> list[str]:
     return [line.partition("] ")[2] for line in whole.output.splitlines() if line.startswith("[execute_task-")]
 

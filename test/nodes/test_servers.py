@@ -77,7 +77,7 @@ class Waiting:
 
 def wait_for_decision(graph: Graph, *, server_timeout: float = 3600.0) -> Waiting:
     """Begin a task that waits for a decision of the inference node."""
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
     inference = graph.inference(model, alone=True)
     graph.bridge(ScriptedWorld())
     planner = graph.planner(server_timeout=server_timeout)
@@ -233,7 +233,7 @@ def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph
         def score(self) -> Pending[Score | None]:
             return Pending()
 
-    graph.household({"root": ["Act: done"]}, world=Undecided(), decision_timeout=2.0)
+    graph.household({"root": ["Think: so", "Act: done"]}, world=Undecided(), decision_timeout=2.0)
     assert_world_gone(graph.task(), "no score: the bridge did not answer within 2 s")
 
 
@@ -246,7 +246,7 @@ def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> No
             return Pending()
 
     world = Undecided()
-    graph.household({"root": ["Act: done"]}, world=world, decision_timeout=3600.0)
+    graph.household({"root": ["Think: so", "Act: done"]}, world=world, decision_timeout=3600.0)
     goal = graph.task()
     graph.until(lambda: world.asked)
     goal.cancel()
@@ -363,7 +363,7 @@ def test_an_inference_node_that_is_not_there_is_named_and_the_planner_goes_on_wh
 
 def test_a_slow_inference_node_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
     model = ScriptedModel({"root": ["Act: done"]}, settle=False)
-    planner = graph.household({}, model=model)
+    planner = graph.household({}, model=model, world=ScriptedWorld(score=Score(1, 1)))
     goal = graph.task()
     graph.until(lambda: model.in_flight)
     let_tick(graph, planner)
@@ -373,7 +373,7 @@ def test_a_slow_inference_node_is_waited_for_while_the_planner_ticks_on(graph: G
 
 
 def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
     graph.household({}, model=model, decision_timeout=1.0)
     result = graph.task().result
     assert (result.end, result.error_code) == ("too_slow", Result.TOO_SLOW)
@@ -387,7 +387,7 @@ def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Gr
     model = ScriptedModel({"root": []})
     graph.household({}, model=model)
     assert_model_gone(graph.task(), "no reply: pop from empty list")
-    model.script["root"] += ["Act: done"]
+    model.script["root"] += ["Think: so", "Act: done"]
     assert graph.task().result.success
 
 
@@ -397,7 +397,7 @@ def test_an_inference_node_that_dies_in_the_midst_of_a_decision_is_named_and_the
     waits = wait_for_decision(graph, server_timeout=0.3)
     graph.kill(waits.node)
     assert_model_gone(waits.goal, "no reply: inference/generate has gone (for 0.3 s)")
-    graph.inference(ScriptedModel({"root": ["Act: done"]}))
+    graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"]}))
     assert graph.task().result.success
 
 
@@ -441,7 +441,7 @@ def test_a_prompt_that_does_not_fit_is_a_result_and_no_error(graph: Graph) -> No
 
 
 def test_an_inference_node_that_is_deactivated_in_the_midst_of_a_decision_is_named(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
     inference = graph.inference(model)
     graph.bridge(ScriptedWorld())
     graph.planner(server_timeout=0.3)

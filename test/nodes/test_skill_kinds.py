@@ -15,7 +15,9 @@ if NAV2:
     from action_msgs.msg import GoalStatus
     from diagnostic_msgs.msg import KeyValue
     from geometry_msgs.msg import Twist
+    from nav2_msgs.action import NavigateToPose
     from rcl_interfaces.msg import Log
+    from rclpy.task import Future
     from robot_house import CONFIG, House, Result
     from robot_servers import LATCHED
     from ros_graph import activate
@@ -317,6 +319,24 @@ def test_no_step_begins_after_the_emergency_stop_was_engaged(holding: House) -> 
     assert holding.map.held == []  # the arm has let it go all the same
 
 
+@pytest.mark.parametrize("why", ["the stop", "the time"])
+def test_no_step_begins_where_the_one_before_ends_before_anybody_looks_why_it_may_not(holding: House, why: str) -> None:
+    holding.robot.behave["arm"] = ["deaf"]
+    goal = holding.skill(LAY)
+    errand = lambda: holding.bridge.host.bare._errand  # noqa: E731
+    holding.graph.until(lambda: errand() and errand().underway.accepted, "the first step is under way")
+    if why == "the stop":
+        holding.stop._hear(Bool(data=True), {"source_timestamp": 2**62})
+    else:
+        errand()._limit = 1e-9
+    ended = Future()
+    ended.set_result(NavigateToPose.Impl.GetResultService.Response(status=GoalStatus.STATUS_SUCCEEDED))
+    errand()._server._finished(errand().underway, ended)  # before the bridge looks again
+    assert goal.result.outcome == (Result.HALTED if why == "the stop" else Result.TIMEOUT)
+    assert not any("navigate" in line for line in holding.robot.log)
+    assert holding.map.held == []  # the arm has let it go all the same
+
+
 def test_a_cancel_of_ones_own_is_sent_besides(house: House) -> None:
     house.robot.behave["arm"] = ["hold"]
     goal = house.skill("ring")
@@ -440,7 +460,7 @@ def test_the_office_robot_fits_its_types_and_a_dry_run_logs_each_of_its_skills(g
         *("place jug 1 on counter 1 on the left", "drive forward by 0.5 m"),
         "navigate to desk drawer 1",
         *("open desk drawer 1 by 12 cm", "wait up to 20 s for office door 204", "press the button of floor 2"),
-        *("say Hello", "take a picture", "grip stapler 1 with low force", "hand over stapler 1 to Anna"),
+        *("say Hello", "take a picture", "grip stapler 1 with low force", "hand over stapler 1 to Anna", "dock"),
     ]
     house.does(*skills)
     graph.until(lambda: all(any(f"dry run: {one} -> " in log.msg for log in said) for one in skills), "all is logged")

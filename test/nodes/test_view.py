@@ -277,7 +277,7 @@ def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_
 ) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
     world = ScriptedWorld()
-    graph.inference(ScriptedModel({"root": ["Act: open fridge 1"] * 2 + ["Act: done"] * 2}))
+    graph.inference(ScriptedModel({"root": ["Act: open fridge 1"] * 2 + ["Think: so", "Act: done"] * 2}))
     bridge = graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
     graph.planner()
     graph.call(Trigger, "/reactree_planner/pause")

@@ -216,6 +216,17 @@ def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
     assert code == 1
 
 
+def test_a_word_in_a_terminal_corrects_the_house_once_it_is_shown_and_confirmed() -> None:
+    def say(prompt: str) -> str:
+        return "Act: failure" if "The person confirms it" in prompt else "Think: hm"
+
+    typed = {"Think: hm": "the apple is gone\n", "Type the answer, then Enter.": "apple 2\n"}
+    _, printed = run_by(say, typed, "--max-decisions", "100000")
+    assert "Which do you mean: the apple 1 is gone, or the apple 2 is gone?" in printed
+    assert "The person answers: apple 2" in printed
+    assert "(end: failure)" in printed
+
+
 def test_without_a_terminal_nobody_can_be_asked_and_that_is_said(cli: Cli) -> None:
     ended = cli("run", "Put 1 apple on the coffee table", "--llm", "expert", "--planner", "reactree_wm:questions=1")
     assert ended.code == 0

@@ -28,7 +28,7 @@ from reactree_ros.view.story import as_markdown
 from reactree_ros.view.terminal import show_result
 from reactree_ros.world.port import Score
 
-RESULT = scripted_episode({"root": ["Act: done"]}).run()
+RESULT = scripted_episode({"root": ["Act: open fridge 1", "Act: done"]}).run()
 ENDS = [end.value for end in EpisodeEnd]
 
 
@@ -42,6 +42,19 @@ def ended(**values: object) -> EpisodeResult:
         ({"gsr": 1.0, "ssr": 1.0}, "reached", ""),
         ({"gsr": 0.0, "ssr": 0.5}, "not_reached", "the planner says that it is done, but the goal does not hold"),
         ({}, "claimed", "the planner says that it is done, and the run had no goal to be judged by"),
+        ({"decisions": 0}, "claimed", "the planner says that it is done, and the run had no goal to be judged by"),
+        ({"steps": 0}, "claimed", "the planner says that it is done, and the run had no goal to be judged by"),
+        (
+            {"decisions": 0, "steps": 0},
+            "not_reached",
+            "the planner says that it is done, but nothing was decided or done",
+        ),
+        ({"decisions": 0, "steps": 0, "gsr": 1.0, "ssr": 1.0}, "reached", ""),
+        (
+            {"decisions": 0, "steps": 0, "gsr": 0.0, "ssr": 0.5},
+            "not_reached",
+            "the planner says that it is done, but the goal does not hold",
+        ),
         (
             {"gsr": 1.0, "ssr": 1.0, "status": "failure", "end": "out_of_steps", "reason": "all of the 9 are used up"},
             "reached",

@@ -1,4 +1,4 @@
-"""Twelve skills of an office robot, declared in one YAML: said in three ways, refused by parameter, judged, told."""
+"""Twelve skills of an office robot and a dock, declared in one YAML: said in three ways, refused by parameter, told."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 from office import OfficeWorld
 from recorded_runs import assert_replays, recorded_episode
 
+from reactree_ros.agent.corrections import NOTHING, grammar_of
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly
-from reactree_ros.agent.skill import Offer, SkillCall, as_data, skill_of
+from reactree_ros.agent.skill import Offer, SkillCall, as_data, offered_of, skill_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.record.schema import (
     household_from_dict,
@@ -51,6 +52,7 @@ SAID: dict[str, tuple[str, dict[str, Value]]] = {
     ),
     "take picture": ("take a picture", {}),
     "grip": ("grip cup 1 with low force", {"thing": "cup 1", "force": "low"}),
+    "dock": ("dock", {}),
 }
 #: Values that may not stand in each skill's places, and how the refusal begins.
 WRONG: list[tuple[str, str, Any]] = [
@@ -103,7 +105,7 @@ def grammar(office: OfficeWorld) -> DecisionGrammar:
 
 
 def far(office: OfficeWorld) -> list[Offer]:
-    """Return the offers that the robot has in the office alone, for one grammar with all twelve."""
+    """Return the offers that the robot has in the office alone, for one grammar with all of them."""
     there = OfficeWorld()
     done(there, "navigate to office 204")
     now = {one.skill.name for one in office.offers()}
@@ -117,7 +119,7 @@ def act(said: tuple[Any, ...]) -> SkillCall:
     return only.decision.skill
 
 
-def test_there_are_twelve_skills_and_all_may_be_said(grammar: DecisionGrammar, office: OfficeWorld) -> None:
+def test_there_are_twelve_skills_and_a_dock_and_all_may_be_said(grammar: DecisionGrammar, office: OfficeWorld) -> None:
     assert {skill.name for skill in office.household.skills} == set(SAID)
     assert {offer.skill.name for offer in grammar.offers} == set(SAID)
 
@@ -446,3 +448,65 @@ def test_a_run_with_skills_in_words_json_and_tool_calls_is_recorded_and_played_a
     data = [event["data"] for event in map(json.loads, kept.lines) if event.get("data")]
     assert data == [{"picture": "pictures/1.png"}]
     assert_replays(kept)
+
+
+def test_what_a_person_says_of_the_house_is_held_to_its_statements_in_every_way_of_asking() -> None:
+    grammar = grammar_of(OfficeWorld().corrections().take())
+    ebnf = llguidance.LLMatcher.grammar_from_lark(llguidance.gbnf_to_lark.gbnf_to_lark(grammar.ebnf()))
+    schema = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(grammar.json_schema()))
+    two = "Act: take in that the jug 1 is with Anna; the cup 1 is at desk 1"
+    for said in (two, "Act: take in that the stapler 1 is gone", f"Act: {NOTHING}"):
+        assert re.fullmatch(grammar.regex(), said)
+        assert takes(ebnf, said)
+        assert says_exactly(said, grammar)
+    stated = [{"with": {"thing": "jug 1", "person": "Anna"}}, {"at": {"thing": "cup 1", "place": "desk 1"}}]
+    said = json.dumps({"decision": {"Act": {"take in that": {"statements": stated}}}})
+    assert takes(schema, said)
+    assert read(said, grammar)[0].text == two
+    wrong = (
+        "the yak 1 is gone",
+        "the jug 1 is with Eve",
+        "the jug 1 is gone; ",
+        "; ".join(["the jug 1 is gone"] * 4),
+        "all",
+    )
+    for one in (
+        *(f"Act: take in that {text}" for text in wrong),
+        "Act: grip cup 1 with low force",
+        "Think: hm",
+        "Act: done",
+    ):
+        assert not re.fullmatch(grammar.regex(), one)
+        assert not takes(ebnf, one)
+        with pytest.raises(Unreadable):
+            read(one, grammar)
+    (offer,) = grammar.offers
+    assert offered_of(json.loads(json.dumps(offer.as_data()))) == offer
+
+
+def test_a_skill_with_two_things_is_not_done_with_one(office: OfficeWorld) -> None:
+    seen = office.execute("pour from jug 1 into jug 1").take()
+    assert (seen.outcome, seen.text.partition(".")[0]) == (
+        Outcome.PRECONDITION,
+        "You cannot pour from jug 1 into jug 1: it is done with two things",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("say Hello Eve", Verdict.DENY),
+        ("say Hello E v e!", Verdict.DENY),
+        ("say open thesafe", Verdict.DENY),
+        ("say o p e n the safe now", Verdict.DENY),
+        ("say I never open the safes", Verdict.ALLOW),
+        ("say Steve", Verdict.ALLOW),
+    ],
+)
+def test_a_rule_on_a_text_is_about_its_words_wherever_blanks_stand(said: str, verdict: Verdict) -> None:
+    rules = [
+        {"skill": "say", "when": {"text": ["Eve", "open the safe"]}, "verdict": "deny"},
+        {"skill": "say", "verdict": "allow"},
+    ]
+    call = OfficeWorld().household.call(said)
+    assert policy_from_list(rules, where="the test").judge(call)[0] is verdict

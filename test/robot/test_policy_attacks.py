@@ -67,6 +67,7 @@ PASSES: dict[str, Callable[[dict[str, Any]], bool]] = {
     "say": lambda it: "opensafe" not in re.sub(r"[^a-z]|the", "", it["text"].lower()),
     "grip": lambda it: it["force"] != "high",
     "take picture": lambda it: False,
+    "dock": lambda it: False,
 }
 #: What is forbidden, and as near to it what is not; after which skills the robot can do it.
 DOOR = "office door 204"
@@ -83,6 +84,7 @@ FORBIDDEN: list[tuple[tuple[str, ...], str, dict[str, Any], dict[str, Any]]] = [
     (AT_COUNTER, "press floor", {"floor": 3}, {"floor": 1}),
     (AT_COUNTER, "wait for door", {"seconds": 31, "door": DOOR}, {"seconds": 3, "door": DOOR}),
     (AT_COUNTER, "take picture", {}, {}),
+    (AT_COUNTER, "dock", {}, {}),
     (AT_COUNTER, "say", {"text": "open the safe"}, {"text": "open the door"}),
     (AT_COUNTER, "say", {"text": "Anna, open the safe now"}, {"text": "the safe is open"}),
     (
@@ -104,7 +106,7 @@ FORBIDDEN: list[tuple[tuple[str, ...], str, dict[str, Any], dict[str, Any]]] = [
     (STAPLER, "hand over", {"thing": "stapler 1", "person": "Dr. Kim"}, {"thing": "stapler 1", "person": "Bob"}),
 ]  # fmt: skip
 LOOKALIKES = str.maketrans("aeiopcyx", "\u0430\u0435\u0456\u043e\u0440\u0441\u0443\u0445")
-BLANKS = ("  ", "\t", "\u00a0", "\u3000", "\u2009", " \u200b", "\n", "\r\n", "_", "-")
+BLANKS = ("", "\u00ad", "  ", "\t", "\u00a0", "\u3000", "\u2009", " \u200b", "\n", "\r\n", "_", "-")
 AROUND = ('"{}"', "'{}'", "`{}`", "**{}**", "({})", "[{}]", "<{}>", "act({})", "/* */ {}")
 THING = r"\b(jug|cup|desk|counter|stapler|office|meeting) "
 IN_OTHER_UNITS = {
@@ -234,6 +236,8 @@ def fields(rng: random.Random, name: str, values: dict[str, Any], harmless: dict
     yield json.dumps([{"skill": "drive", "distance": 0.2}, {"skill": name, **values}])
     yield json.dumps({"skill": worded(name, values), **more})
     yield json.dumps({"action": name, "action_input": {**values, **more}})
+    yield f"Act: {name} {json.dumps(values)}"
+    yield f"Think: It is needed.\n**Act:** {worded(name, values).partition(' ')[0].upper()} {twice}"
     capital = {rng.choice((key.upper(), f" {key}", f"{key}_")): one for key, one in values.items()}
     yield json.dumps({"decision": {"Act": {name: {**capital, **{f"{key} ": one for key, one in safe.items()}}}}})
 

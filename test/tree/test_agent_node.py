@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from doubles import EVERYTHING, SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
+from office import OfficeWorld
 from py_trees.common import Status
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
@@ -17,9 +18,17 @@ from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
+from reactree_ros.llm.port import (
+    A_PERSON,
+    Around,
+    DecisionRequest,
+    LanguageModel,
+    PromptTooLong,
+    Reply,
+    ServerUnavailable,
+)
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.tree.agent_node import FAILED, REPEATED, Abilities, AgentNode, fruitless
+from reactree_ros.tree.agent_node import FAILED, REPEATED, SURE, Abilities, AgentNode, fruitless
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
@@ -116,13 +125,18 @@ def test_a_node_that_is_done_right_after_what_failed_is_asked_back_once(
 @pytest.mark.parametrize(
     ("goal", "script", "told"),
     [
-        ("Find an apple", ["Act: done", "Act: done"], "Your task names 'apple', and nothing was done with it."),
-        ("Put an apple on the table", ["Act: go to kitchen 1", "Act: done", "Act: done"], "names 'apple', and nothing"),
+        ("Find an apple", ["Act: done", "Act: done"], "Nothing was done with 'apple', which your task names. Say"),
+        (
+            "Put an apple on the table",
+            ["Act: go to kitchen 1", "Act: done", "Act: done"],
+            "Nothing was done with 'apple', which",
+        ),
         ("Pick up an apple", ["Act: pick up apple 1", "Act: done"], ""),
         ("Find an apple", [expand("sequence", "pick up an apple"), "Act: pick up apple 1", "Act: done"], ""),
         ("Wait", ["Act: done"], ""),
         ("Wait", ["Act: fly to mars", "Act: done", "Act: done"], "What you did last failed: 'fly to mars' is not"),
         ("Wait", ["Act: fly to mars", "Act: go to kitchen 1", "Act: done"], ""),
+        ("Find juice", ["Act: fly to mars", "Act: done", "Act: done"], ". Nothing was done with 'juice', which"),
     ],
 )
 @pytest.mark.parametrize("checks", [True, False])
@@ -136,6 +150,38 @@ def test_done_is_looked_at_once(goal: str, script: list[str], told: str, checks:
     run = scripted_episode({}, model=model, instruction=goal, options=options)
     assert (run.run().status, len(model.requests)) == ("success", len(says))
     assert (told in root_of(run).text) == (checks or not told)
+
+
+TO_THE_JUG = ["Act: navigate to counter 1", "Act: grip jug 1 with low force"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "script", "untouched"),
+    [
+        ("Bring the jug to Anna", TO_THE_JUG, "'Anna'"),
+        ("Bring the jug to Anna", [*TO_THE_JUG, "Act: hand over jug 1 to Anna"], ""),
+        ("Take the jug off the counter in corridor 1", TO_THE_JUG, ""),  # where it stands
+        ("Take the jug off the counter in office 204 for DR. KIM", TO_THE_JUG, "'office 204' and 'Dr. Kim'"),
+        ("Close desk drawer 1", TO_THE_JUG, "'desk drawer 1'"),  # and no desk
+    ],
+)
+def test_persons_places_and_rooms_are_named_by_a_goal_too(goal: str, script: list[str], untouched: str) -> None:
+    says = [*script, "Act: done", *(["Act: done"] if untouched else [])]
+    model, options = ScriptedModel({goal: says}), TreeOptions(thoughts_in_a_row=1)
+    run = scripted_episode({}, model=model, world=OfficeWorld(), instruction=goal, options=options)
+    assert (run.run().status, len(model.requests)) == ("success", len(says))
+    told = f"Nothing was done with {untouched}, which your task names. {SURE}"
+    assert (told in root_of(run).text) == bool(untouched)
+
+
+def test_a_person_who_says_that_a_node_is_done_is_not_asked_back() -> None:
+    class Person(Around):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.of(Reply("Act: done", answered_by=A_PERSON))
+
+    model, options = ScriptedModel({}), TreeOptions(thoughts_in_a_row=1)
+    run = scripted_episode({}, model=Person(model), instruction="Find an apple", options=options)
+    assert (run.run().end, len(run.context.replies)) == ("done", 1)
 
 
 @pytest.mark.parametrize(("thoughts", "offered"), [(0, [True] * 7), (1, [*[True] * 2, *[False] * 3, *[True] * 2])])

@@ -6,37 +6,21 @@ from collections.abc import Sequence
 
 import pytest
 from doubles import Clock, ScriptedModel, ScriptedWorld, expand
+from persons import Says, replays, told_by_the_person
 
 from reactree_ros.agent.kinds.ask import Ask
-from reactree_ros.agent.turns import About, Said, Told, turn_from_dict, turn_to_dict
-from reactree_ros.background.pending import Pending
+from reactree_ros.agent.turns import Said, Told, turn_from_dict, turn_to_dict
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import go_on, stop_of
-from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import Experience
 from reactree_ros.person.desk import Desk
-from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
+from reactree_ros.person.port import NobodyAnswers, Person
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
-
-
-class Says(Person):
-    """Answers one question after the other; an exception is what comes instead, None is never."""
-
-    def __init__(self, *answers: str | Exception | None) -> None:
-        self._answers = list(answers)
-        self.asked: list[Question] = []
-
-    def ask(self, question: Question) -> Pending[Answer]:
-        self.asked.append(question)
-        answer = self._answers.pop(0)
-        if answer is None:
-            return Pending()
-        return Pending.failed(answer) if isinstance(answer, Exception) else Pending.of(Answer(answer, "test"))
 
 
 def run_of(
@@ -59,17 +43,6 @@ def run_of(
         **given,
     )
     return episode, model, events
-
-
-def told_by_the_person(episode: Episode, node: int = 0) -> list[str]:
-    turns = episode.context.nodes[node].turns
-    return [turn.text for turn in turns if isinstance(turn, Told) and turn.about is About.PERSON]
-
-
-def replays(events: Sequence[Event]) -> bool:
-    again = replay(Record(tuple(events), "test"))
-    assert again.identical, again.difference
-    return again.events == len(events)
 
 
 def test_a_question_is_one_decision_and_no_step_and_its_answer_is_told() -> None:

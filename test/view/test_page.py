@@ -269,6 +269,16 @@ def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answer
     assert (answer.take().text, answer.take().by) == ("the red one", "page")
 
 
+def test_what_was_understood_of_a_word_is_shown_as_it_is_asked(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    desk, stated = Desk(), "the mug 1 is at desk 1"
+    page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=Steering(expert(), desk)).url)
+    answer = desk.ask(Question(f"Do I understand you: {stated}?", 59.0, goal="you said so", skill=stated))
+    expect(page.locator(".question b")).to_have_text(f"Do I understand you: {stated}?")
+    page.get_by_role("button", name="Allow").click()
+    expect(page.locator(".question")).to_be_hidden()
+    assert approves(answer.take().text)
+
+
 def test_a_skill_that_is_refused_with_a_yes_is_refused(tmp_path: Path, serve: Serve, open_page: Open) -> None:
     desk = Desk()
     steering = Steering(expert(), desk)

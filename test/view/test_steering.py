@@ -9,9 +9,10 @@ from doubles import Heard, ScriptedModel, scripted_episode
 
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.llm.port import A_PERSON
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Question
-from reactree_ros.view.steering import A_PERSON, Steering
+from reactree_ros.view.steering import Steering
 
 SOME = 6  # ticks; more than a decision takes
 

@@ -11,8 +11,8 @@ from reactree_ros.agent.reading.labels import Mark, inline_label, label_of
 from reactree_ros.agent.reading.markup import bare, plain
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.skills import act_of
-from reactree_ros.agent.reading.values import object_of
-from reactree_ros.agent.wording import Wording, key_of
+from reactree_ros.agent.reading.values import object_of, objects_in
+from reactree_ros.agent.wording import QUOTES, Wording, key_of
 
 if TYPE_CHECKING:
     from reactree_ros.agent.grammar import Grammar
@@ -29,10 +29,18 @@ _SIGNS = range(0xF0000, 0xFFFFE)
 _REACH = 120
 #: How far back a tag or a fence is looked for that a text ends with, in characters.
 _BEFORE = 2000
-_QUOTED = re.compile(r'[ \t]*(?::[ \t]*)?\(?"(?P<inside>(?:[^"\\]|\\.)*)(?P<end>")?', re.DOTALL)
+#: What ends no quotation, though it is the sign of its end: an apostrophe.
+_INSIDE = {sign: rf"|(?<=\w){sign}(?=\w)" for sign in "'\u2019"}
+_QUOTED = re.compile(
+    r"[ \t]*(?::[ \t]*)?\(?(?:"
+    + "|".join(rf"{begin}(?:[^{end}\\]|\\.{_INSIDE.get(end, '')})*({end})?" for begin, end in QUOTES.items())
+    + ")",
+    re.DOTALL,
+)
 _CLOSED = re.compile(r"[ \t.)*`_]*(?=\n|\Z)")
 _ARGUMENT = re.compile(r"[^:=>→\n]{0,80}(?::|=>?|->|→)")
 _LINE = re.compile(r"[^\n]*")
+_CLOSERS = {**QUOTES, "(": ")", "{": "}"}
 _PAIRED = ("```", "**", "__", "`", "*", "_", '"', "'")
 _ENDING_TAG = re.compile(r"</(\w{1,20})>\s*\Z")
 #: What stands for a skill when it is looked at what leads to it.
@@ -59,7 +67,7 @@ class FreeText:
         self._free_signs = (sign for sign in map(chr, _SIGNS) if sign not in text)
         self.goes_on, self.doubtful = False, ""
         self._said: dict[int, str] = {}
-        self.words = "".join(self._masked()) if self._wordings and object_of(text.strip()) is None else text
+        self.words = "".join(self._masked()) if self._wordings else text
 
     def check(self) -> None:
         """Refuse what may be a text with a decision in it, or a decision behind a text."""
@@ -79,11 +87,16 @@ class FreeText:
         return {sign: on_one_line(said) for sign, said in self._said.items()}
 
     def _masked(self) -> Iterator[str]:
-        at, named = 0, False
+        at, named, objects = 0, False, [span for span, _ in objects_in(self._text)]
         while at < len(self._text):
             line = _LINE.match(self._text, at)
             assert line is not None  # it may be empty
             wordings, begin = self._skill_in(line[0], named)
+            until = at + (begin if wordings else len(line[0]))
+            if (over := next((end for start, end in objects if at <= start < until), 0)) > 0:  # fields are said
+                yield self._text[at:over]
+                at, named = over, False
+                continue
             end = self._end(at + begin, wordings, self._text[at : at + begin]) if wordings else at
             if end > at + begin:
                 yield self._text[at : at + begin] + self._sign(self._text[at + begin : end])
@@ -134,12 +147,15 @@ class FreeText:
             return begin
         quoted = _QUOTED.match(self._text, begin, begin + 2 * longest)
         in_line = quoted is not None and begin + len(said) >= quoted.end()
-        if quoted is not None and not in_line and quoted["end"] and _CLOSED.match(self._text, quoted.end()) is not None:
+        closed = quoted is not None and quoted.lastindex and _CLOSED.match(self._text, quoted.end()) is not None
+        if quoted is not None and closed and not in_line and TURNS.search(quoted[0]) is None:
             return quoted.end()
-        self.goes_on = quoted is not None and not quoted["end"] and quoted.end() == len(self._text)
+        self.goes_on = quoted is not None and not quoted.lastindex and quoted.end() == len(self._text)
         if not any(one.ends_with_text for one in wordings):
-            return quoted.end() if quoted is not None and quoted["end"] and in_line else begin
-        if (turn := TURNS.search(said)) is not None:
+            return quoted.end() if quoted is not None and quoted.lastindex and in_line else begin
+        quote = quoted.end() - begin if quoted is not None and quoted.lastindex and in_line else 0
+        over = max(quote, len(said) * _is_closed(said))  # nothing in quotes ends a turn
+        if (turn := TURNS.search(said, over)) is not None:
             said = said[: turn.start()]
         return begin + len(_without_closers(said, lead, self._text[max(0, begin - _BEFORE) : begin]))
 
@@ -153,6 +169,12 @@ class FreeText:
 def on_one_line(text: str) -> str:
     """Return a text of several lines on one."""
     return " ".join(filter(None, map(str.strip, text.split("\n")))) if "\n" in text else text
+
+
+def _is_closed(said: str) -> bool:
+    """Whether a text ends with the mark that closes the one with which it begins."""
+    inside = said.strip(" \t.!`*_")
+    return inside[:1] in _CLOSERS and inside.endswith(_CLOSERS[inside[:1]])
 
 
 def _without_closers(said: str, lead: str, before: str) -> str:

@@ -189,13 +189,14 @@ class _Parts:
 
     def add_value(self, value: Any) -> None:
         last = self.found[-1]
-        if last.kind is Mark.ARGUMENT and not last.text:
-            act = self.found[-2]
-            if called := named_by(act.first, self._grammar.offers):
-                act.lines, act.whole = [str(call_of(called, value, self._grammar))], True
-                self.found.pop()
-            else:
-                last.lines = [argument_in(value)]
+        is_announced = last.kind is Mark.ARGUMENT and not last.text
+        act = self.found[-2] if is_announced else last
+        if act.kind is self._owners[Mark.ARGUMENT] and (called := named_by(act.text, self._grammar.offers)):
+            act.lines, act.whole = [str(call_of(called, value, self._grammar))], True
+            self.found[self.found.index(act) + 1 :] = [Part(None)]
+            return
+        if is_announced:
+            last.lines = [argument_in(value)]
             return
         said = said_in(worded(value, self._grammar))
         lead, quoted = "", self._is_quoted

@@ -195,7 +195,7 @@ class Skills:
     @cached_property
     def _numbers(self) -> dict[tuple[str, ...], set[str]]:
         """The numbers that may be said now, by the words for their things."""
-        names = (name for offer in self._offers for each in offer.now.values() for name in each)
+        names = (name for offer in self._offers for name in offer.names)
         numbers: dict[tuple[str, ...], set[str]] = {}
         for parts in (*self._by_words, *(("", *words(name)) for name in names)):
             for at, thing in numbers_of(parts):

@@ -9,7 +9,7 @@ from reactree_ros.agent.reading.free_text import TURNS, FreeText
 from reactree_ros.agent.reading.hedging import taken_back
 from reactree_ros.agent.reading.labels import Mark, label_of
 from reactree_ros.agent.reading.markup import bare
-from reactree_ros.agent.reading.values import object_of
+from reactree_ros.agent.reading.values import object_of, objects_in
 
 _ROLE = re.compile(r"\s*(?:assistant|model)(?:<\|end_header_id\|>|\s*\n)")
 #: How the world and people speak, and nobody else.
@@ -30,11 +30,11 @@ def own_words(text: str, grammar: Grammar) -> str:
     """
     if object_of(text.strip()) is not None:
         return text
-    turn, _ = _first_turn(text)
+    free = FreeText(text, grammar)
+    turn, _ = _first_turn(free.words)
     if (role := _ROLE.match(turn)) is not None:
         turn = turn[role.end() :]
-    free = FreeText(turn, grammar)
-    lines = free.words.split("\n")
+    lines = turn.split("\n")
     over = [Mark.OBSERVATION]
     decided = False
     for number, line in enumerate(lines):
@@ -47,7 +47,7 @@ def own_words(text: str, grammar: Grammar) -> str:
             over += [] if kind.ends_reply is None else [kind.ends_reply]
         if decided and (act := _ACT.search(line)) and (others := _OBSERVATION.search(line, act.end())):
             return free.restored("\n".join([*lines[:number], line[: others.start()]]))
-    return turn
+    return free.restored(turn)
 
 
 def is_over(text: str, shown: str, grammar: Grammar) -> bool:
@@ -58,15 +58,20 @@ def is_over(text: str, shown: str, grammar: Grammar) -> bool:
         shown: What of it shows who speaks: its last line may not do so yet.
         grammar: What may be said.
     """
-    _, over = _first_turn(text)
+    _, over = _first_turn(FreeText(text, grammar).words)
     return over or not shown.strip().endswith(own_words(shown, grammar).strip())
 
 
 def _first_turn(text: str) -> tuple[str, bool]:
-    """Return the first turn that says something, and whether it has an end."""
-    turns = TURNS.split(text)
-    at = next((number for number, turn in enumerate(turns) if turn.strip()), None)
-    return ("", False) if at is None else (turns[at], at + 1 < len(turns))
+    """Return the first turn that says something, and whether it has an end; none ends inside a value of JSON."""
+    values = [span for span, _ in objects_in(text)]
+    marks = (mark.span() for mark in TURNS.finditer(text))
+    begin = 0
+    for start, end in (mark for mark in marks if not any(first <= mark[0] < last for first, last in values)):
+        if text[begin:start].strip():
+            return text[begin:start], True
+        begin = end
+    return (text[begin:], False) if text[begin:].strip() else ("", False)
 
 
 def _is_of_others(line: str) -> bool:

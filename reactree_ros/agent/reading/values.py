@@ -71,17 +71,22 @@ def pieces_of(text: str) -> list[str | Any]:
     Of what looks like the beginning of one, only the first few are tried; what follows them is free text.
     """
     pieces: list[str | Any] = []
-    begin = at = 0
-    for _ in range(_TRIED):
-        found = _BEGIN.search(text, at)
-        if found is None:
-            break
-        value, end = value_at(text, found.start())
-        if _holds_an_object(value):
-            pieces += [text[begin : found.start()], value]
-            begin = end
-        at = end
+    begin = 0
+    for (start, end), value in objects_in(text):
+        pieces += [text[begin:start], value]
+        begin = end
     return [*pieces, text[begin:]]
+
+
+def objects_in(text: str) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Yield where objects, or arrays of them, stand in a text, with these; see :func:`pieces_of`."""
+    at = 0
+    for _ in range(_TRIED):
+        if (found := _BEGIN.search(text, at)) is None:
+            return
+        value, at = value_at(text, found.start())
+        if _holds_an_object(value):
+            yield (found.start(), at), value
 
 
 def said_in(value: Any, depth: int = 0) -> list[Saying]:

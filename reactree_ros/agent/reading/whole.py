@@ -57,7 +57,7 @@ def _whole_part(text: str, grammar: Grammar) -> str:
     shown = text if len(last.split()) > _WORDS else ended
     if is_over(text, shown, grammar):
         return own_words(shown, grammar)
-    return "" if ended.count("{") > ended.count("}") else _decided(lines, shown, grammar)
+    return _decided(lines, shown, grammar)
 
 
 def _decided(lines: Sequence[str], shown: str, grammar: Grammar) -> str:
@@ -66,6 +66,8 @@ def _decided(lines: Sequence[str], shown: str, grammar: Grammar) -> str:
     if not any(part.decides for part in more):
         return ""
     for words in itertools.accumulate(lines):
+        if words.count("{") > words.count("}"):
+            continue
         if said := grammar.read_exactly(words.strip(), cut=False):
             if (decision := said[-1].decision) is not None and not decision.accompanies:
                 return words

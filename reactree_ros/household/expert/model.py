@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from pydantic import Field
 
+from reactree_ros.agent.corrections import NOTHING
 from reactree_ros.agent.decision import RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import system_text
@@ -87,6 +88,8 @@ class ExpertModel(LanguageModel):
             RequestRejected: The request asks for reasoning or code.
         """
         may_say = request.may_say
+        if isinstance(may_say, DecisionGrammar) and NOTHING in may_say.skills:  # it knows no words but the statements'
+            return Decided(f"Act: {NOTHING}")
         if isinstance(may_say, FreeText) and may_say.thinks:
             raise RequestRejected("the expert decides, it does not write code; name another --llm")
         prompt = self._naming.with_words(_with_abilities(request))

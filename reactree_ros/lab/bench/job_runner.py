@@ -140,7 +140,7 @@ class JobRunner:
         llm = model_from_dict(settings.llm_of(key.planner), where="settings of the bench")
         spec = RunSpec(
             planner=settings.planner_of(key.planner),
-            options=TreeOptions(seed=key.seed, **{"check_done": False, **settings.options}),
+            options=TreeOptions(seed=key.seed, **settings.options),
             world=Selection.of("suite", self._suite, suite),
             llm=Selection.of("llm", *llm),
             memory=settings.memory_of(key.planner),

@@ -199,7 +199,7 @@ class Maker:
             planner = f"{planner}:questions={_QUESTIONS}"
         spec = RunSpec(
             planner=planner,
-            options=TreeOptions(max_decisions=settings.decisions, check_done=False),
+            options=TreeOptions(max_decisions=settings.decisions),
             memory=self.recipe.memory if settings.examples else "",
             person=person,
         )

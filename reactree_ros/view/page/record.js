@@ -307,7 +307,7 @@ export class Record {
   }
 
   _skills(event, n) {
-    for (const skill of event.added ?? []) if (skill.startsWith("open ")) this._opens(skill.slice(5), n);
+    for (const skill of event.added ?? []) if (typeof skill === "string" && skill.startsWith("open ")) this._opens(skill.slice(5), n);
   }
 
   _opens(name, n) {

@@ -135,7 +135,7 @@ export class RunView {
     if (asked.skill) {
       const why = make("input", { type: "text", placeholder: "Why not? The language model reads this", "aria-label": "Why not", maxlength: 1000, autocomplete: "off" });
       this._question.append(
-        make("p", { dir: "auto" }, make("b", {}, `May “${asked.skill}” be carried out?`), ` ${asked.reason}. Without an answer in `, left, " it is refused.", who),
+        make("p", { dir: "auto" }, make("b", {}, asked.text), ` ${asked.reason}. Without an answer in `, left, " it is refused.", who),
         make("button.primary", { type: "button", onclick: () => answer("yes") }, "Allow"),
         why,
         make("button.danger", { type: "button", onclick: () => answer(why.value.trim() ? `no, ${why.value}` : "no") }, "Refuse"), // never a yes, whatever the text

@@ -99,6 +99,7 @@ class HouseScene(Scene):
         self.called: dict[str, str] = {}  # by pyrobosim's names
         self.held: list[int] = []
         self.close: list[int] = []
+        self.borne: dict[int, str] = {}
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
