@@ -49,40 +49,38 @@ class Dialogue:
         That nobody answers in time, or at all, or that the way to the person fails, is told likewise.
         """
         context = self._context
-        try:
-            answer = yield from self._answer_to(self._question(question, f"question {context.budget.questions}"))
-        except NobodyAnswers as error:
-            return f"Nobody answers: {error}."
+        seconds = context.options.answer_timeout
+        put = Question(question, seconds, id=f"question {context.budget.questions}", goal=self._node.subgoal)
+        answer = yield from self._answer_to(put)
+        if isinstance(answer, str):
+            return f"N{answer[1:]}."
         context.answers[question.casefold()] = said = quoted(answer.text)
         return f"The person answers: {said}."
 
     def agrees(self, question: str, id: str) -> Generator[Step, Any, bool]:
         """Return whether the person says yes to something; nobody's answer is a no."""
-        try:
-            return approves((yield from self._answer_to(self._question(question, id))).text)
-        except NobodyAnswers:
+        if self._context.person is None:
             return False
+        put = Question(question, self._context.options.answer_timeout, id=id, goal=self._node.subgoal)
+        answer = yield from self._answer_to(put)
+        return isinstance(answer, Answer) and approves(answer.text)
 
-    def _question(self, text: str, id: str) -> Question:
-        return Question(text, self._context.options.answer_timeout, id=id, goal=self._node.subgoal)
+    def words_since(self, count: int) -> str:
+        """Return what a person has said after so many times, that is no answer; empty if nothing."""
+        return ", ".join(map(quoted, self._context.words[count:]))
 
-    def _answer_to(self, put: Question) -> Generator[Step, Any, Answer]:
-        """Put a question; a :class:`NobodyAnswers` says in one line why there is no answer."""
+    def _answer_to(self, put: Question) -> Generator[Step, Any, Answer | str]:
+        """Put a question to the person, and return the answer, or why there is none."""
         person = self._context.person
-        if person is None:
-            raise NobodyAnswers("nobody is there")
+        assert person is not None  # nothing is asked if nobody is there
         pending, call = asked(person.ask, put), Call("answer", put.id)
         try:
             answer: Answer = yield Wait("answer", pending, NobodyAnswers, seconds=put.seconds, call=call)
         except LimitReached:
             raise
         except Exception as error:
-            raise NobodyAnswers(in_lines(str(error), first=False) or type(error).__name__) from error
+            return f"nobody answers: {in_lines(str(error), first=False) or type(error).__name__}"
         return answer
-
-    def words_since(self, count: int) -> str:
-        """Return what a person has said after so many times, that is no answer; empty if nothing."""
-        return ", ".join(map(quoted, self._context.words[count:]))
 
     def hear(self) -> Generator[Step, Any, None]:
         """Take in what the person has said since, that is no answer; what corrects the world does so once confirmed.
@@ -154,9 +152,8 @@ class Dialogue:
             goal=f"you said {quoted(words)}",
             skill=stated[0] if one else "",
         )
-        try:
-            answer = yield from self._answer_to(shown)
-        except NobodyAnswers as error:
-            return None, f"nobody answers: {error}"
+        answer = yield from self._answer_to(shown)
+        if isinstance(answer, str):
+            return None, answer
         meant = (0 if approves(answer.text) else None) if one else chosen(answer.text, stated)
         return meant, f"the person was shown '{or_else}', and says {quoted(answer.text)}"
