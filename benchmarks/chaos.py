@@ -95,6 +95,8 @@ BOUND = 90.0
 SPEED, ARM, DECISION = "20.0", "0.15", "0.02"
 #: Number of last log lines per process shown after a violation.
 LAST_LINES = 15
+#: Longest wait for the topic of decisions after the end of a goal, in seconds: a message may come late, or get lost.
+HEARD_WITHIN = 5.0
 #: How long to watch the base after its time to come to a standstill, in seconds.
 WATCH = 0.5
 #: How long the loopback is gone, in seconds.
@@ -408,7 +410,7 @@ class Chaos:
         self._ticking, self._ticked_at = True, 0.0
         self._lives = Lives(self._node)
         self._said: list[str] = []  # of the current goal: decisions and results of skills
-        self._skills = 0  # number of its skills that have ended
+        self._skills = self._decided = 0  # number of its skills that have ended, and of its decisions that were heard
         self._node.create_subscription(Decision, "/reactree_planner/decisions", self._hear_decision, 100)
         self._node.create_subscription(SkillEnded, "/robot_bridge/skill_ended", self._hear_skill, 10)
         self.base = site.base
@@ -509,6 +511,7 @@ class Chaos:
     # ------------------------------------------------------------------ received messages
 
     def _hear_decision(self, msg: Decision) -> None:
+        self._decided = msg.count
         self._said.append(f"{'refused: ' if msg.reason else ''}{msg.text}")
         self.site.hears(msg.text)
 
@@ -530,7 +533,7 @@ class Chaos:
         """Send a goal, perhaps with a fault, and observe its end and the base's standstill."""
         card = self._deck.draw() if self._random.random() < self._share else ("nothing", "")
         goal = Goal(self, self._client, self.site.instruction(self._random, arm=card[1] == "manipulating"))
-        self._said, self._skills, found = [goal.instruction], 0, len(self.violations)
+        self._said, self._skills, self._decided, found = [goal.instruction], 0, 0, len(self.violations)
         if card[0] != "nothing" and not self._comes(card[1], goal):
             self._deck.give_back(card)
             card = ("nothing", "")
@@ -648,6 +651,7 @@ class Chaos:
             self._see_it_stand(where, "network, then the end", ended, STILL_AFTER_NETWORK)
         else:
             self._see_it_stand(where, "end", ended, STILL_WITHIN["nothing"] if fault == "nothing" else 1.0)
+        self.until(lambda: self._decided >= result.decisions, "", HEARD_WITHIN)  # topics may be slower than the end
         end = f"{result.end}" + (f" ({result.message})" if result.end not in ("success", "interrupted") else "")
         self.ends[fault][result.end or "?"] += 1
         print(f"{where}: {goal.instruction}: {end}, {result.steps} steps, {result.seconds:.1f} s", flush=True)

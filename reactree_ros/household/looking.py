@@ -66,13 +66,17 @@ def bearing_text(scene: Scene) -> str:
     by_person = defaultdict[str, list[Thing]](list)
     for id, person in scene.borne.items():
         by_person[person].append(scene.things[id])
-    return "".join(f" {person[:1].upper()}{person[1:]} has {merged(things)}." for person, things in by_person.items())
+    return "".join(f" {_bears(person, merged(things))}" for person, things in by_person.items())
 
 
 def borne_by(scene: Scene, thing: Thing) -> str:
     """Say that a person has a thing, so that it is not there to be taken; empty if nobody has it."""
     person = scene.borne.get(thing.id, "")
-    return f"{person[:1].upper()}{person[1:]} has the {thing.word}." if person else ""
+    return _bears(person, f"the {thing.word}") if person else ""
+
+
+def _bears(person: str, what: str) -> str:
+    return f"{person[:1].upper()}{person[1:]} has {what}."
 
 
 def merged(things: Iterable[Thing]) -> str:

@@ -22,8 +22,6 @@ from typing import Any
 
 from geometry_msgs.msg import Pose2D, PoseStamped
 from navigation import aim, drives
-from rclpy.action import ActionServer
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 from robot_servers import Journal, Robot, StateFile, behaviours
@@ -82,7 +80,7 @@ class DeclaredRobot(Robot):
     ) -> None:
         super().__init__(nav=False, arm=False, button=False, **kwargs)
         self.blind, self.silent = True, set[str]()
-        self._journal, self._group = journal or Journal(None), ReentrantCallbackGroup()
+        self._journal = journal or Journal(None)
         self._says: list[tuple[str, Any, Iterator[Any]]] = []
         self._config, self._drives, self._offered = config, drives, set[str]()
         self._holding: list[Future] = []
@@ -114,17 +112,7 @@ class DeclaredRobot(Robot):
             answer = partial(self._answer, entry.server, partial(self._came, skill, call))
             self.create_service(call.type, entry.server, answer, callback_group=self._group)
         elif entry.kind == "action" and (self._drives or not drives(call.type)):
-            self.servers.append(
-                ActionServer(
-                    self,
-                    call.type,
-                    entry.server,
-                    execute_callback=partial(self._act, call, partial(self._came, skill, call)),
-                    goal_callback=lambda goal: self._consider(entry.server),
-                    cancel_callback=lambda handle: self._cancel(entry.server, handle),
-                    callback_group=self._group,
-                )
-            )
+            self.serve(entry.server, call.type, partial(self._act, call, partial(self._came, skill, call)))
 
     def hear(self, topic: str, kind: Any) -> None:
         """Begin to hear a topic."""

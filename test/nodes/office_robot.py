@@ -16,8 +16,6 @@ from typing import Any
 from diagnostic_msgs.msg import KeyValue
 from geometry_msgs.msg import PoseStamped
 from nav2_msgs.action import BackUp, DockRobot, DriveOnHeading, DummyBehavior, NavigateToPose
-from rclpy.action import ActionServer, CancelResponse
-from rclpy.callback_groups import ReentrantCallbackGroup
 from robot_servers import LATCHED, Robot
 from sensor_msgs.msg import BatteryState
 from std_msgs.msg import Bool, Int32, String
@@ -62,25 +60,10 @@ class OfficeRobot(Robot):
         self.holds, self.docked, self.dockings, self.level = "", False, 0, 0.9
         self.said, self.poured, self.wiped = list[str](), list[str](), dict[str, float]()
         self.paper, self.refills = 600.0, 0
-        group = ReentrantCallbackGroup()
-        drives = partial(self._heading, sign=1.0), partial(self._heading, sign=-1.0)
-        self.servers += [
-            ActionServer(
-                self,
-                kind,
-                name,
-                execute_callback=execute,
-                goal_callback=lambda goal, name=name: self._consider(name),
-                cancel_callback=lambda handle: CancelResponse.ACCEPT,
-                callback_group=group,
-            )
-            for name, kind, execute in (
-                ("arm", DummyBehavior, self._command),
-                ("dock_robot", DockRobot, self._to_dock),
-                ("drive_on_heading", DriveOnHeading, drives[0]),
-                ("backup", BackUp, drives[1]),
-            )
-        ]
+        self.serve("arm", DummyBehavior, self._command)
+        self.serve("dock_robot", DockRobot, self._to_dock)
+        self.serve("drive_on_heading", DriveOnHeading, partial(self._heading, sign=1.0))
+        self.serve("backup", BackUp, partial(self._heading, sign=-1.0))
         self.create_service(Trigger, "camera/take", self._picture)
         self.create_subscription(String, "speech", lambda msg: self.said.append(msg.data), 10)
         self._pose = self.create_publisher(PoseStamped, "/pose", 10)

@@ -30,7 +30,7 @@ import math
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -212,23 +212,13 @@ class Robot(Node):
         self._seen = self.create_publisher(Detection3DArray, "detections", qos_profile_sensor_data)
         if button:
             self.create_publisher(Bool, "/emergency_stop", LATCHED).publish(Bool(data=False))
-        group = ReentrantCallbackGroup()
-        servers = [
-            *([("navigate_to_pose", NavigateToPose, self._navigate)] if nav else []),
-            *([("arm", DummyBehavior, self._command), ("gripper", DockRobot, self._dock)] if arm else []),
-        ]
-        self.servers = [
-            ActionServer(
-                self,
-                kind,
-                server,
-                execute_callback=execute,
-                goal_callback=lambda goal, server=server: self._consider(server),
-                cancel_callback=lambda handle, server=server: self._cancel(server, handle),
-                callback_group=group,
-            )
-            for server, kind, execute in servers
-        ]
+        self._group = ReentrantCallbackGroup()
+        self.servers: list[ActionServer] = []
+        if nav:
+            self.serve("navigate_to_pose", NavigateToPose, self._navigate)
+        if arm:
+            self.serve("arm", DummyBehavior, self._command)
+            self.serve("gripper", DockRobot, self._dock)
         if arm:
             self.create_service(SetBool, "switch", self._switch)
             self.create_service(Trigger, "put_back", self._put_back)
@@ -238,6 +228,20 @@ class Robot(Node):
         self._stamped(self._static, f"{self._own}base_link", f"{self._own}camera_link", *CAMERA)
         if body:
             self.create_timer(PERIOD, self._tick)
+
+    def serve(self, name: str, kind: Any, execute: Callable[[Any], Any]) -> None:
+        """Offer an action."""
+        self.servers.append(
+            ActionServer(
+                self,
+                kind,
+                name,
+                execute_callback=execute,
+                goal_callback=lambda goal: self._consider(name),
+                cancel_callback=lambda handle: self._cancel(name, handle),
+                callback_group=self._group,
+            )
+        )
 
     def say(self, text: str) -> None:
         self.log.append(text)

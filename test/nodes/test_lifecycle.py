@@ -57,7 +57,8 @@ def robot_bridge(graph: Graph, kind: Any = None, **parameters: object) -> Any:
 
 def driving(graph: Graph, bridge: Any, robot: Any) -> Any:
     """Send the robot off for good; returns the goal when it is on its way."""
-    graph.until(lambda: bridge.host.bare._robot.senses.map.robot, "tf is there")
+    parts = bridge.host.bare._robot
+    graph.until(lambda: parts.senses.map.robot and not parts.stop.engaged(), "tf and the emergency stop are heard")
     robot.behave["navigate_to_pose"] = ["hold"]
     goal = graph.skill("go to bed 1", to="robot_bridge")
     graph.until(lambda: "navigate_to_pose: hold" in robot.log, "the robot is on its way")
@@ -162,7 +163,8 @@ def test_a_transition_of_the_inference_node_that_fails_stops_what_it_generates(g
 def test_a_goal_that_is_not_accepted_yet_when_the_bridge_is_cleaned_up_is_canceled_all_the_same(graph: Graph) -> None:
     robot = graph.add(Robot(context=graph.context, behave={"navigate_to_pose": ["hold"]}), alone=True)
     bridge = activate(robot_bridge(graph))
-    graph.until(lambda: bridge.host.bare._robot.senses.map.robot, "tf is there")
+    parts = bridge.host.bare._robot
+    graph.until(lambda: parts.senses.map.robot and not parts.stop.engaged(), "tf and the emergency stop are heard")
     graph.until(lambda: not bridge.host.bare.halted(), "the stop is heard")
     graph.halt(robot)
     graph.skill("go to bed 1", to="robot_bridge")

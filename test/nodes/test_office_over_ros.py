@@ -160,7 +160,8 @@ def test_for_an_hour_the_printer_is_refilled_whenever_it_is_empty_and_the_robot_
     robot, time, empty, lowest = office.robot, 0.0, 0, 1.0
     while time < HOUR or office.planner._queue.running is not None:
         running = office.planner._queue.running
-        works = office.bare._errand is not None or (running is not None and not office.bridge.host.halted())
+        wanted = running is not None or robot.paper == 0
+        works = office.bare._errand is not None or (wanted and not office.bridge.host.halted())
         seconds = 0.05 if works else 2.0  # time flies while the robot has nothing to do
         before = robot.paper
         robot.pass_time(seconds)

@@ -209,8 +209,12 @@ def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
     assert code == 1
 
 
+#: A run that has not been told yet does not end by itself, however busy the machine is.
+FOR_LONG = ("--max-decisions", "100000", "--stuck-after", "0")
+
+
 def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
-    code, printed = run_by(lambda _: "Think: hm", {"Think: hm": "please stop\n"}, "--max-decisions", "100000")
+    code, printed = run_by(lambda _: "Think: hm", {"Think: hm": "please stop\n"}, *FOR_LONG)
     assert "The person says: please stop" in printed
     assert "(end: interrupted)" in printed
     assert code == 1
@@ -221,7 +225,7 @@ def test_a_word_in_a_terminal_corrects_the_house_once_it_is_shown_and_confirmed(
         return "Act: failure" if "The person confirms it" in prompt else "Think: hm"
 
     typed = {"Think: hm": "the apple is gone\n", "Type the answer, then Enter.": "apple 2\n"}
-    _, printed = run_by(say, typed, "--max-decisions", "100000")
+    _, printed = run_by(say, typed, *FOR_LONG)
     assert "Which do you mean: the apple 1 is gone, or the apple 2 is gone?" in printed
     assert "The person answers: apple 2" in printed
     assert "(end: failure)" in printed
