@@ -88,7 +88,7 @@ def shell(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Shell:
 COMPLETED: dict[str, set[str]] = {
     "reactree rep": {"replay", "report"},
     "reactree memory s": {"show", "search"},
-    "reactree list w": {"worlds", "words", "webshop", "wah_nl", "write_code", "within", "watering"},
+    "reactree list w": {"worlds", "words", "webshop", "wah_nl", "write_code", "while", "within", "watering"},
     "reactree run --planner ": set(planner_names()),
     "reactree run --planner hi": {"hiagent", "hiagent_wm"},
     "reactree bootstrap --planner tree": {"tree_planner"},
