@@ -16,7 +16,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, Request
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.routine.fitting import Fit, Routines, Vocabulary
 from reactree_ros.routine.keeping import Kept
-from reactree_ros.routine.learn import NotLearnt, learnt
+from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
 from reactree_ros.routine.model import Routine
 from reactree_ros.routine.use import Find, Use
 from reactree_ros.tree.context import RunContext
@@ -109,8 +109,9 @@ class Learning:
         if self._use is None or self._kept is None or self.used:
             return ""
         try:
-            routine = learnt(root, vocabulary_of(self._context.world), run=run)
-            if problem := "" if self._again is None else tried_out(routine, root.subgoal, self._again):
+            known = vocabulary_of(self._context.world)
+            routine, again = learnt(root, known, run=run), self._again
+            if problem := overlooked(routine, known) if again is None else tried_out(routine, root.subgoal, again):
                 raise NotLearnt(problem)
         except NotLearnt as error:
             _log.info("no routine is learnt: %s", error)

@@ -19,13 +19,17 @@ from reactree_ros.routine.model import Role, Routine
 _ARTICLES = frozenset(("a", "an", "the"))
 _NUMBER = r"(?<![\w.])\d{1,9}(?:\.\d{1,9})?(?![\w.]*\d)"
 #: Endings of several things, and what stands for one in a shape: several are not one.
-_PLURAL, _SEVERAL = r"(?:s|es)", "…s"
+_PLURAL, _SEVERAL = r"(?:s|es)", "several"
 _IS_PLURAL = re.compile(rf"{_PLURAL}(?!\w)", re.IGNORECASE)
-#: Words that make another task of the same things: what is like a goal but for one of them is not meant by it.
-_TURNING = frozenset(
-    "all another any both but cannot don each either every except if instead neither never no none nor not off only "
-    "other others out rest stop t than that unless until when where which while without".split() + [_SEVERAL]
+#: Words by which a goal depends on more than its things: on how many there are, and on how they are.
+DEPENDING = frozenset(
+    (
+        "all another any both but cannot don each either every except if instead neither never no none nor not only "
+        "other others rest t than that unless until when where which while without " + _SEVERAL
+    ).split()
 )
+#: Words that make another task of the same things: what is like a goal but for one of them is not meant by it.
+_TURNING = DEPENDING | {"off", "out", "stop"}
 
 
 @dataclass(frozen=True)

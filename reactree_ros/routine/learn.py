@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from py_trees.common import Status
 
+from reactree_ros.agent.conditions import WAIT
 from reactree_ros.agent.control_flow import ControlFlow, flow_over
 from reactree_ros.agent.decision import ASKS_MEMORY
 from reactree_ros.agent.household import Household
@@ -17,10 +18,12 @@ from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.parameters import Named, Number, ParameterError, Person
 from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.turns import Said, Saw, Turn
+from reactree_ros.agent.words import words
 from reactree_ros.errors import UserError
 from reactree_ros.routine import model
-from reactree_ros.routine.fitting import Mention, Vocabulary
+from reactree_ros.routine.fitting import DEPENDING, Mention, Vocabulary
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
 from reactree_ros.tree.flows.within import WithinFlow
@@ -28,6 +31,13 @@ from reactree_ros.tree.goal_node import GoalNode
 
 #: How many things a routine handles at most, each by a name of its own.
 _MOST_NAMES = 60
+#: What stands before what a goal says of a thing, as in ``the red mug``, and what is no such saying.
+_BEFORE = frozenset(
+    ["a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those"]
+)
+_NO_QUALITY = frozenset(["and", "or", "then", "of"])
+#: Words of goals that a wait or a loop stands for.
+_WAITING = frozenset({"until", "when", "while", "every"})
 
 
 class NotLearnt(UserError):
@@ -69,9 +79,13 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
         run: The id of the run.
 
     Raises:
-        NotLearnt: The tree is none of agent nodes, did nothing, or its skills are not declared.
+        NotLearnt: The tree is none of agent nodes, did nothing, a person's words were needed, or its skills are not
+            declared.
     """
-    household = root.context.household
+    household, context = root.context.household, root.context
+    if told := [*context.answers.values(), *context.words]:
+        said = shortened_line(told[0], 60)
+        raise NotLearnt(f"a person has said {said} on the way, and may not say so the next time")
     if not household.skills:
         raise NotLearnt(f"the skills of '{household.name}' are texts: a routine needs declared ones")
     items = tuple(_items(root, household))
@@ -80,6 +94,39 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
     if body is None:
         raise NotLearnt("nothing was done that a routine could do again")
     return made.routine(body, run)
+
+
+def overlooked(routine: model.Routine, known: Vocabulary) -> str:
+    """Return what the goal of a learnt routine says and nothing in its tree stands for; empty if all does.
+
+    Nobody knows whether it matters, unless the routine is tried out where things are otherwise.
+    """
+    goal, texts = routine.origin.instruction, [text for node in routine.nodes for text in model.templates_of(node)]
+    body, at, counted = " ".join(texts), 0, False
+    done = {mention.word for mention in known.mentions(body)}
+    done |= {mention.word for mention in known.mentions(goal)} - {
+        mention.word for literal, *_ in string.Formatter().parse(routine.goal) for mention in known.mentions(literal)
+    }
+    for mention in known.mentions(goal):
+        quality, at = _quality(goal[at : mention.begin], counted=counted), mention.end
+        counted = mention.kinds == {"number"}
+        if not counted and mention.word not in done:
+            return f"nothing in it is done with '{mention.word}', which its goal names"
+        if not counted and quality:
+            return f"its goal says '{quality} {mention.word}', and it takes any '{mention.word}'"
+    waits = WAIT in body or any(hasattr(node, "condition") for node in routine.nodes)
+    depends = [word for word in known.shape(goal)[0] if word in DEPENDING - (_WAITING if waits else frozenset())]
+    return f"its goal says '{depends[0]}', which nothing in it looks at" if depends else ""
+
+
+def _quality(before: str, *, counted: bool) -> str:
+    """Return what is said of a thing between an article, or a number, and its word; empty if nothing is."""
+    said = words(before)
+    begins = max(
+        (number for number, word in enumerate(said, 1) if word in _BEFORE), default=0 if counted else len(said)
+    )
+    quality = said[begins:]
+    return "" if _NO_QUALITY.intersection(quality) else " ".join(quality)
 
 
 # ---------------------------------------------------------------------- what the run did

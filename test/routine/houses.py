@@ -72,8 +72,14 @@ def carry_out(
         options=options,
         record=Recorder(kept.write),
         task_id=task.task_id,
-        again=lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
-        **({"model": ExpertModel(), "examples": None} | given),
+        **(
+            {
+                "model": ExpertModel(),
+                "examples": None,
+                "again": lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
+            }
+            | given
+        ),
     )
     result = episode.run()
     episode.remember(result, agreed=agreed)

@@ -22,7 +22,7 @@ from reactree_ros.household.tasks import Task
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.routine import model
 from reactree_ros.routine.keeping import Kept
-from reactree_ros.routine.learn import NotLearnt, learnt
+from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
 from reactree_ros.tree.agent_node import Abilities
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Seen
@@ -76,7 +76,9 @@ class Flat(ScriptedWorld):
         )
 
 
-def of(script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequence[str] = ()) -> model.Routine:
+def of(
+    script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequence[str] = (), words: str = ""
+) -> model.Routine:
     """Return what is learnt from a scripted run."""
     world = Flat(refused)
     episode = Episode(
@@ -89,6 +91,8 @@ def of(script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequen
         options=TreeOptions(refuse_unavailable=False, plain_reading=True, stuck_after=0),
         working_memory=True,
     )
+    if words:
+        episode.hear(words)
     episode.run()
     return learnt(episode.root, vocabulary_of(world), run="run 1")
 
@@ -203,6 +207,55 @@ def test_braces_in_an_instruction_are_no_roles() -> None:
 def test_a_run_that_did_nothing_teaches_nothing(script: dict[str, list[str]], said: str) -> None:
     with pytest.raises(NotLearnt, match=said):
         of(script, "do")
+
+
+KNOWN = vocabulary_of(Flat())
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        (BRING, ""),
+        ("please bring me a mug, and put it on the desk", ""),
+        ("bring the glass of mug to the desk", ""),
+        ("bring the red mug to the desk", "says 'red mug'"),
+        ("bring 1 clean, red mug to the desk", "says 'clean red mug'"),
+        ("bring the mug to my own desk", "says 'own desk'"),
+        ("bring the mug of the fridge to the desk", "'fridge'"),
+        ("bring the mug to the desk if the apple is there", "'apple'"),
+        ("bring the mug to the desk, the mug of the kitchen", "'kitchen'"),
+        ("bring the mug to the desk if it is clean", "'if'"),
+        ("bring the mug to the desk, not the red one", "'not'"),
+        ("bring every mug to the desk", "'every'"),
+        ("bring the mugs to the desk", "'several'"),
+        ("when the tray is full, bring the mug to the desk", "'when'"),
+    ],
+)
+def test_what_a_goal_says_and_no_node_stands_for_is_found(goal: str, said: str) -> None:
+    found = overlooked(of({goal: FETCH}, goal), KNOWN)
+    assert said in found
+    assert bool(found) is bool(said)
+
+
+def test_what_a_wait_stands_for_is_not_overlooked() -> None:
+    goal = "when the tray is full, bring the mug to the desk"
+    waited = {goal: ("wait until the tray is full for up to 60 s", *FETCH)}
+    assert overlooked(of(waited, goal), KNOWN) == ""
+
+
+def test_nothing_is_learnt_of_a_goal_that_says_more_where_nobody_can_try_it_out(memory: SqliteMemory) -> None:
+    task = next(task for task in tasks(1, 8) if f"the {task.word_of(task.goal[0].item)}" in task.instruction)
+    thing = task.word_of(task.goal[0].item)
+    instruction = task.instruction.replace(thing, f"red {thing}")
+    carry_out(task, memory, instruction=instruction, again=None)
+    assert memory.routines() == {}
+    carry_out(task, memory, instruction=task.instruction, again=None)
+    assert len(memory.routines()) == 1
+
+
+def test_nothing_is_learnt_of_a_run_in_which_a_person_said_what_to_do() -> None:
+    with pytest.raises(NotLearnt, match="a person has said the blue one on the way"):
+        of({BRING: FETCH}, BRING, words="the blue one")
 
 
 @pytest.mark.parametrize("task", tasks(3, 6), ids=lambda task: task.task_name)
