@@ -294,8 +294,9 @@ class Answers(Person):
         return Pending.of(Answer("no", "test"))
 
 
-def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(memory: SqliteMemory) -> None:
-    goal = "put the {thing_1} on the {place_2}"
+@pytest.mark.parametrize("said", ["", "red ", "big, red "])
+def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(memory: SqliteMemory, said: str) -> None:
+    goal = f"put the {said}{{thing_1}} on the {{place_2}}"
     body = model.Sequence(
         children=(
             model.Search(finds="a", of="{thing_1}"),
@@ -308,7 +309,7 @@ def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(m
     Kept(memory).add(model.Routine(name="put", goal=goal, roles=roles, body=body))
     task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
     thing = two_of_a_kind(task)
-    instruction = f"put the {thing} on the sofa"
+    instruction = f"put the {said}{thing} on the sofa"
     alone = carry_out(task, memory, instruction=instruction, options=LIMITS)
     assert alone.used == [""]
     asked = carry_out(task, memory, instruction=instruction, options=LIMITS, person=Answers())
