@@ -35,6 +35,8 @@ from reactree_ros.tree.program import Program, Step
 #: States of what has an inside or a switch, by the effect after which it has them, and the opposite ones.
 _STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}
 _FOR_EVER = 10**9
+#: What stands before the word of one thing alone: ``the mug``, ``my red mug``; not ``the box and mug``.
+_ONE_OF_A_KIND = r"\b(?:the|my|your|that|this)\s+(?:(?!and\b|or\b|then\b|of\b)[^\W\d_]+,?\s+){0,3}"
 
 
 class Unusable(ValueError):
@@ -295,7 +297,7 @@ class SearchStep(_Leaf):
         """Whether the goal means just one, and there is a person to say which."""
         goal = self._routine.node.subgoal
         carried = self._word in self.context.world.recallable
-        named = re.search(rf"\b(?:the|my|your|that)\s+{re.escape(self._word)}(?!\w)", goal, re.IGNORECASE)
+        named = re.search(rf"{_ONE_OF_A_KIND}{re.escape(self._word)}(?!\w)", goal, re.IGNORECASE)
         return self.context.person is not None and carried and named is not None
 
     # ------------------------------------------------------------------ going
