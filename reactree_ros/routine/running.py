@@ -213,18 +213,22 @@ class WaitStep(_Leaf):
     def __init__(self, condition: str, seconds: float | None, run: Run) -> None:
         super().__init__(f"{WAIT} {condition}", run)
         self._condition, self._seconds = condition, seconds
+        self._wait(0)  # so that one that the world does not know is found before anything is done
 
     def program(self) -> Program:
         """Wait, again and again where one wait is not long enough."""
         left = self._seconds
         while True:
             now = LONGEST if left is None else min(int(left), LONGEST)
-            seen = yield from self.carries_out(self.call(f"{WAIT} {self._condition} for up to {now} s"))
+            seen = yield from self.carries_out(self._wait(now))
             if seen is None or seen.outcome is Outcome.DONE:
                 return seen is not None
             left = None if left is None else left - now
             if seen.outcome is not Outcome.TIMEOUT or (left is not None and left < 1):
                 return self.fails(seen.text) if seen.outcome is not Outcome.TIMEOUT else False
+
+    def _wait(self, seconds: int) -> SkillCall | str:
+        return self.call(f"{WAIT} {self._condition} for up to {seconds} s")
 
 
 class GoalStep(_Leaf):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_routine import AnyRoutine
 from houses import Came, carry_out, tasks
 from memory.word_hash_embedder import WordHashEmbedder
 
@@ -27,6 +28,7 @@ from reactree_ros.household.tasks import Task
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.fitting import Routines as Index
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.options import TreeOptions
@@ -211,6 +213,18 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
     came = carry_out(task, memory, world=world, options=LIMITS)
     assert all(skill.startswith(verbs) and "\n" not in skill for skill in inner.executed)
     assert harm(came, task) == []
+    assert came.result.end not in ("bug", "world_gone", "memory_gone")
+
+
+@pytest.mark.parametrize("seed", TRAPS)
+def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, seed: int) -> None:
+    """Also with conditions, skills and names that the house does not know."""
+    rng, routine = random.Random(seed), AnyRoutine(seed).make()
+    values = {role.name: rng.choice(("apple", "fridge", "3", "{x}", "mug 1", "\n")) for role in routine.roles}
+    found = Pending.of((Fit(routine, values),))
+    task, limits = tasks(1, 8)[seed % 8], TreeOptions(max_decisions=60, max_steps=40)
+    came = carry_out(task, memory, options=limits, routines_of=lambda _: lambda goal: found)
+    assert came.used
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
 
