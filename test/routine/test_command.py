@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from command_line import Cli
@@ -83,6 +86,39 @@ def test_an_editor_that_fails_changes_nothing(
     ended = cli("routine", "edit", NAME, "--memory", kept)
     assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
     assert said in ended.err
+
+
+@pytest.mark.parametrize("written", [b"{", b"", b"[1e999]", b"\xff\xfe", b'{"name": "a", "goal": "b", "body": 3}'])
+def test_what_an_editor_wrote_and_cannot_be_read_is_not_lost(
+    cli: Cli, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bytes
+) -> None:
+    before = cli("routine", "show", NAME, "--memory", kept, "--json").out
+    (file := tmp_path / "written").write_bytes(written)
+    monkeypatch.setenv("VISUAL", f"cp {file}")
+    ended = cli("routine", "edit", NAME, "--memory", kept)
+    assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
+    left = Path(ended.err.split("--file ")[1].strip())
+    assert left.read_bytes() == written
+    rmtree(left.parent)
+    assert cli("routine", "show", NAME, "--memory", kept, "--json").out == before
+
+
+def test_what_others_wrote_into_a_memory_is_shown_safely(cli: Cli, kept: Path) -> None:
+    goal = "Put \x1b[2J \u202e [bold] [/nothing] there"
+    body = {"kind": "search", "finds": "x", "of": "apple \x1b[31m", "order": ["\x1b]0;x\x07"]}
+    counts = {"uses": 1, "last_failure": "\x1b[31m"}
+    evil = {"name": "evil", "goal": goal, "body": body, "counts": counts, "origin": {"run": "\x1b[2J"}}
+    with closing(sqlite3.connect(kept)) as database, database:
+        for name in ("evil", "\x1b[31mkey", "../up"):
+            database.execute("INSERT INTO routine VALUES (?, ?)", (name, json.dumps(evil)))
+    listed, shown = cli("routine", "list", "--memory", kept), cli("routine", "show", "evil", "--memory", kept)
+    assert "[bold] [/nothing] there" in listed.out
+    assert "from: run" in shown.out
+    for ended in (listed, shown):
+        assert ended.code == 0
+        assert not {"\x1b", "\x07", "\u202e"} & {*ended.out}
+    assert "key" not in listed.out  # nobody could have called one so
+    assert "up:" not in listed.out
 
 
 def test_it_is_removed(cli: Cli, kept: Path) -> None:

@@ -83,6 +83,33 @@ def test_uses_are_counted_and_searches_learn_where_things_were(memory: SqliteMem
     assert len(search_of(kept.named("put")).order) == 12
 
 
+def test_what_was_changed_meanwhile_is_not_counted_for_what_it_was(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    fit = Fit(kept.named("put"), {})
+    kept.replace("put", routine(last="throw").model_copy(update={"version": 2}))
+    kept.used(fit, "it slipped", {}).result(timeout=10)
+    assert kept.named("put").counts == model.Counts()
+
+
+def test_counts_and_versions_end_at_the_most_and_are_read_again(memory: SqliteMemory) -> None:
+    kept, most = Kept(memory), model.MOST_COUNTED
+    counts = model.Counts(runs=most, uses=most, successes=most, last_failure="x")
+    kept.replace("put", routine().model_copy(update={"counts": counts, "version": most}))
+    used(kept, "put")
+    assert kept.named("put").counts == counts.model_copy(update={"last_failure": ""})
+    used(kept, "put", "it slipped")
+    kept.add(routine(last="throw"))
+    assert (kept.named("put").version, kept.named("put").counts.runs) == (most, most)
+
+
+@pytest.mark.parametrize("counts", ['"uses": 1e400', '"uses": 2, "successes": 3', f'"successes": 1{"0" * 400}'])
+def test_a_routine_whose_counts_cannot_be_is_left_out(memory: SqliteMemory, counts: str) -> None:
+    text = routine().to_json().removesuffix("}") + f', "counts": {{{counts}}}}}'
+    memory.change_routine("put", lambda _: text)
+    assert fitting(memory, "put mug on the desk") == []
+
+
 def test_what_was_removed_meanwhile_stays_removed(memory: SqliteMemory) -> None:
     kept = Kept(memory)
     kept.add(routine())
