@@ -65,6 +65,8 @@ class Learning:
     ) -> None:
         self._context, self._again = context, again
         self._counting: list[Pending[None]] = []
+        #: What a person is told of what was learnt; empty if routines are off, or one was used.
+        self.said = ""
         self._kept = Kept(memory) if memory is not None and memory.keeps_routines else None
         self._use: Use | None = None
         wanted = context.options.routines
@@ -96,26 +98,31 @@ class Learning:
         for one in counting:
             one.result(timeout=_COUNTING)
 
-    def learn(self, root: GoalNode, *, run: str) -> str:
-        """Keep the routine of a run that has reached its goal, as somebody has judged.
+    def learn(self, root: GoalNode, *, run: str, judged: bool) -> None:
+        """Keep the routine of a run that has reached its goal; :attr:`said` tells what came of it.
 
         Args:
             root: The tree's root.
             run: The id of the run.
-
-        Returns:
-            What it is called; empty if nothing is learnt, which the log says why.
+            judged: Whether the world's score, or a person, says that the goal is reached.
         """
-        if self._use is None or self._kept is None or self.used:
-            return ""
+        if self._context.options.routines is Wanted.OFF or self.used:
+            return
         try:
-            known = vocabulary_of(self._context.world)
-            routine, again = learnt(root, known, run=run), self._again
-            if problem := overlooked(routine, known) if again is None else tried_out(routine, root.subgoal, again):
-                raise NotLearnt(problem)
+            self.said = f"Learnt for the next time: routine '{self._learn(root, run=run, judged=judged)}'"
         except NotLearnt as error:
-            _log.info("no routine is learnt: %s", error)
-            return ""
+            self.said = f"No routine is learnt: {error}"
+        _log.info(self.said)
+
+    def _learn(self, root: GoalNode, *, run: str, judged: bool) -> str:
+        if self._kept is None:
+            raise NotLearnt("there is no episodic memory of your own to keep it, see --memory")
+        if not judged:
+            raise NotLearnt("nobody has judged the run; if it did what you wanted, see `reactree routine keep`")
+        known, again = vocabulary_of(self._context.world), self._again
+        routine = learnt(root, known, run=run)
+        if problem := overlooked(routine, known) if again is None else tried_out(routine, root.subgoal, again):
+            raise NotLearnt(problem)
         return self._kept.add(routine)
 
 

@@ -56,6 +56,28 @@ def test_the_terminal_names_the_routine_and_its_run(cli: Cli, kept: Path, record
     assert "● pick up apple" in shown
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([INSTRUCTION, "--memory", "FILE"], "No routine is learnt: nobody has judged the run"),
+        (["--task-id", 1, "--memory", "FILE"], "Learnt for the next time: routine 'put-1-thing-and-1-thing"),
+        (["--task-id", 1], "No routine is learnt: there is no episodic memory of your own"),
+    ],
+)
+def test_a_run_says_what_it_has_learnt_or_why_nothing(cli: Cli, tmp_path: Path, given: list[str], said: str) -> None:
+    words = [tmp_path / "new.db" if word == "FILE" else word for word in given]
+    assert said in cli("run", *words, "--llm", "expert", "--routines", "on").out
+    assert "outine" not in cli("run", *words, "--llm", "expert").out
+
+
+def test_a_goal_that_says_more_than_its_tree_is_not_kept(cli: Cli, tmp_path: Path) -> None:
+    record = tmp_path / "red.jsonl"
+    cli("run", "Put the red apple on the coffee table", "--llm", "expert", "--save", record)
+    ended = cli("routine", "keep", record, "--memory", tmp_path / "memory.db")
+    assert ended.code == 2
+    assert "its goal says 'red apple', and it takes any 'apple'" in ended.err
+
+
 def test_it_is_shown_in_words_and_as_json(cli: Cli, kept: Path) -> None:
     shown = cli("routine", "show", NAME, "--memory", kept).out
     for said in ("roles: thing_1 (thing), place_2 (place)", INSTRUCTION, "skill: pick up {found_1}, done", "search: "):
