@@ -84,7 +84,7 @@ def carry_out(
             result = _result(episode, as_json=as_json)
             if remember:
                 episode.remember(result)  # last: if the memory cannot be written, nothing else is lost
-                if said := episode.learning.said:
+                for said in episode.learning.told:
                     console.print(in_one_line(said), style="dim", markup=False, highlight=False, soft_wrap=True)
     return result
 

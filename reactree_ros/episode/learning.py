@@ -65,8 +65,7 @@ class Learning:
     ) -> None:
         self._context, self._again = context, again
         self._counting: list[Pending[None]] = []
-        #: What a person is told of what was learnt; empty if routines are off, or one was used.
-        self.said = ""
+        self._learnt = ""
         self._kept = Kept(memory) if memory is not None and memory.keeps_routines else None
         self._use: Use | None = None
         wanted = context.options.routines
@@ -92,6 +91,12 @@ class Learning:
         """The routines that were run, in order, with what was not as expected; empty if all was."""
         return () if self._use is None else self._use.used
 
+    @property
+    def told(self) -> Sequence[str]:
+        """What a person is told at the end: what the routines met that were run, or what was learnt, or why nothing."""
+        met = [f"Routine '{fit.routine.name}' did not do it alone: {reason}" for fit, reason in self.used if reason]
+        return [*met, *([self._learnt] if self._learnt else [])]
+
     def settle(self) -> None:
         """Wait until the memory has taken in what came of routines, as it may be closed after that."""
         counting, self._counting = self._counting, []
@@ -99,7 +104,7 @@ class Learning:
             one.result(timeout=_COUNTING)
 
     def learn(self, root: GoalNode, *, run: str, judged: bool) -> None:
-        """Keep the routine of a run that has reached its goal; :attr:`said` tells what came of it.
+        """Keep the routine of a run that has reached its goal; :attr:`told` says what came of it.
 
         Args:
             root: The tree's root.
@@ -109,10 +114,10 @@ class Learning:
         if self._context.options.routines is Wanted.OFF or self.used:
             return
         try:
-            self.said = f"Learnt for the next time: routine '{self._learn(root, run=run, judged=judged)}'"
+            self._learnt = f"Learnt for the next time: routine '{self._learn(root, run=run, judged=judged)}'"
         except NotLearnt as error:
-            self.said = f"No routine is learnt: {error}"
-        _log.info(self.said)
+            self._learnt = f"No routine is learnt: {error}"
+        _log.info(self._learnt)
 
     def _learn(self, root: GoalNode, *, run: str, judged: bool) -> str:
         if self._kept is None:

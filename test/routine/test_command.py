@@ -70,6 +70,15 @@ def test_a_run_says_what_it_has_learnt_or_why_nothing(cli: Cli, tmp_path: Path, 
     assert "outine" not in cli("run", *words, "--llm", "expert").out
 
 
+def test_a_run_says_why_a_routine_did_not_do_it_alone(cli: Cli, kept: Path, tmp_path: Path) -> None:
+    file, goal = tmp_path / "paper.json", "refill it"
+    waits = {"kind": "wait for", "condition": "the printer is out of paper"}
+    file.write_text(json.dumps({"name": "paper", "goal": goal, "body": waits}))
+    cli("routine", "edit", "paper", "--memory", kept, "--file", file)
+    ended = cli("run", goal, "--llm", "expert", "--memory", kept, "--routines", "on")
+    assert "Routine 'paper' did not do it alone: wait for: 'wait until the printer is out of paper" in ended.out
+
+
 def test_a_goal_that_says_more_than_its_tree_is_not_kept(cli: Cli, tmp_path: Path) -> None:
     record = tmp_path / "red.jsonl"
     cli("run", "Put the red apple on the coffee table", "--llm", "expert", "--save", record)
