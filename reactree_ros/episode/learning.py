@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import TimeoutError
 from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from py_trees.common import Status
 
 from reactree_ros.agent.skill import Skill
 from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.routine.fitting import Fit, Routines, Vocabulary
@@ -65,7 +67,7 @@ class Learning:
     ) -> None:
         self._context, self._again = context, again
         self._counting: list[Pending[None]] = []
-        self._learnt = ""
+        self._learnt = self._lost = ""
         self._kept = Kept(memory) if memory is not None and memory.keeps_routines else None
         self._use: Use | None = None
         wanted = context.options.routines
@@ -95,13 +97,18 @@ class Learning:
     def told(self) -> Sequence[str]:
         """What a person is told at the end: what the routines met that were run, or what was learnt, or why nothing."""
         met = [f"Routine '{fit.routine.name}' did not do it alone: {reason}" for fit, reason in self.used if reason]
-        return [*met, *([self._learnt] if self._learnt else [])]
+        return [*met, *(said for said in (self._lost, self._learnt) if said)]
 
     def settle(self) -> None:
         """Wait until the memory has taken in what came of routines, as it may be closed after that."""
         counting, self._counting = self._counting, []
         for one in counting:
-            one.result(timeout=_COUNTING)
+            try:
+                one.result(timeout=_COUNTING)
+            except (UserError, TimeoutError) as error:  # it counts less than what else is to be remembered
+                why = str(error) or f"it takes longer than {_COUNTING:g} s"
+                self._lost = f"What came of a routine is not counted: {why}"
+                _log.warning(self._lost)
 
     def learn(self, root: GoalNode, *, run: str, judged: bool) -> None:
         """Keep the routine of a run that has reached its goal; :attr:`told` says what came of it.

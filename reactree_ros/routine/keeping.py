@@ -162,9 +162,9 @@ class Kept:
         return free
 
     def _make_room(self) -> None:
-        routines = self.all()
-        if len(routines) >= self._most:
-            least = min(routines.values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
+        """Remove those that have helped least, also where other processes have added some meanwhile."""
+        routines = sorted(self.all().values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
+        for least in routines[: max(0, len(routines) - self._most + 1)]:
             self.memory.change_routine(least.name, lambda text: None)
 
 

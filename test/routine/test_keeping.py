@@ -141,6 +141,14 @@ def test_the_one_that_helped_least_makes_room(memory: SqliteMemory) -> None:
     assert list(kept.all()) == ["drop", "put", "set"]
 
 
+def test_of_more_than_may_be_all_that_are_too_many_make_room(memory: SqliteMemory) -> None:
+    others = Kept(memory)
+    for verb in ("put", "lay", "set", "drop"):
+        others.add(routine(f"{verb} {{thing_1}} on the {{place_2}}", name=verb))
+    Kept(memory, most=2).add(routine("throw {thing_1} on the {place_2}", name="throw"))
+    assert len(others.all()) == 2
+
+
 @pytest.mark.parametrize(
     "text", ["", "{}", "null", "[" * 9999, '{"name": "put", "goal": "x", "body": {"kind": "bomb"}}']
 )
