@@ -60,7 +60,7 @@ class Run:
         self.found: dict[str, str] = {}
         self.where: dict[str, Sequence[str]] = {}
         self.done: list[Tried] = []
-        self.reason = ""
+        self.reason, self.looked = "", False
         self.rooms: dict[str, None] = {}
         self.seen: dict[str, Seen] = {}
         self.searched: set[str] = set()
@@ -264,7 +264,10 @@ class SearchStep(_Leaf):
             return self.fails(f"{error} was not found")
         if finds in run.found:
             return (yield from self._reach(run.found[finds]))
-        if not run.rooms and not run.seen:
+        if before := self._put_before():
+            return self.fails(before)
+        if not run.looked:  # what is remembered of the things in sight says nothing of rooms and places
+            run.looked = True
             run.see((yield from self.look_around()))
         tried: set[str] = set()
         while True:
@@ -284,6 +287,14 @@ class SearchStep(_Leaf):
                 return self.fails(f"no {self._word} was found")
             if not (yield from self._visit(place)):
                 return False
+
+    def _put_before(self) -> str:
+        """Say what the run has put where the goal wants one already: whether another is meant nobody knows."""
+        wanted, mine = {*self._routine.fit.values.values()}, {*self._routine.found.values()}
+        for name, place in self.context.placed.items():
+            if name not in mine and self._word in (name, _word(name)) and {place, _word(place)} & wanted:
+                return f"{name} was put to {place} before in this run, and whether another one is meant is not said"
+        return ""
 
     def _fitting(self) -> list[str]:
         """Return what is known that fits and no other search has found, the nearest first."""
