@@ -18,7 +18,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, Request
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.routine.fitting import Fit, Routines, Vocabulary
 from reactree_ros.routine.keeping import Kept
-from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
+from reactree_ros.routine.learn import NotLearnt, learnt, overlooked, unnamed, without
 from reactree_ros.routine.model import Routine
 from reactree_ros.routine.use import Find, Use
 from reactree_ros.tree.context import RunContext
@@ -135,7 +135,7 @@ class Learning:
         routine = learnt(root, known, run=run)
         if problem := overlooked(routine, known) if again is None else tried_out(routine, root.subgoal, again):
             raise NotLearnt(problem)
-        return self._kept.add(routine)
+        return self._kept.add(routine if again is None else needed(routine, root.subgoal, again))
 
 
 def tried_out(routine: Routine, instruction: str, again: Again) -> str:
@@ -149,6 +149,15 @@ def tried_out(routine: Routine, instruction: str, again: Again) -> str:
         if not seed and not reached:
             return "it does not do the same task again"
     return ""
+
+
+def needed(routine: Routine, instruction: str, again: Again) -> Routine:
+    """Return a routine without the things that the goal does not name and that the task is done without."""
+    for name in unnamed(routine):
+        smaller = without(routine, name)
+        if smaller is not None and not tried_out(smaller, instruction, again):
+            routine = smaller
+    return routine
 
 
 def _rehearsal(routine: Routine, instruction: str, world: World) -> Episode:

@@ -36,6 +36,8 @@ _BEFORE = frozenset(
     ["a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those"]
 )
 _NO_QUALITY = frozenset(["and", "or", "then", "of"])
+#: Words by which a goal names again what it has named.
+_THE_SAME = frozenset({"it", "its", "them", "that", "this"})
 #: Words of goals that a wait or a loop stands for.
 _WAITING = frozenset({"until", "when", "while", "every"})
 
@@ -89,11 +91,77 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
     if not household.skills:
         raise NotLearnt(f"the skills of '{household.name}' are texts: a routine needs declared ones")
     items = tuple(_items(root, household))
-    made = _Maker(household, _things_in(items, household), known, root.subgoal, _targets(items))
-    body = made.sequence(items, last=True)
-    if body is None:
-        raise NotLearnt("nothing was done that a routine could do again")
-    return made.routine(body, run)
+
+    def make(fixed: frozenset[str]) -> tuple[model.Routine, Mapping[str, model.Role]]:
+        made = _Maker(household, _things_in(items, household), known, root.subgoal, _targets(items), fixed)
+        body = made.sequence(items, last=True)
+        if body is None:
+            raise NotLearnt("nothing was done that a routine could do again")
+        return made.routine(body, run), made.roles
+
+    routine, roles = make(frozenset())
+    twice = _of_two_purposes(routine)
+    fixed = frozenset(word for word, role in roles.items() if role.name in twice)
+    return make(fixed)[0] if fixed else routine
+
+
+def _of_two_purposes(routine: model.Routine) -> set[str]:
+    """Return the roles that the goal names once though something is put there and something else is done with it.
+
+    With an ``it`` after it, the goal may mean the same: ``into the oven and start it``. Else it may name it a second
+    time in words that nobody knows: ``into the cooker and start the oven``.
+    """
+    roles = {f"{{{role.name}}}": role.name for role in routine.roles}
+    of = {node.finds: roles.get(node.of, "") for node in routine.nodes if isinstance(node, model.Search)}
+    targets, handled, here = set[str](), set[str](), ""
+    for node in routine.nodes:
+        if isinstance(node, model.Search):
+            here = of[node.finds]
+        elif isinstance(node, model.Skill) and (not node.effect or {*_effects(node)} - {"open", "closed"}):
+            named = {of.get(name or "", "") for _, name, *_ in string.Formatter().parse(node.wording)}
+            handled |= named
+            targets |= {here} - named if "released" in _effects(node) else set()
+    both = (targets & handled) - {""}
+    return {role for role in both if _THE_SAME.isdisjoint(words(routine.goal.partition(f"{{{role}}}")[2]))}
+
+
+def _effects(skill: model.Skill) -> list[str]:
+    return [fact.what for fact in skill.effect]
+
+
+def without(routine: model.Routine, finds: str) -> model.Routine | None:
+    """Return a routine without what it does with one of the things it finds; None if nothing is left that is one."""
+    body = _pruned(routine.body, f"{{{finds}}}")
+    try:
+        return None if body is None else model.Routine.of({**routine.model_dump(), "body": body.model_dump()})
+    except model.RoutineError:
+        return None
+
+
+def _pruned(node: model.Node, name: str) -> model.Node | None:
+    if isinstance(node, model.Decorator):
+        child = _pruned(node.child, name)
+        return None if child is None else node.model_copy(update={"child": child})
+    children = list[model.Node]()
+    for child in model.children_of(node):
+        if isinstance(child, model.Skill) and name in child.wording:
+            if children and isinstance(children[-1], model.Search):
+                children.pop()  # the way to where that is done
+        elif (left := _pruned(child, name)) is not None:
+            children.append(left)
+    if model.children_of(node):
+        return node.model_copy(update={"children": tuple(children)}) if children else None
+    gone = isinstance(node, model.Search) and name == f"{{{node.finds}}}"
+    return None if gone or (isinstance(node, model.Skill) and name in node.wording) else node
+
+
+def unnamed(routine: model.Routine) -> list[str]:
+    """Return what a routine calls the things that it takes and that are no roles: the goal may not want them."""
+    roles = {f"{{{role.name}}}" for role in routine.roles}
+    searches = {node.finds: node.of for node in routine.nodes if isinstance(node, model.Search)}
+    skills = [node for node in routine.nodes if isinstance(node, model.Skill)]
+    taken = [fact.about.strip("{}") for skill in skills for fact in skill.effect if fact.what == "held"]
+    return [name for name in dict.fromkeys(taken) if name in searches and searches[name] not in roles]
 
 
 def overlooked(routine: model.Routine, known: Vocabulary) -> str:
@@ -213,6 +281,7 @@ class _Maker:
 
     Attributes:
         targets: Where things are put: what was opened of it is opened then, as hands may be full later.
+        fixed: Words of the goal that are no roles.
         names: What each thing of the run is called in the routine.
     """
 
@@ -221,6 +290,7 @@ class _Maker:
     known: Vocabulary
     goal: str
     targets: frozenset[str]
+    fixed: frozenset[str]
     names: dict[str, str] = field(default_factory=dict)
     roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
     _held: set[str] = field(default_factory=set)
@@ -232,7 +302,9 @@ class _Maker:
     def __post_init__(self) -> None:
         counts = Counter(mention.word for mention in self.known.mentions(self.goal))
         self._mentions: Mapping[str, Mention] = {
-            mention.word: mention for mention in self.known.mentions(self.goal) if counts[mention.word] == 1
+            mention.word: mention
+            for mention in self.known.mentions(self.goal)
+            if counts[mention.word] == 1 and mention.word not in self.fixed
         }
 
     def routine(self, body: model.Node, run: str) -> model.Routine:
