@@ -428,6 +428,9 @@ def _shown(template: str, run: Run) -> str:
 class RoutineNode(GoalNode):
     """Runs a routine; its name says which, and where that comes from.
 
+    Attributes:
+        fit: The routine, with its roles filled.
+
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
 
     Raises:
@@ -436,6 +439,7 @@ class RoutineNode(GoalNode):
 
     def __init__(self, run: Run) -> None:
         super().__init__(str(run.fit), run.node.context, name=told(run.fit), parent=run.node)
+        self.fit = run.fit
         self._tree = _built(run.fit.routine.body, run)
 
     def experience(self, **task: str) -> None:

@@ -365,6 +365,23 @@ def test_the_same_goal_once_more_in_a_run_does_not_bring_the_same_thing_again(me
     assert len([skill for skill in came.skills if skill.startswith("pick up")]) == 1
 
 
+def test_routines_that_have_one_another_in_them_end(memory: SqliteMemory) -> None:
+    """One is not part of itself, three stand in one another, and each below another counts as a decision."""
+    roles = (model.Role(name="thing", kind="thing"),)
+    goals = [f"{verb} {word}" for word in ("apple", "plum", "pear") for verb in ("get", "take", "bring", "fetch")]
+    tried = tuple(model.Decorator(does="succeed", child=model.Goal(text=goal)) for goal in goals)
+    for verb in ("get", "take", "bring", "fetch"):
+        body = model.Sequence(children=tried)
+        Kept(memory).add(model.Routine(name=verb, goal=f"{verb} {{thing}}", roles=roles, body=body))
+    script = {goal: ["Act: failure"] * 999 for goal in goals}
+    limits = TreeOptions(max_decisions=15, max_steps=40)
+    task, _ = routine_of(1)
+    came = carry_out(task, memory, instruction="get apple", model=ScriptedModel(script), options=limits)
+    assert 1 < len(came.used) <= 1 + 15
+    assert came.result.max_depth <= 9
+    assert came.result.end != "bug"
+
+
 # ---------------------------------------------------------------------- two robots
 
 
