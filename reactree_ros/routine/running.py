@@ -120,9 +120,12 @@ class Run:
         names = (self.said(fact.about) for fact in facts if fact.what == "held")
         return next((f"{name} is not held any more" for name in names if name in self._held and name not in held), "")
 
-    def holds_already(self, facts: Sequence[model.Fact]) -> bool:
-        """Whether all that a skill brings is to be seen already, of what can be seen: states."""
-        return bool(facts) and all(map(self._is_so, facts))
+    def holds_already(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> bool:
+        """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
+        held = {self.name_of(seen) for seen in holds}
+        return bool(facts) and all(
+            self.said(fact.about) in held if fact.what == "held" else self._is_so(fact) for fact in facts
+        )
 
     def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
@@ -194,7 +197,7 @@ class SkillStep(_Leaf):
             call = self.call(run.said(skill.wording))
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
-        if run.holds_already(skill.effect):
+        if run.holds_already(skill.effect, self.post.robot.holds):
             return True
         if lost := run.lost(skill.needs, self.post.robot.holds):
             return self.fails(lost)
@@ -269,6 +272,9 @@ class SearchStep(_Leaf):
         if not run.looked:  # what is remembered of the things in sight says nothing of rooms and places
             run.looked = True
             run.see((yield from self.look_around()))
+        if in_hand := self._in_hand():
+            run.found[finds] = in_hand
+            return True
         tried: set[str] = set()
         while True:
             here = [name for name in self._fitting() if name not in tried]
@@ -295,6 +301,14 @@ class SearchStep(_Leaf):
             if name not in mine and self._word in (name, _word(name)) and {place, _word(place)} & wanted:
                 return f"{name} was put to {place} before in this run, and whether another one is meant is not said"
         return ""
+
+    def _in_hand(self) -> str:
+        """Return what the robot holds already that fits and no other search has found; empty if there is none."""
+        taken, holds = {*self._routine.found.values()}, self.post.robot.holds
+        names = (
+            self._routine.name_of(seen) for seen in holds if self._word in (seen.word, self._routine.name_of(seen))
+        )
+        return next((name for name in names if name not in taken), "")
 
     def _fitting(self) -> list[str]:
         """Return what is known that fits and no other search has found, the nearest first."""

@@ -409,7 +409,25 @@ def taken_by_the_other(world: SymbolicWorld, task: Task) -> list[str]:
     """Have the second robot take a thing that the goal wants; returns its name."""
     other = world.team()["robot_2"]
     assert isinstance(other, SymbolicWorld)
+    return [take(other, task)]
+
+
+def take(world: SymbolicWorld, task: Task) -> str:
+    """Have a robot take a thing that the goal wants; returns its name."""
     item = next(one.item for one in task.goal if one.item)
-    thing = next(thing for thing in other.scene.things.values() if thing.class_name == item)
-    other._apply(Skill("pick up", thing))
-    return [thing.name]
+    thing = next(thing for thing in world.scene.things.values() if thing.class_name == item)
+    world._apply(Skill("pick up", thing))
+    return thing.name
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_what_the_robot_holds_already_is_what_is_meant(memory: SqliteMemory, seed: int) -> None:
+    task, routine = routine_of(seed)
+    Kept(memory).add(routine)
+    world = SymbolicWorld(task)
+    held = take(world, task)
+    came = carry_out(task, memory, world=world, options=LIMITS)
+    assert (came.used, came.result.gsr) == ([""], 1.0)
+    same = [skill for skill in came.skills if skill.startswith(f"pick up {word(held)}")]
+    wanted = sum(one.count for one in task.goal if one.item and task.word_of(one.item) == word(held))
+    assert len(same) == wanted - 1
