@@ -79,6 +79,14 @@ def test_a_run_says_why_a_routine_did_not_do_it_alone(cli: Cli, kept: Path, tmp_
     assert "Routine 'paper' did not do it alone: wait for: 'wait until the printer is out of paper" in ended.out
 
 
+def test_a_text_that_no_goal_fills_is_told(cli: Cli, tmp_path: Path) -> None:
+    (file := tmp_path / "say.xml").write_text(
+        '<root BTCPP_format="4"><BehaviorTree ID="say" _goal="say {words}"><Skill wording="say {words}"/></BehaviorTree>'
+        '<TreeNodesModel><SubTree ID="say"><input_port name="words" type="text"/></SubTree></TreeNodesModel></root>'
+    )
+    assert "no goal fills {words}, a text" in cli("routine", "import", file, "--memory", tmp_path / "new.db").out
+
+
 def test_a_goal_that_says_more_than_its_tree_is_not_kept(cli: Cli, tmp_path: Path) -> None:
     record = tmp_path / "red.jsonl"
     cli("run", "Put the red apple on the coffee table", "--llm", "expert", "--save", record)
