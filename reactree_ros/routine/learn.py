@@ -7,6 +7,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from py_trees.common import Status
 
@@ -300,11 +301,20 @@ class _Maker:
     _going: list[_Did] = field(default_factory=list)  # moves, and what was opened, since something was done
 
     def __post_init__(self) -> None:
-        counts = Counter(mention.word for mention in self.known.mentions(self.goal))
+        mentions = tuple(self.known.mentions(self.goal))
+        counts = Counter(mention.word for mention in mentions)
+        numbered = {
+            pair: f"{pair[0].word} {pair[1].word}"
+            for pair in pairwise(mentions)
+            if pair[1].kinds == {"number"} and not self.goal[pair[0].end : pair[1].begin].strip()
+        }
+        self._numbered = frozenset(numbered.values())  # such as mug 2: this one, and no other mug
+        self._asked = frozenset(counts)
+        own = {mention for pair in numbered for mention in pair}
         self._mentions: Mapping[str, Mention] = {
             mention.word: mention
-            for mention in self.known.mentions(self.goal)
-            if counts[mention.word] == 1 and mention.word not in self.fixed
+            for mention in mentions
+            if counts[mention.word] == 1 and mention not in own and mention.word not in self.fixed
         }
 
     def routine(self, body: model.Node, run: str) -> model.Routine:
@@ -392,7 +402,7 @@ class _Maker:
         elif "open" in effect:
             self._opened_so_far[call.value("open")] = call
             self._going.append(did)
-        elif "closed" in effect and self.things.word_of(call.value("closed")) not in self._mentions:
+        elif "closed" in effect and not self._is_asked(call.value("closed")):
             self._forget_open(call)
         else:
             yield from self._kept(did)
@@ -427,16 +437,21 @@ class _Maker:
         for did in self._going:
             name = did.call.value("open") or did.call.value("at")
             is_last = did is self._going[-1] or did.call.value("open")
-            if is_last and self.things.word_of(name) in self._mentions:
+            if is_last and self._is_asked(name):
                 yield self._search(name)
                 if did.call.value("open"):
                     yield self._skill(did.call)
+
+    def _is_asked(self, name: str) -> bool:
+        """Whether the goal names something, however often."""
+        return self.things.word_of(name) in self._asked
 
     def _search(self, name: str) -> model.Search:
         known = name in self.names
         seen = self._where.get(name)
         finds = self._name(name)
-        of = self._said(self.things.word_of(name), "thing" if self._is_carried(name) else self._place_kind(name))
+        kind = "thing" if self._is_carried(name) else self._place_kind(name)
+        of = _escaped(name) if name in self._numbered else self._said(self.things.word_of(name), kind)
         where = () if seen is None or known else (seen.place or "", seen.room or "")
         order = tuple(dict.fromkeys(self.things.word_of(one) for one in where if one and one != name))
         return model.Search(finds=finds, of=of, order=order)

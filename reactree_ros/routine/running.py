@@ -370,7 +370,7 @@ class SearchStep(_Leaf):
     def _is_carried(self, word: str) -> bool:
         """Whether something may be inside of something else, and be carried, as far as anybody knows."""
         carried = self.context.world.recallable
-        return not carried or word in carried
+        return not carried or word in carried or _word(word) in carried
 
     def _go(self, place: str) -> Program:
         reached = yield from self._does("at", place)

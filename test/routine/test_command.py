@@ -81,7 +81,8 @@ def test_a_run_says_why_a_routine_did_not_do_it_alone(cli: Cli, kept: Path, tmp_
 
 def test_a_text_that_no_goal_fills_is_told(cli: Cli, tmp_path: Path) -> None:
     (file := tmp_path / "say.xml").write_text(
-        '<root BTCPP_format="4"><BehaviorTree ID="say" _goal="say {words}"><Skill wording="say {words}"/></BehaviorTree>'
+        '<root BTCPP_format="4">'
+        '<BehaviorTree ID="say" _goal="say {words}"><Skill wording="say {words}"/></BehaviorTree>'
         '<TreeNodesModel><SubTree ID="say"><input_port name="words" type="text"/></SubTree></TreeNodesModel></root>'
     )
     assert "no goal fills {words}, a text" in cli("routine", "import", file, "--memory", tmp_path / "new.db").out

@@ -26,6 +26,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Routines
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
 from reactree_ros.tree.agent_node import Abilities
@@ -212,6 +213,26 @@ def test_braces_in_an_instruction_are_no_roles() -> None:
 def test_a_run_that_did_nothing_teaches_nothing(script: dict[str, list[str]], said: str) -> None:
     with pytest.raises(NotLearnt, match=said):
         of(script, "do")
+
+
+def test_what_the_goal_names_with_its_number_is_that_one() -> None:
+    goal = "bring mug 2 to the desk"
+    routine = of({goal: ("pick up mug 2", "go to desk 1", "put down mug 2", "done")}, goal)
+    assert routine.goal == "bring mug 2 to the {place_1}"
+    assert leaves(routine) == ["find mug 2", "pick up {found_1}", "find {place_1}", "put down {found_1}"]
+    assert overlooked(routine, KNOWN) == ""
+    index = Routines([routine], KNOWN)
+    assert [str(fit) for fit in index.fitting("Bring mug 2 to the fridge")] == ["bring mug 2 to the fridge"]
+    for other in ("bring mug 1 to the desk", "bring the mug to the desk", "bring apple 2 to the desk"):
+        assert index.fitting(other) == []
+
+
+def test_what_the_goal_names_twice_or_by_number_is_closed_and_gone_to_at_the_end() -> None:
+    acts = ("pick up mug 1", "go to fridge 1", "open fridge 1", "put down mug 1", "close fridge 1", "done")
+    goal = "put the mug into the fridge and close the fridge"
+    assert leaves(of({goal: acts}, goal))[-1] == "close {found_2}"
+    goal = "bring the mug to the fridge, then go to desk 1"
+    assert leaves(of({goal: (*acts[:-1], "go to desk 1", "done")}, goal))[-1] == "find desk 1"
 
 
 BAKE = ("pick up apple 1", "go to fridge 1", "put down apple 1", "turn on fridge 1", "done")

@@ -338,6 +338,20 @@ def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(m
     assert asked.requests > 0
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_two_things_that_which_the_goal_names_by_its_number(memory: SqliteMemory, number: int) -> None:
+    task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
+    name = f"{two_of_a_kind(task)} {number}"
+    body = PUT.model_dump(mode="json")["body"]
+    body["children"][0]["of"] = name
+    routine = {"name": "put", "goal": f"put {name} on the sofa", "body": body}
+    body["children"][2]["of"] = "sofa"
+    Kept(memory).add(model.Routine.of(routine))
+    came = carry_out(task, memory, instruction=routine["goal"], options=LIMITS)
+    assert came.used == [""]
+    assert [skill for skill in came.skills if skill.startswith("pick up")] == [f"pick up {name}"]
+
+
 def two_of_a_kind(task: Task) -> str:
     """The word of two things that lie at one place in sight."""
     scene = SymbolicWorld(task).scene
