@@ -257,7 +257,7 @@ class TaskRunner:
         return result_of(result, error_code=code, message=message, saved_to=saved_to)
 
     async def _remember(self, episode: Episode, result: EpisodeResult) -> None:
-        """Add to the memory what the run has learnt, in the memory's thread: it embeds texts, and tries routines out."""
+        """Keep what a run has learnt, in the memory's thread: it embeds texts, and tries routines out."""
         if self.memory is not None:
             added = self.memory.do(partial(episode.remember, result))
             await self._waker.settled(added)

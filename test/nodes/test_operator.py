@@ -18,8 +18,9 @@ if importlib.util.find_spec("rclpy"):
     from py_trees.behaviours import Success
     from py_trees.composites import Sequence
     from py_trees_ros.conversions import msg_to_behaviour
-    from py_trees_ros_interfaces.msg import Behaviour
+    from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
     from rcl_interfaces.msg import Log
+    from rclpy.qos import DurabilityPolicy, QoSProfile
     from ros_graph import HeldWorld, activate
     from snapshots import Viewer
     from std_srvs.srv import Trigger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.wrappers import WorldWrapper
 
 if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
     from people import Answerer
     from py_trees_ros_interfaces.msg import Behaviour
     from reactree_interfaces.action import ExecuteTask
@@ -42,7 +41,6 @@ pytestmark = pytest.mark.ros
 
 #: The task of the house whose routine takes a thing from one place to another.
 TASK = 2
-LASTING = ("pick up", "put down")
 
 
 class Requests(ExpertModel):
@@ -92,7 +90,8 @@ class House:
         self.graph, self.model, self.memory = graph, Requests(), folder / "memory.db"
         graph.inference(self.model)
         self.bridge: BridgeNode = graph.bridge(tasks=str(folder / "house.json"))
-        known = {"planner": "reactree_wm", "routines": "on", "memory": str(self.memory), "save_to": str(folder / "runs")}
+        known = {"planner": "reactree_wm", "routines": "on", "memory": str(self.memory)}
+        known["save_to"] = str(folder / "runs")
         self.planner: PlannerNode = graph.planner(**(known | parameters))
 
     def begin(self) -> Goal:
@@ -177,11 +176,16 @@ def test_the_planner_answers_while_a_routine_is_tried_out(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = House(graph, tmp_path)
-    answered, waited = threading.Event(), list[bool]()
-    monkeypatch.setattr(learning, "tried_out", lambda *_: waited.append(answered.wait(20.0)) or "")
+    began, answered, waited = threading.Event(), threading.Event(), list[bool]()
+
+    def tried_out(*_: object) -> str:
+        began.set()
+        waited.append(answered.wait(20.0))
+        return ""
+
+    monkeypatch.setattr(learning, "tried_out", tried_out)
     goal = house.begin()
-    assert goal.accepted
-    graph.until(lambda: house.planner._queue.running and house.planner._queue.running.ended.done(), "the tree has ended")
+    graph.until(began.is_set, "it is tried out")
     graph.call(Trigger, "/reactree_planner/resume")
     answered.set()
     assert goal.result.gsr == 1.0
@@ -196,15 +200,21 @@ def slips(world: World, skill: str) -> Pending[Observation]:
     return Pending.of(Observation("The gripper slipped.", Outcome.EXECUTION))
 
 
-def is_moved(world: World, skill: str) -> None:
-    """Somebody takes the thing, out of the robot's hand or before the robot does, and puts it somewhere else."""
-    thing = skill.removeprefix("pick up ").removeprefix("put down ")
-    (moved,) = stated_in(f"the {thing} is at kitchen counter 1", world.corrections().result())
+def is_taken(world: World, skill: str) -> None:
+    """Somebody takes the thing, out of the robot's hand or before the robot is there, to where the robot was."""
+    (moved,) = stated_in("the water glass 1 is at kitchen counter 1", world.corrections().result())
     assert world.correct(moved).result().outcome is Outcome.DONE
 
 
-@pytest.mark.parametrize("happens", [slips, is_moved])
-@pytest.mark.parametrize("before", LASTING)
+def test_what_is_elsewhere_when_the_robot_comes_is_looked_for_without_a_request(house: House) -> None:
+    house.meddle("go to kitchen counter 2", is_taken)
+    result = house.begin().result
+    assert by_routine(house, result)
+    did = skills_of(result)
+    assert did.index("pick up water glass 1") > did.index(house.meddled.happened) + 1  # it was not there
+
+
+@pytest.mark.parametrize(("happens", "before"), [(slips, "pick up"), (slips, "put down"), (is_taken, "put down")])
 def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
     house: House, happens: Callable[[World, str], Pending[Observation] | None], before: str
 ) -> None:
@@ -221,7 +231,7 @@ def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
     assert routines[0].startswith("routine '")
     assert routines[-1] == ""
     if happens is slips:
-        lasting = [skill for skill in done if skill.startswith(LASTING)]
+        lasting = [skill for skill in done if skill.startswith(("pick up", "put down"))]
         assert not set(lasting) & set(did[len(done) + 1 :])
 
 
@@ -261,7 +271,7 @@ def test_a_pause_in_its_midst_holds_it_and_a_person_may_say_something_then(house
     house.graph.until(lambda: under, "the skill is under way")
     house.graph.call(Trigger, "/reactree_planner/pause")
     house.graph.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
-    assert under[0][0].cancelled()
+    house.graph.until(under[0][0].cancelled, "the skill is cancelled")
     assert house.model.requests == []
     house.graph.call(Trigger, "/reactree_planner/resume")
     result = goal.result
@@ -289,17 +299,19 @@ def test_a_person_may_say_no_before(graph: Graph, tmp_path: Path, words: str, us
     goal = house.begin()
     if words:
         person = Answerer(graph)
-        asked = person.is_asked("May I do 'Robot, please put 1 water glass on the kitchen table' by routine '")
+        asked = person.is_asked("May I do 'Robot, please put 1 water glass on the kitchen table.' by routine '")
         assert f"learnt from run {read_record(Path(first.saved_to)).run['id']}" in asked.question.text
         person.says(words)
     assert goal.result.gsr == 1.0
     assert by_routine(house, goal.result) is used
 
 
-def test_stop_for_an_answer_ends_the_run(graph: Graph, tmp_path: Path) -> None:
+def test_stop_before_it_begins_ends_the_run(graph: Graph, tmp_path: Path) -> None:
     house = House(graph, tmp_path, routines="propose")
     house.learn()
-    goal = house.begin()
-    Answerer(graph).says("stop")
+    goal, person = house.begin(), Answerer(graph)
+    person.is_asked("May I do")
+    stops(house, goal)
     result = goal.result
+    graph.until(lambda: not person.desk.open, "nothing is asked any more")
     assert (result.error_code, skills_of(result), house.model.requests) == (ExecuteTask.Result.CANCELED, [], [])
