@@ -28,7 +28,7 @@ if importlib.util.find_spec("rclpy"):
     from people import Answerer
     from py_trees_ros_interfaces.msg import Behaviour
     from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.srv import Hear
+    from reactree_interfaces.srv import Hear, SayDecision
     from ros_graph import Goal, Graph
     from snapshots import Viewer
     from std_srvs.srv import Trigger
@@ -276,6 +276,29 @@ def test_a_pause_in_its_midst_holds_it_and_a_person_may_say_something_then(house
     house.graph.call(Trigger, "/reactree_planner/resume")
     result = goal.result
     assert (result.gsr, skills_of(result).count(under[0][1])) == (1.0, 2)
+
+
+def test_a_step_is_one_skill_of_it_and_what_is_said_while_it_holds_ends_it(house: House) -> None:
+    graph = house.graph
+    graph.call(Trigger, "/reactree_planner/pause")
+    goal = house.begin()
+    graph.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
+
+    for taken in (1, 2):
+        assert graph.call(Trigger, "/reactree_planner/step").success
+        graph.until(lambda n=taken: goal.feedback[-1].held and goal.feedback[-1].steps >= n, "it holds again")
+        assert goal.feedback[-1].steps == taken
+    answer = graph.call(SayDecision, "/reactree_planner/say", words="Act: go to kitchen 1")
+    assert (answer.success, "a routine's skill came first" in answer.message) == (False, True)
+    assert house.model.requests == []
+    graph.call(Hear, "/reactree_planner/hear", words="not that one")
+    graph.call(Trigger, "/reactree_planner/resume")
+    result = goal.result
+    assert result.gsr == 1.0
+    prompt = next(one.prompt for one in house.model.requests if "Done for this by" in one.prompt)
+    assert 'The person says: "not that one"' in prompt
+    told = prompt[prompt.index("Done for this by") :]
+    assert told.partition(": ")[2].partition(". Then")[0].split("; ") == skills_of(result)[:3]
 
 
 def test_what_a_person_says_meanwhile_is_taken_in_by_the_model(house: House) -> None:
