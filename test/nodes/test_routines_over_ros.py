@@ -163,6 +163,14 @@ def test_what_was_done_once_needs_no_request_and_every_place_says_so(graph: Grap
     assert found["fits"][0]["routine"]["origin"]["run"] == first
 
 
+def test_of_another_thing_and_place_the_same_is_done(house: House) -> None:
+    house.model.requests.clear()
+    result = house.graph.task("Robot, please put 1 juice on the coffee table.").result
+    assert (result.end, house.model.requests) == ("done", [])
+    put = skills_of(result).index("put down juice 1")
+    assert skills_of(result)[put - 1 :] == ["go to coffee table 1", "put down juice 1"]
+
+
 @pytest.mark.parametrize("routines", ["off", False])
 def test_without_being_wanted_nothing_is_learnt(graph: Graph, tmp_path: Path, routines: object) -> None:
     house = House(graph, tmp_path, routines=routines)
@@ -262,6 +270,18 @@ def test_a_stop_in_its_midst_ends_it_and_its_skill(house: House, ends: Callable[
     assert (result.error_code, result.end) == (ExecuteTask.Result.CANCELED, "interrupted")
     assert under[0][0].cancelled()
     assert (skills_of(result)[-1], house.model.requests) == (under[0][1], [])
+
+
+def test_a_run_that_was_broken_off_in_it_goes_on_in_it(house: House) -> None:
+    under = Under()
+    house.meddle("put down", under)
+    goal = house.begin()
+    house.graph.until(lambda: under, "the skill is under way")
+    goal.cancel()
+    before = goal.result
+    result = house.graph.task("", resume=before.saved_to).result
+    assert by_routine(house, result)
+    assert skills_of(result) == [*skills_of(before), under[0][1]]
 
 
 def test_a_pause_in_its_midst_holds_it_and_a_person_may_say_something_then(house: House) -> None:
