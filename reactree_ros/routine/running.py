@@ -43,6 +43,10 @@ class Unusable(ValueError):
     """A routine cannot be run here; the message says why."""
 
 
+class _Interrupted(Exception):
+    """A person has said something; the message says what."""
+
+
 class Run:
     """What the nodes of a running routine share: what its names stand for, and what it has seen and done.
 
@@ -163,12 +167,19 @@ class _Leaf(SkillNode):
         self.feedback_message = self._routine.reason = reason
         return False
 
+    def wait_for_leave(self) -> Generator[Step, Any, None]:
+        """Wait as long as the run is held; what a person has said, also meanwhile, ends the routine."""
+        yield from super().wait_for_leave()
+        if said := self._routine.interrupted():
+            raise _Interrupted(said)
+
     def carries_out(self, call: SkillCall | str) -> Generator[Step, Any, Observation | None]:
         """Carry a skill out and take in what is seen; None if a person has said something before."""
-        if said := self._routine.interrupted():
-            self.fails(said)
+        try:
+            seen = yield from self.do(call)
+        except _Interrupted as said:
+            self.fails(str(said))
             return None
-        seen = yield from self.do(call)
         at = ""
         if isinstance(call, SkillCall):
             at = call.value("at") or call.value("open")
