@@ -23,7 +23,10 @@ Find = Callable[[str], Pending[tuple[Fit, ...]]]
 #: What a language model says if none of the routines is meant that are near, and what it is asked.
 NONE = "none of these"
 MEANT = f"Task: {{goal}}\n\nWhich of these says the very same task? If none does, say: {NONE}.{{options}}\n- {NONE}"
+#: Told of a routine that was run: what was not as expected, and where its searches found what they looked for.
 Tells = Callable[[Fit, str, Mapping[str, Sequence[str]]], object]
+#: Makes what finds routines, and what is told of them, of those of the memory, e.g. along a record.
+Wrap = Callable[[Find | None, Tells], tuple[Find | None, Tells]]
 
 
 class Use:
@@ -32,8 +35,7 @@ class Use:
     Args:
         find: Finds routines.
         proposes: Whether a person has to agree before each.
-        tells: Told of each that was run: what was not as expected, empty if nothing, and where its searches found
-            what they looked for.
+        tells: Told of each that was run.
     """
 
     def __init__(self, find: Find, *, proposes: bool = False, tells: Tells = lambda *_: None) -> None:
@@ -101,4 +103,5 @@ class Use:
 
     def _ended(self, run: Run, reason: str) -> None:
         self.used.append((run.fit, reason))
-        self._tells(run.fit, reason, run.where)
+        self._tells(run.fit, reason, run.where)  # before it is recorded: what a record holds is counted
+        run.node.context.listener.routine_ended(run.node, run.fit.routine.name, reason)

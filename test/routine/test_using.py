@@ -16,6 +16,8 @@ from memory.word_hash_embedder import WordHashEmbedder
 from recorded_runs import assert_replays
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.going_on import go_on
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -179,6 +181,30 @@ def picked_up(came: Came) -> list[dict[str, Any]]:
 def test_the_budget_holds(learnt: SqliteMemory) -> None:
     came = carry_out(TASK, learnt, options=TreeOptions(max_steps=3))
     assert (came.result.end, came.result.steps, came.requests) == ("out_of_steps", 3, 0)
+
+
+# ---------------------------------------------------------------------- resumed runs
+
+
+@pytest.mark.parametrize("differs", [False, True])
+@pytest.mark.parametrize("at", ["skill", "its end", "after it", "the end"])
+def test_a_run_that_is_resumed_counts_a_routine_once(learnt: SqliteMemory, differs: bool, at: str) -> None:
+    """Wherever it was stopped: the record says whether it was counted before."""
+
+    def world() -> World:
+        return refusing("put down") if differs else SymbolicWorld(TASK)
+
+    before = carry_out(TASK, learnt, world=world()).kept.record
+    kinds = [event["e"] for event in before.events]
+    ended = kinds.index("routine_ended")
+    until = {"skill": ended // 2, "its end": ended, "after it": ended + 1, "the end": len(kinds) - 1}[at]
+    resumed = go_on(before, until, world=world(), model=ExpertModel(), memory=learnt)
+    result = resumed.run()
+    resumed.remember(result)
+    assert result.gsr == 1.0
+    (routine,) = Kept(learnt).all().values()
+    again = until <= ended  # the run that was stopped there has not counted it
+    assert (routine.counts.uses, routine.counts.successes) == (1 + again, (1 + again) * (not differs))
 
 
 # ---------------------------------------------------------------------- the person
