@@ -431,14 +431,17 @@ class RoutineNode(GoalNode):
 
     def __init__(self, run: Run) -> None:
         super().__init__(str(run.fit), run.node.context, name=told(run.fit), parent=run.node)
-        self._tree = _built(run.fit.routine.body, run)
+        self._run, self._tree = run, _built(run.fit.routine.body, run)
 
     def experience(self, **task: str) -> None:
         """Return nothing: an agent has nothing to learn from it."""
 
     def program(self) -> Program:
-        """Let the tree of the routine grow, and end as it does."""
-        return (yield from self.run_below(self._tree))
+        """Let the tree of the routine grow, and end as it does; say what was not as expected."""
+        reached = yield from self.run_below(self._tree)
+        if not reached:
+            self.feedback_message = self._run.reason or self.feedback_message
+        return reached
 
 
 def _built(node: model.Node, run: Run) -> Behaviour:
