@@ -133,7 +133,8 @@ class Harm(Listener):
     """
 
     def __init__(self, task: Task, world: SymbolicWorld) -> None:
-        self._scene, self._before = world.scene, states_of(world.scene)
+        self._scenes = [world.scene, *(one.scene for one in world.team().values() if isinstance(one, SymbolicWorld))]
+        self._before = states_of(self._scenes)
         self._left = Counter({(one.item, one.relation, one.target): one.count for one in task.goal})
         self._taken = {one.item for one in task.goal}
         self._put: dict[int, Placed] = {}
@@ -144,9 +145,10 @@ class Harm(Listener):
         """Look what a skill has changed."""
         if call.of != "execute":
             return
-        before, self._before = self._before, states_of(self._scene)
+        before, self._before = self._before, states_of(self._scenes)
+        things = self._scenes[0].things
         for number, state in self._before.items():
-            if state != before[number] and (harm := self._harm(self._scene.things[number], before[number], state)):
+            if state != before[number] and (harm := self._harm(things[number], before[number], state)):
                 (self.by_agents if isinstance(node, AgentNode) else self.by_routines).append(harm)
 
     def _harm(self, thing: Thing, before: State, state: State) -> str:
@@ -160,12 +162,13 @@ class Harm(Listener):
         if state.at is None:
             return f"{thing.name} is gone"
         relation, at = state.at
-        placed = thing.class_name, relation, self._scene.things[at].class_name
+        place = self._scenes[0].things[at]
+        placed = thing.class_name, relation, place.class_name
         if self._left[placed] > 0:
             self._left[placed] -= 1
             self._put[thing.id] = placed
             return ""
-        return f"{thing.name} was put {relation} {self._scene.things[at].name}"
+        return f"{thing.name} was put {relation} {place.name}"
 
 
 #: A kind of thing, ``on`` or ``inside``, and the kind of place.
@@ -180,13 +183,14 @@ class State(NamedTuple):
     is_on: bool
 
 
-def states_of(scene: Scene) -> dict[int, State]:
-    """Return what can be changed of everything."""
-    found = {}
+def states_of(scenes: Sequence[Scene]) -> dict[int, State]:
+    """Return what can be changed of everything in a house, as each of its robots sees it."""
+    found, (scene, *_) = {}, scenes
+    held = {number for one in scenes for number in one.held}
     for number, thing in scene.things.items():
         inside, on = scene.container_of(thing), scene.surface_of(thing)
         at = ("inside", inside.id) if inside is not None else None if on is None else ("on", on.id)
-        found[number] = State(number in scene.held, at, "ON" in thing.states)
+        found[number] = State(number in held, at, "ON" in thing.states)
     return found
 
 

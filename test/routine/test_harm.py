@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from houses import Came, carry_out, tasks
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 from routines import Harm  # of benchmarks/
 
 from reactree_ros.household.symbolic import SymbolicWorld
