@@ -8,9 +8,9 @@ Its instruction says that in plain words, so that tasks of a kind differ by the 
 out the same tasks in the same houses, one after the other; only the way with routines remembers anything.
 
 - requests, tokens, seconds: of the language model, and of the whole run (without what is learnt after it).
-- harm: what routines did to the house that nobody asked for, judged by the task's goal alone: things put elsewhere or in
-  larger number, things picked up and appliances switched that the goal does not name. harm_by_agents: the same by agent
-  nodes, which their model decides.
+- harm: what routines did to the house that nobody asked for, judged by the task's goal alone: things put elsewhere or
+  in larger number, things picked up and appliances switched that the goal does not name.
+- harm_by_agents: the same by agent nodes, which their model decides.
 - lost, won: tasks that were reached only without routines, and only with them.
 
 ``--lookup`` measures instead how long a run looks for a routine among so many, beside the model's first request. What

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "benchmarks")]  # for the helpers beside this file, and who counts harm
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the helpers beside this file
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))  # for who counts harm
 
 from memory.word_hash_embedder import WordHashEmbedder
 

@@ -182,7 +182,7 @@ def test_what_has_changed_is_found_as_if_all_were_read_anew(memory: SqliteMemory
     """Also by who has looked before: it reads no more than what is otherwise."""
     rng, kept = random.Random(0), Kept(memory)
     goals = [f"{verb} apple on the desk" for verb in ("put", "lay", "set")]
-    for _ in range(60):
+    for _ in range(30):
         other, verb = Kept(memory), rng.choice(("put", "lay", "set"))
         if verb not in other.all():
             other.add(routine(rng.choice((f"{verb} {{thing_1}} on the {{place_2}}", f"{verb} it away")), name=verb))

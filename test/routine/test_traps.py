@@ -185,7 +185,8 @@ def test_a_house_that_changed_ends_as_an_agent_node_and_not_in_harm(memory: Sqli
     if name == "things moved":
         assert (came.used, came.requests, came.result.gsr) == ([""], 0, 1.0)
     elif name in ("a thing or place that is gone", "a thing in a person's hand"):
-        assert len(came.used) == 1 and came.used != [""]
+        assert len(came.used) == 1
+        assert came.used != [""]
 
 
 def check(came: Came, harm: Harm) -> Came:

@@ -22,6 +22,7 @@ from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
+from reactree_ros.routine import model
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.options import Routines, TreeOptions
 from reactree_ros.world.port import Observation, Outcome, World
@@ -123,6 +124,34 @@ def test_without_being_wanted_nothing_is_learnt_or_run(memory: SqliteMemory, fir
     came = carry_out(TASK, memory, routines=again)
     assert (came.used, came.kept.of("routine")) == ([], [])
     assert came.requests > 5
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_search_looks_at_tables_before_it_opens_cupboards(memory: SqliteMemory, seed: int) -> None:
+    """Of one room, as a look takes one step, and an opening one more."""
+    start = moved(TASK, seed)
+    scene = SymbolicWorld(start).scene
+    hidden = next(one for one in scene.things.values() if "GRABBABLE" in one.properties and scene.hidden(one))
+    find = model.Search(finds="it", of=hidden.word)
+    Kept(memory).add(model.Routine(name="find", goal="find something", body=find))
+    came = carry_out(TASK, memory, world=SymbolicWorld(start), instruction="find something")
+    assert came.used == [""]
+    shown, open_here = set[str](), set[str]()
+    for event, after in pairwise(event for event in came.kept.record.events if event["e"] in ("skill", "observation")):
+        if event["e"] != "skill":
+            continue
+        names = {f"{seen['word']} {seen['instance']}": seen for seen in after["seen"]}
+        if event["skill"].startswith("open"):
+            assert open_here <= shown
+        elif event["skill"].removeprefix("go to ") not in rooms_of(scene):
+            shown |= {*names}
+        else:
+            fixed = (name for name in names if "GRABBABLE" not in scene.by_name[name].properties)
+            open_here = {name for name in fixed if "CLOSED" not in names[name].get("states", ())}
+
+
+def rooms_of(scene: Any) -> set[str]:
+    return {room.name for room in scene.rooms}
 
 
 # ---------------------------------------------------------------------- what is not as expected
