@@ -464,11 +464,11 @@ class Episode:
             How many experiences were added.
         """
         self.learning.settle()
-        if self._memory is None or self._memory.fixed or not result.achieved:
+        if not result.achieved:
             return 0
-        if agreed or result.gsr == 1.0:
-            self.learning.learn(self.root, run="" if self._record is None else self._record.id)
-        return self._memory.keep(self.experiences())
+        run, judged = "" if self._record is None else self._record.id, agreed or result.gsr == 1.0
+        self.learning.learn(self.root, run=run, judged=judged)
+        return 0 if self._memory is None or self._memory.fixed else self._memory.keep(self.experiences())
 
 
 def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> Examples | None:
