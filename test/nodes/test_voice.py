@@ -19,6 +19,7 @@ if importlib.util.find_spec("rclpy"):
     from rclpy.task import Future
     from reactree_interfaces.action import ExecuteTask
     from ros_graph import HeldWorld
+    from sensor_msgs.msg import JointState
     from std_msgs.msg import String
 
     from reactree_ros.nodes.voice import VoiceNode
@@ -211,7 +212,19 @@ def test_what_others_publish_is_said_one_after_the_other(graph: Graph) -> None:
         other.publish(String(data=text))
     speech.ends("first")
     speech.ends("second")
-    assert not room.node.mouth.speaking or graph.until(lambda: not room.node.mouth.speaking) is None
+    graph.until(lambda: not room.node.mouth.speaking, "it is silent")
+
+
+def test_a_recogniser_may_say_several_guesses_of_which_the_first_counts(graph: Graph) -> None:
+    hears = HearsEntry(topic="guesses", type="sensor_msgs/msg/JointState", field="name[0]")
+    node = graph.add(VoiceNode(VoiceEntry(hears=hears), context=graph.context))
+    spoken, guesses = graph.listen(String, "speech"), graph.probe.create_publisher(JointState, "guesses", 10)
+    graph.until(guesses.get_subscription_count, "the robot hears")
+    guesses.publish(JointState())  # silence
+    guesses.publish(JointState(name=["bring the mug", "ring the bug"]))
+    graph.until(lambda: spoken, "it says something")
+    assert "no planner" in spoken[0].data
+    assert node.mouth.echo.is_echo(spoken[0].data)
 
 
 def test_where_no_planner_is_there_it_says_so(graph: Graph) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
+from docs.blocks import blocks_of
 
 from reactree_ros.person.voice import ECHO, Echo, addressed
+from reactree_ros.robot.config import VoiceEntry
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/people-and-stops.md"
 
 
 @pytest.mark.parametrize(
@@ -38,3 +45,11 @@ def test_an_echo_is_what_was_said_lately_but_for_a_few_words_and_an_answer_is_no
         assert not echo.is_echo(answer)
     now += ECHO + 1
     assert not echo.is_echo("which apple do you mean the red one or the green one")
+
+
+def test_the_voice_of_the_guide_is_one() -> None:
+    (written,) = [block.text for block in blocks_of(PAGE) if block.text.startswith("voice:")]
+    entry = VoiceEntry.model_validate(yaml.safe_load(written)["voice"])
+    assert (entry.called, entry.hears.field) == ("robot", "transcript[0]")
+    assert entry.says is not None
+    assert entry.says.goal == {"text": "{text}"}
