@@ -27,7 +27,7 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.view import PLANNER
 from reactree_ros.person.desk import Desk, Open
 from reactree_ros.person.port import is_stop
-from reactree_ros.person.voice import addressed
+from reactree_ros.person.voice import addressed, spoken
 from reactree_ros.robot.config import HearsEntry, VoiceEntry, load_robot
 
 #: Longest words that are taken in, in characters.
@@ -59,7 +59,7 @@ class Ears(ConfiguredTopic):
         return read
 
     def _hear(self, message: Any) -> None:
-        self._take(self._final(message) or "", self._partial(message) or "")
+        self._take(spoken(self._final(message) or ""), spoken(self._partial(message) or ""))
 
 
 class VoiceNode(AnswerNode):
@@ -126,7 +126,7 @@ class VoiceNode(AnswerNode):
         if any(is_stop(one) for one in (words, so_far, meant or "", addressed(so_far, self._called) or "")):
             self._stop(words or so_far)
             return
-        if not words.strip():
+        if not words:
             return
         if ignored := self._ignored(words, meant):
             self.get_logger().info(f"{shortened_line(words, 200)!r} is ignored: {ignored}")

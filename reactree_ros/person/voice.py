@@ -14,6 +14,16 @@ ECHO = 15.0
 _ALIKE = 0.8
 #: How many things that were said are compared.
 _MOST = 20
+#: Most characters that are looked at; nobody speaks so long without a pause.
+_LONGEST = 4000
+#: What recognisers write for what is no word.
+_NOISE = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|\*[^*]*\*|♪[^♪]*♪?")
+
+
+def spoken(words: str) -> str:
+    """Return what was said of what a recogniser wrote: without noises, as ``[music]``, in one line; may be empty."""
+    said = " ".join(_NOISE.sub(" ", words[:_LONGEST]).split())
+    return said if re.search(r"\w", said) else ""
 
 
 def addressed(words: str, called: str) -> str | None:

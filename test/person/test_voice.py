@@ -8,7 +8,7 @@ import pytest
 import yaml
 from docs.blocks import blocks_of
 
-from reactree_ros.person.voice import ECHO, Echo, addressed
+from reactree_ros.person.voice import ECHO, Echo, addressed, spoken
 from reactree_ros.robot.config import VoiceEntry
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/people-and-stops.md"
@@ -28,6 +28,20 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/people-and-stops.md"
 )
 def test_what_begins_with_the_name_is_meant(words: str, meant: str | None) -> None:
     assert addressed(words, "Max") == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[BLANK_AUDIO]", ""),
+        ("(upbeat music) ♪ la la ♪", ""),
+        ("...", ""),
+        (" *sighs* bring\n the mug [noise]", "bring the mug"),
+        ("[" * 100_000, ""),
+    ],
+)
+def test_noises_are_no_words(written: str, said: str) -> None:
+    assert spoken(written) == said
 
 
 def test_a_name_may_have_several_words_and_none_is_needed_without_one() -> None:
