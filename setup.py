@@ -30,6 +30,7 @@ NODES = (
     "planner_node",
     "robot_bridge_node",
     "view",
+    "voice",
     "watchdog",
 )
 

@@ -49,15 +49,18 @@ class AnswerNode(Node):
     Args:
         planner: Name of one planner, relative to this node's namespace: it and its bridges are served; empty: all are.
         say: Called with whose questions are taken.
+        name: The node's name.
         kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
         UserError: ROS allows no such name.
     """
 
-    def __init__(self, desk: Desk, planner: str = "", *, say: Callable[[str], None], **kwargs: Any) -> None:
+    def __init__(
+        self, desk: Desk, planner: str = "", *, say: Callable[[str], None], name: str = "answer", **kwargs: Any
+    ) -> None:
         check_node_name(planner or "any")
-        super().__init__("answer", start_parameter_services=False, **kwargs)
+        super().__init__(name, start_parameter_services=False, **kwargs)
         self._planner = self.resolve_topic_name(planner) if planner else ""
         self._say = say
         self._answering = Answering(self, desk)

@@ -47,6 +47,9 @@ def robots_of(context: LaunchContext, arguments: Arguments, bridge: NodeArgument
         nodes = _started(configs.values(), context, arguments)
         if own := next((path for path in configs.values() if load_robot(path).triggers), ""):
             raise ValueError(f"{own} has triggers, which are for one robot alone; leave them out")
+        voices = [path for path in configs.values() if load_robot(path).voice is not None]
+        if len(voices) > 1:
+            raise ValueError(f"{' and '.join(voices)} have a voice, which only one of several robots may have")
         return Robots(bridges, list(configs), nodes)
     path = given["robot_config"]
     if name := given["robot"]:
@@ -78,14 +81,18 @@ def _configs_of(robots: str) -> dict[str, str]:
 
 
 def _started(paths: Iterable[str], context: LaunchContext, arguments: Arguments) -> list[Node]:
-    """Return the nodes that configurations start; the same node of several is started once."""
-    entries: list[StartEntry] = []
+    """Return the nodes that configurations start, the same node of several once, and those that speak for a robot."""
+    configs, entries = list(paths), list[StartEntry]()
     try:
-        for path in paths:
+        for path in configs:
             entries += [entry for entry in load_robot(path).start if entry not in entries]
     except UserError as error:
         raise ValueError(str(error)) from None
-    return [_node(entry, context, arguments) for entry in entries]
+    voices = [path for path in configs if load_robot(path).voice is not None]
+    return [
+        *(_node(entry, context, arguments) for entry in entries),
+        *(Node(executable="voice", arguments=["--robot-config", path], **arguments.kept(context)) for path in voices),
+    ]
 
 
 def _config_of(name: str, share: Path) -> Path:

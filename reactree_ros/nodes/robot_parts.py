@@ -63,7 +63,8 @@ class RobotParts:
         detector, heard, ended = self.senses.detector, self.senses.note, self.senses.looked
         if asks and detector is not None and not detector.entry.topic:
             self.looks = DetectorClient(node, self._calls, detector, heartbeat, heard=heard, ended=ended)
-        self.servers = Servers(node, self._calls, mapped, heartbeat)
+        calls = (call for one in mapped for call in one.calls)
+        self.servers = Servers(node, self._calls, calls, heartbeat)
 
     def map(self) -> SemanticMap:
         """Return the semantic map.

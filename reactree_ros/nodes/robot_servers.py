@@ -11,7 +11,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.mapped_skill import MappedCall, MappedSkill, Order
+from reactree_ros.nodes.mapped_skill import MappedCall, Order
 from reactree_ros.nodes.robot_goals import ActionOf, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_topic_goals import Listening, Publishing
 
@@ -20,12 +20,12 @@ _KINDS: Mapping[str, Callable[..., Server]] = {"service": ServiceOf, "publish": 
 
 
 class Servers:
-    """The servers and topics of a robot's skills, and everything that was sent to them and has not ended."""
+    """The servers and topics that a robot's file names, and everything that was sent to them and has not ended."""
 
-    def __init__(self, node: Node, calls: Calls, mapped: Iterable[MappedSkill], heartbeat: Heartbeat) -> None:
+    def __init__(self, node: Node, calls: Calls, mapped: Iterable[MappedCall], heartbeat: Heartbeat) -> None:
         self._node = node
         self._servers: dict[tuple[str, str, str], Server] = {}  # by kind, name and type: several skills may share one
-        for call in (call for one in mapped for call in one.calls):
+        for call in mapped:
             if (key := _key(call)) not in self._servers:
                 of = (node, calls, call.entry.server, call.type)
                 own = _KINDS.get(call.entry.kind)

@@ -442,6 +442,47 @@ class StopEntry(Document):
         return self
 
 
+class HearsEntry(Document):
+    """The topic of a speech recogniser.
+
+    Attributes:
+        topic: Its name.
+        type: Its type.
+        field: The field with what was said, e.g. ``data`` or ``transcript[0]``.
+        partial: The field with what was recognised so far, if there is one: it may say ``stop``, and nothing else.
+    """
+
+    topic: Annotated[str, Field(min_length=1)] = "heard"
+    type: str = "std_msgs/msg/String"
+    field: str = "data"
+    partial: str = ""
+
+
+class SaysEntry(CallEntry):
+    """What makes a speech package say ``{text}``."""
+
+    kinds = ("action", "service", "publish")
+
+    time_limit: Limit = 60.0
+
+
+class VoiceEntry(Document):
+    """How people speak with the robot.
+
+    Attributes:
+        hears: What was said to it.
+        speech: Topic with ``std_msgs/msg/String`` that everything is published on which the robot says. What others
+            publish there is said, too.
+        says: A speech package that says it; None: whoever hears the topic does.
+        called: Its name. Only what begins with it is an instruction; empty: everything is that answers no question.
+    """
+
+    hears: HearsEntry = HearsEntry()
+    speech: Annotated[str, Field(min_length=1)] = "speech"
+    says: SaysEntry | None = None
+    called: Annotated[str, Field(max_length=80)] = ""
+
+
 def _topic(value: Any) -> Any:
     return ({"topic": value} if value else None) if isinstance(value, str) else value
 
@@ -466,6 +507,7 @@ class RobotConfig(Document):
         skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
         conditions: What may be waited for, by name.
         triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
+        voice: How people speak with it; None: they do not.
     """
 
     map: str = ""
@@ -483,6 +525,7 @@ class RobotConfig(Document):
     skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
     conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
     triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
+    voice: VoiceEntry | None = None
 
     _source: Source | None = PrivateAttr(None)
 

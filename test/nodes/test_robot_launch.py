@@ -114,6 +114,24 @@ def test_a_cancel_in_mid_navigation_stops_the_robot_and_the_next_goal_is_carried
     assert whole.ended_cleanly(0)
 
 
+def test_who_speaks_with_the_robot_starts_it_and_stops_it(processes: Processes, tmp_path: Path) -> None:
+    config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
+    config |= {"map": str(CONFIG / "semantic_map.yaml"), "voice": {"called": "Max"}}
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(config))
+    body = robot(processes, "--behave", "navigate_to_pose=hold")
+    whole = launch(processes, f"robot_config:={tmp_path / 'robot.yaml'}")
+    whole.wait_until_up(bring_up=6)
+    whole.wait_for("[voice]: answers /reactree_planner")
+    heard = ("ros2", "topic", "pub", "--once", "-w", "1", "/heard", "std_msgs/msg/String")
+    assert processes.start(*heard, f"{{data: 'Max, {INSTRUCTION}'}}").end() == 0
+    body.wait_for("navigate_to_pose: hold")
+    assert processes.start(*heard, "{data: 'Max, stop!'}").end() == 0
+    body.wait_for("stopped: navigate_to_pose")
+    whole.wait_for("a person has stopped it")
+    whole.interrupt()
+    assert whole.ended_cleanly(0)
+
+
 def test_ctrl_c_stops_the_robot(processes: Processes) -> None:
     body = robot(processes, "--behave", "navigate_to_pose=hold")
     whole = launch(processes, f"instruction:={INSTRUCTION}")

@@ -20,7 +20,7 @@ if importlib.util.find_spec("launch_ros"):
 
 pytestmark = pytest.mark.ros
 
-NODES = ("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "watchdog", "view", "answer")
+NODES = ("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "watchdog", "view", "answer", "voice")
 TOOLS = {"bring_up": ("nobody",), "execute_task": ("Put 1 apple on the coffee table",)}
 #: How many modules are imported at a moment of the start, of some 550.
 MOMENTS = (1, 30, 100, 200, 350, 500)
