@@ -6,7 +6,7 @@ import array
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import groupby, takewhile
 from typing import Any
@@ -16,6 +16,7 @@ from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Attempt as AttemptMsg
 from reactree_interfaces.msg import Observation as ObservationMsg
+from reactree_interfaces.msg import Picture as PictureMsg
 from reactree_interfaces.msg import Spot as SpotMsg
 from reactree_interfaces.msg import Turn as TurnMsg
 from reactree_interfaces.srv import DescribeHousehold, Generate
@@ -28,6 +29,7 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.picture import PICTURES, Picture, picture_of
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
@@ -76,7 +78,7 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
         ],
         looked_into=observation.looked_into or "",
         spots=list(map(_spot_to_msg, observation.spots)),
-        picture=array.array("B", observation.picture or b""),
+        pictures=list(pictures_to_msgs(observation.pictures)),
         data=json.dumps(dict(observation.data)) if observation.data else "",
     )
 
@@ -91,14 +93,43 @@ def _spot_from_msg(msg: SpotMsg) -> Spot:
     return Spot(msg.name, msg.x, msg.y, None if math.isnan(msg.yaw) else msg.yaw, corners)
 
 
-def picture_to_msg(picture: bytes, stamp: Time) -> Image:
-    """Return a PNG as an image in RGB."""
+def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[PictureMsg]:
+    """Yield pictures with their bytes; one whose bytes are not kept any more is left out."""
+    for picture in pictures:
+        if (data := PICTURES.data(picture)) is not None:
+            yield PictureMsg(
+                stamp=_time_to_msg(picture.time or 0.0),
+                frame_id=picture.frame,
+                camera=picture.camera,
+                words=picture.words,
+                format=picture.media.removeprefix("image/"),
+                data=array.array("B", data),
+            )
+
+
+def picture_from_msg(msg: PictureMsg) -> Picture:
+    """Return the picture in a message, whose bytes are kept from now on.
+
+    Raises:
+        ValueError: It is none, or too large.
+    """
+    time = msg.stamp.sec + msg.stamp.nanosec / 1e9
+    return picture_of(bytes(msg.data), camera=msg.camera, frame=msg.frame_id, time=time or None, words=msg.words)
+
+
+def _time_to_msg(seconds: float) -> Time:
+    whole, part = divmod(round(seconds * 1000), 1000)
+    return Time(sec=whole, nanosec=part * 10**6)
+
+
+def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
+    """Return a picture as an image in RGB."""
     from PIL import Image as Pictures  # what takes pictures needs Pillow itself
 
-    with Pictures.open(io.BytesIO(picture)) as opened:
+    with Pictures.open(io.BytesIO(data)) as opened:
         pixels = opened.convert("RGB")
     return Image(
-        header=Header(stamp=stamp, frame_id="camera"),
+        header=Header(stamp=stamp, frame_id=picture.frame or "camera"),
         height=pixels.height,
         width=pixels.width,
         encoding="rgb8",
@@ -118,7 +149,7 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         ),
         looked_into=msg.looked_into or None,
         rooms=tuple(msg.rooms),
-        picture=bytes(msg.picture) or None,
+        pictures=tuple(map(picture_from_msg, msg.pictures)),
         spots=tuple(map(_spot_from_msg, msg.spots)),
         data=settings_from(msg.data),
     )

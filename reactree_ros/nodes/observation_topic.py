@@ -6,7 +6,8 @@ from rclpy.node import Node
 from reactree_interfaces.msg import Observation as ObservationMsg
 from sensor_msgs.msg import Image
 
-from reactree_ros.nodes.messages import observation_to_msg, picture_to_msg
+from reactree_ros.agent.picture import PICTURES
+from reactree_ros.nodes.messages import image_to_msg, observation_to_msg
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.world.port import Observation
 
@@ -27,5 +28,6 @@ class ObservationTopic:
         """Publish an observation that was made into a message."""
         if observation.text:
             self._observation.publish(msg)
-        if observation.picture is not None:
-            self._image.publish(picture_to_msg(observation.picture, msg.stamp))
+        for picture in observation.pictures:
+            if (data := PICTURES.data(picture)) is not None:
+                self._image.publish(image_to_msg(picture, data, msg.stamp))

@@ -16,6 +16,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from reactree_ros.agent.control_flow import known_flows
 from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.picture import SUFFIXES
 from reactree_ros.agent.turns import About
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.failure import FailureKind
@@ -390,6 +391,21 @@ class SpotOf(TypedDict):
     outline: NotRequired[list[Annotated[list[Number], Field(min_length=2, max_length=2)]]]
 
 
+class PictureOf(TypedDict):
+    """A picture; its bytes where they come first."""
+
+    id: Text
+    media: Annotated[str, _OneOf(tuple(SUFFIXES))]
+    width: NotRequired[Count]
+    height: NotRequired[Count]
+    size: Count
+    camera: NotRequired[Text]
+    frame: NotRequired[Text]
+    time: NotRequired[Number]
+    words: NotRequired[Text]
+    data: NotRequired[str]
+
+
 class Observed(Timed):
     """The world answers."""
 
@@ -402,7 +418,7 @@ class Observed(Timed):
     seen: NotRequired[list[SeenThing]]
     looked_into: NotRequired[Text]
     rooms: NotRequired[list[Text]]
-    picture: NotRequired[str]
+    pictures: NotRequired[list[PictureOf]]
     spots: NotRequired[list[SpotOf]]
     data: NotRequired[dict[str, str | int | float]]
 

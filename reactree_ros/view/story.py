@@ -18,7 +18,7 @@ def as_markdown(moment: Moment) -> str:
     lines = [f"# {_inline(moment.run['instruction'])}", ""]
     lines += _table({name: _named(moment.run[name]) for name in ("planner", "llm", "world")} | _counts(moment))
     for node in moment.goal_nodes:
-        lines += _told(node)
+        lines += _told(node, moment)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -38,10 +38,12 @@ def _table(rows: dict[str, Any]) -> list[str]:
     return ["| | |", "| --- | --- |", *cells, ""]
 
 
-def _told(node: Node) -> list[str]:
+def _told(node: Node, moment: Moment) -> list[str]:
     lines = [f"## {(node.index or 0) + 1}. {_inline(node.subgoal)}", ""]
-    for turn in node.turns:
+    for number, turn in enumerate(node.turns):
         lines += _turn(turn)
+        for picture in node.pictures.get(number, ()):
+            lines += _picture(picture, moment)
     feedback = f": {_inline(node.feedback)}" if node.feedback else ""
     return [*lines, f"*{node.status or 'not reached'}*{feedback}", ""]
 
@@ -52,6 +54,12 @@ def _turn(turn: Turn) -> list[str]:
     if isinstance(turn, Told) and turn.about is About.PERSON:
         return ["**A person**", "", *_block(turn.text)]
     return [*(["**Decision**", ""] if isinstance(turn, Said) else []), *_block(turn.text)]
+
+
+def _picture(picture: Event, moment: Moment) -> list[str]:
+    """Return a picture as an image whose bytes are in the text; nothing if they are not in the record."""
+    data = moment.pictures.get(picture["id"])
+    return [] if data is None else [f"![a picture](data:{picture['media']};base64,{data})", ""]
 
 
 def _block(text: str) -> list[str]:
