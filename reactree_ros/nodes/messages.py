@@ -394,6 +394,8 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         longest_prompt=known(msg.longest_prompt),
         cached_tokens=known(msg.cached_tokens),
         output_tokens=known(msg.output_tokens),
+        pictures=msg.pictures,
+        picture_tokens=msg.picture_tokens,
         tried_prompt_tokens=msg.tried_prompt_tokens,
         tried_output_tokens=msg.tried_output_tokens,
         reasoning=msg.reasoning,
@@ -412,6 +414,7 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
     msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
     msg.tried_prompt_tokens, msg.tried_output_tokens = reply.tried_prompt_tokens, reply.tried_output_tokens
+    msg.pictures, msg.picture_tokens = reply.pictures, reply.picture_tokens
     msg.answered_by, msg.objection, msg.message = reply.answered_by, reply.objection, reply.warning
     msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
     msg.said = [_said_to_msg(said) for said in reply.said]

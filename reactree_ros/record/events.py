@@ -298,6 +298,8 @@ class ReplyOf(TypedDict):
     reasoning_tokens: NotRequired[Count | None]
     tried_prompt_tokens: NotRequired[Count]
     tried_output_tokens: NotRequired[Count]
+    pictures: NotRequired[Count]
+    picture_tokens: NotRequired[Count]
     warning: NotRequired[Text]
     attempts: NotRequired[list[AttemptOf]]
 

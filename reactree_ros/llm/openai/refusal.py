@@ -24,6 +24,8 @@ _BAD_VALUE = re.compile(
 )
 #: Errors of chat templates; some servers report them as their own.
 _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
+#: What a refusal of pictures says; llama.cpp's comes as a failure of its own (500).
+_OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
 # "parameter". It is no key before its value: some servers repeat the request.
 _NAMED = (
@@ -109,6 +111,11 @@ class Refused(Exception):
         if self.status == 500 and _OF_TEMPLATE.search(message):
             passing = False
         return (ServerUnavailable if passing else RequestRejected)(f"{server} answered {self.how}: {message[:400]}")
+
+
+def speaks_of_pictures(message: str) -> bool:
+    """Return whether a server's message is about pictures."""
+    return _OF_PICTURES.search(message) is not None
 
 
 def _words(said: Any) -> str:
