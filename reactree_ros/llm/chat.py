@@ -140,10 +140,11 @@ def _joined(spoken: Iterable[tuple[str, _Content]]) -> list[tuple[str, _Content]
 def _content(said: Sequence[_Content]) -> _Content:
     """Join what is said: neighbouring texts become one; with pictures the texts stand before, between and after."""
     pieces = [piece for one in said for piece in (one if isinstance(one, list) else [one])]
-    parts: list[str | Shown] = []
-    for is_text, some in groupby(pieces, lambda piece: isinstance(piece, str)):
-        parts += ["\n".join(map(str, some)).strip("\n")] if is_text else some
-    return [part for part in parts if part] if len(parts) > 1 or (parts and not isinstance(parts[0], str)) else parts[0]
+    runs = [(is_text, [*some]) for is_text, some in groupby(pieces, lambda piece: isinstance(piece, str))]
+    joined = [("\n".join(map(str, some)).strip("\n"),) if is_text else some for is_text, some in runs]
+    if len(runs) == 1 and runs[0][0]:
+        return joined[0][0]
+    return [part for some in joined for part in some if part]
 
 
 async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:

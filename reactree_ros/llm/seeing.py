@@ -16,7 +16,7 @@ from reactree_ros.agent.turns import Saw, Turn
 
 #: The most pictures in a prompt, and those that travel with one to another process.
 MOST_SHOWN = 16
-#: Pictures whose smaller copies are kept: the same bytes come again with each request, so that prefix caches serve them.
+#: Pictures whose smaller copies are kept: each request has the same bytes, so that prefix caches serve them.
 _KEPT = 64
 
 
