@@ -11,9 +11,11 @@ from action_msgs.msg import GoalStatus
 from rosidl_runtime_py.convert import message_to_ordereddict
 
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.camera import picture_from_camera
 from reactree_ros.nodes.goal_templates import (
     NAMES,
     Fill,
@@ -40,7 +42,10 @@ _SENT: Mapping[str, tuple[str, str, str]] = {
     "service": ("service", "Request", "Response"),
     "publish": ("message", "", ""),
     "wait_for": ("message", "", ""),
+    "camera": ("message", "", ""),
 }
+#: Kinds that only listen.
+_LISTENING = ("wait_for", "camera")
 
 
 class MappedCall:
@@ -85,7 +90,7 @@ class MappedCall:
         Raises:
             NoValue: A template names something that the skill does not have.
         """
-        goal = None if self.entry.kind == "wait_for" else self._fill(values)
+        goal = None if self.entry.kind in _LISTENING else self._fill(values)
         limit, lasting = self.entry.time_limit, self.entry.lasting if isinstance(self.entry, StepEntry) else 0.0
         wanted = [field.wanted(values) for field in self.success]
         return Order(self, goal, _seconds(limit, values), _seconds(lasting, values), wanted)
@@ -129,6 +134,20 @@ class MappedCall:
                 raise ParameterError(f"it returned {name}: {error}") from None
         return data
 
+    def pictures(self, result: Any) -> tuple[Picture, ...]:
+        """Return the picture that a result is.
+
+        Raises:
+            ParameterError: It cannot be read.
+        """
+        camera = self.entry.camera if isinstance(self.entry, StepEntry) else ""
+        if not camera:
+            return ()
+        try:
+            return (picture_from_camera(result, camera),)
+        except ValueError as error:
+            raise ParameterError(f"its picture cannot be read: {error}") from None
+
 
 @dataclass(frozen=True, eq=False)
 class Order:
@@ -171,7 +190,8 @@ class Order:
             until = [
                 f"{one.path} is {wanted.in_words()}" for one, wanted in zip(self.call.success, self.wanted, strict=True)
             ]
-            return f"{entry.server} ({entry.type}) until {', '.join(until)}, at most {self.limit:g} s"
+            what = f"until {', '.join(until)}" if until else "for a picture"
+            return f"{entry.server} ({entry.type}) {what}, at most {self.limit:g} s"
         lasting = f" for {self.lasting:g} s" if self.lasting else ""
         return f"{entry.server} ({entry.type}) {json.dumps(message_to_ordereddict(self.goal))}{lasting}"
 
@@ -219,7 +239,7 @@ class Leg:
     @property
     def repeatable(self) -> bool:
         """Whether it may be asked again if nobody knows how far it got: a look may, and a drive to a place."""
-        return self.checks or self.call.entry.kind == "wait_for" or set(self.effect) == {"at"}
+        return self.checks or self.call.entry.kind in _LISTENING or set(self.effect) == {"at"}
 
 
 class MappedSkill:

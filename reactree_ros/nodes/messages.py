@@ -48,6 +48,7 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
+from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -113,8 +114,13 @@ def picture_from_msg(msg: PictureMsg) -> Picture:
     Raises:
         ValueError: It is none, or too large.
     """
-    time = msg.stamp.sec + msg.stamp.nanosec / 1e9
-    return picture_of(bytes(msg.data), camera=msg.camera, frame=msg.frame_id, time=time or None, words=msg.words)
+    time = seconds_of(msg.stamp) or None
+    return picture_of(bytes(msg.data), camera=msg.camera, frame=msg.frame_id, time=time, words=msg.words)
+
+
+def seconds_of(stamp: Time) -> float:
+    """Return a stamp in seconds."""
+    return float(stamp.sec + stamp.nanosec / 1e9)
 
 
 def _time_to_msg(seconds: float) -> Time:
@@ -232,7 +238,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     """Return a decision request as a service request."""
     msg = Generate.Request(
         id=request.id,
-        turns=[msg for turn in request.turns for msg in turn_to_msgs(turn)],
+        turns=turns_to_msgs(request.turns),
         begun=request.begun,
         max_tokens=request.max_tokens,
         temperature=request.temperature,
@@ -304,6 +310,18 @@ def _turn_to_msg(turn: Turn, example: int = 0) -> TurnMsg:
     return TurnMsg(kind=TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW, text=turn.text, example=example)
 
 
+def turns_to_msgs(turns: Sequence[Turn]) -> list[TurnMsg]:
+    """Return the turns of a prompt as messages; the newest pictures travel with them, as many as may be shown."""
+    left_out = sum(len(pictures_of(turn)) for turn in turns) - MOST_SHOWN
+    msgs: list[TurnMsg] = []
+    for turn in turns:
+        msgs += turn_to_msgs(turn)
+        pictures = pictures_of(turn)
+        msgs[-1].pictures = list(pictures_to_msgs(pictures[max(0, left_out) :]))
+        left_out -= len(pictures)
+    return msgs
+
+
 def _turns(msgs: Sequence[TurnMsg]) -> Iterator[Turn]:
     before: Turn | None = None
     for index, msg in enumerate(msgs):
@@ -327,7 +345,14 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
         return Told(msg.text, ABOUT[msg.kind])
     if msg.kind not in (TurnMsg.SAID, TurnMsg.SAW):
         raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg")
-    return Said(msg.text) if msg.kind == TurnMsg.SAID else Saw(msg.text)
+    if msg.kind == TurnMsg.SAID:
+        return Said(msg.text)
+    if not msg.pictures:
+        return Saw(msg.text)
+    try:
+        return Saw(msg.text, Observation(msg.text, pictures=tuple(map(picture_from_msg, msg.pictures))))
+    except ValueError as error:
+        raise ValueError(f"turns[{index}].pictures: {error}") from None
 
 
 def _may_say(msg: Generate.Request) -> MaySay:

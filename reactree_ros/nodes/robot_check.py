@@ -138,7 +138,7 @@ class Walk:
 
     def _there(self, what: str, entry: CallEntry) -> bool:
         """Check that whoever is asked for something is there, and has the type that the configuration says."""
-        if entry.kind == "wait_for":
+        if entry.kind in ("wait_for", "camera"):
             heard = bool(self._published(what, entry.server, entry.type))
         elif entry.kind == "publish":
             heard = self._is_heard(what, entry.server, entry.type)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
@@ -67,6 +68,7 @@ class Errand:
         self._done: float | None = None  # since when the robot looks what is before it, on the node's clock
         self._done_since = 0.0
         self._data: dict[str, Value] = {}  # what it returned
+        self._pictures: tuple[Picture, ...] = ()
         self._end_as: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
         self._end_since = 0.0
         self._reported = ""  # who reported success last
@@ -184,6 +186,7 @@ class Errand:
             outcome, reason, explained = leg.call.verdict(asked, status, result)
             if outcome is Outcome.DONE:
                 self._data |= leg.call.returned(result)
+                self._pictures += leg.call.pictures(result)
         except ParameterError as error:
             self._reported = self.underway.server
             self._contradicted(str(error))
@@ -243,7 +246,7 @@ class Errand:
     @property
     def _looks(self) -> bool:
         """Whether the robot looks what is before it at the end."""
-        return looks(self._call.skill) or bool(self._mapped.detections)
+        return looks(self._call.skill) or bool(self._mapped.detections) or self._mapped.entry.takes_pictures
 
     def _look_around(self) -> None:
         """End a skill that was reported to be done when it is seen whether it is, or was looked for long enough."""
@@ -339,7 +342,8 @@ class Errand:
             self._robot.looks.stop()
         if outcome is not Outcome.DONE:
             self._note_departure()
-        self.pending.succeed(self._conduct.after(self._robot.map(), self._call, outcome, words, self._data))
+        seen = self._conduct.after(self._robot.map(), self._call, outcome, words, self._data, pictures=self._pictures)
+        self.pending.succeed(seen)
 
     def _fail(self, reason: str) -> None:
         self.over = True

@@ -36,6 +36,8 @@ def _in_seconds(value: float | str) -> float | str:
 Limit = Annotated[float | str, AfterValidator(_in_seconds)]
 #: The type of detections that needs no further description.
 DETECTION_ARRAY = "vision_msgs/msg/Detection3DArray"
+#: Longest wait for a picture, in seconds, if nothing else is said.
+PICTURE_TIME = 10.0
 #: Where skills of a robot's own are declared, for errors.
 OWN_SKILLS = "config/robots/office.yaml"
 #: Outcomes that the failure of a robot's server can stand for.
@@ -48,6 +50,7 @@ _OF_ANSWERS = ("success", "code", "text", "outcomes")
 _NOT_FOR: Mapping[str, Sequence[str]] = {
     "publish": (*_OF_ANSWERS, "result", "rejected", "retries"),
     "wait_for": ("goal", "rejected", "retries", "cancel", *_OF_TOPICS),
+    "camera": ("type", "goal", *_OF_ANSWERS, "result", "rejected", "retries", "cancel", *_OF_TOPICS),
     "steps": ("type", "goal", *_OF_ANSWERS, "result", "rejected", "retries", "cancel", *_OF_TOPICS),
     "seen": ("type", "goal", *_OF_ANSWERS, "time_limit"),
     "gone": ("type", "goal", *_OF_ANSWERS, "time_limit"),
@@ -156,10 +159,23 @@ def _one(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
+class CameraEntry(Document):
+    """A camera.
+
+    Attributes:
+        topic: Where its pictures are published.
+        type: Their type.
+    """
+
+    topic: Annotated[str, Field(min_length=1)]
+    type: Literal["sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/Image"] = "sensor_msgs/msg/CompressedImage"
+
+
 class StepEntry(CallEntry):
     """One step of a skill.
 
     Attributes:
+        camera: Name of a camera, whose next picture is taken, instead of an action, a service or another topic.
         lasting: For how long a message is published again and again, in seconds, or the parameter that says it; 0: it
             is published once.
         every: Time between two of these messages, in seconds.
@@ -173,6 +189,9 @@ class StepEntry(CallEntry):
         check: How it is seen whether it was done.
     """
 
+    kinds = (*CallEntry.kinds, "camera")
+
+    camera: str = ""
     lasting: Limit = 0.0
     every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1
     result: dict[str, str] = Field(default_factory=dict)
@@ -181,6 +200,29 @@ class StepEntry(CallEntry):
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     cancel: CancelEntry | None = None
     check: Annotated[list[CheckEntry], BeforeValidator(_one)] = Field(default_factory=list)
+
+    _topic: str = PrivateAttr("")  # of its camera
+
+    @property
+    def server(self) -> str:
+        """Name of the action, the service or the topic."""
+        return self._topic if self.camera else super().server
+
+    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
+        """Return it with the topic of its camera.
+
+        Raises:
+            ValueError: There is no such camera.
+        """
+        if not self.camera:
+            return self
+        if (camera := cameras.get(self.camera)) is None:
+            known = did_you_mean(self.camera, cameras) if cameras else "there are none; declare it under cameras"
+            raise ValueError(f"camera '{self.camera}' is none of the cameras; {known}")
+        limit = {} if "time_limit" in self.model_fields_set else {"time_limit": PICTURE_TIME}
+        known_camera = self.model_copy(update={"type": camera.type, **limit})
+        known_camera._topic = camera.topic
+        return known_camera
 
 
 class SkillEntry(StepEntry):
@@ -196,7 +238,7 @@ class SkillEntry(StepEntry):
             `check` are those of its last step.
     """
 
-    kinds = (*CallEntry.kinds, "steps")
+    kinds = (*StepEntry.kinds, "steps")
 
     wording: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -213,6 +255,16 @@ class SkillEntry(StepEntry):
     def parts(self) -> Sequence[StepEntry]:
         """What is done one after the other."""
         return self.steps or [self]
+
+    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
+        """Return it with the topics of its cameras; see :meth:`StepEntry.with_camera`."""
+        steps = [step.with_camera(cameras) for step in self.steps]
+        return super().with_camera(cameras).model_copy(update={"steps": steps})
+
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether pictures come back."""
+        return any(part.camera for part in self.parts)
 
     def declared(self, name: str) -> Skill:
         """Return the skill that it declares.
@@ -463,6 +515,7 @@ class RobotConfig(Document):
         battery: How full its battery is; None: nobody says so.
         reach: Who plans a path for ``reactree robot check``; None: nobody.
         emergency_stop: Its topic; None, which has to be written as null: there is none.
+        cameras: Where pictures come from, by the camera's name; a text is a topic of compressed ones.
         skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
         conditions: What may be waited for, by name.
         triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
@@ -480,6 +533,7 @@ class RobotConfig(Document):
     battery: BatteryTopic | None = None
     reach: ReachEntry | None = None
     emergency_stop: StopEntry | None = None
+    cameras: dict[str, Annotated[CameraEntry, BeforeValidator(_topic)]] = Field(default_factory=dict)
     skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
     conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
     triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
@@ -510,6 +564,15 @@ class RobotConfig(Document):
     def _one_map(self) -> RobotConfig:
         if bool(self.map) == bool(self.map_topic):
             raise ValueError("name either a map or a map_topic")
+        return self
+
+    @model_validator(mode="after")
+    def _cameras_are_there(self) -> RobotConfig:
+        for name, entry in self.skills.items():
+            try:
+                self.skills[name] = entry.with_camera(self.cameras)
+            except ValueError as error:
+                raise ValueError(f"skills.{name}: {error}") from None
         return self
 
     @property
