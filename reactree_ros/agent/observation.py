@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
@@ -101,6 +102,7 @@ class Observation:
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
         data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.
+        glances: What the run's eyes were asked about pictures for it, and what they said.
     """
 
     text: str
@@ -111,6 +113,7 @@ class Observation:
     pictures: tuple[Picture, ...] = ()
     spots: tuple[Spot, ...] = ()
     data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
+    glances: tuple[Glance, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))

@@ -149,6 +149,7 @@ class Run(Timed):
     household: HouseholdOf
     recallable: list[Text]
     llm: Model
+    vision: NotRequired[Model]
     memory: NotRequired[Text]
     options: dict[str, Any]
     limits: Limits
@@ -408,6 +409,22 @@ class PictureOf(TypedDict):
     data: NotRequired[str]
 
 
+class GlanceOf(TypedDict):
+    """A question about a picture, and what came of it."""
+
+    question: Text
+    answer: NotRequired[Text]
+    picture: NotRequired[Text]
+    box: NotRequired[Annotated[list[Number], Field(max_length=4)]]
+    error: NotRequired[Text]
+    answered_by: NotRequired[Text]
+    prompt_tokens: NotRequired[Count]
+    cached_tokens: NotRequired[Count]
+    output_tokens: NotRequired[Count]
+    picture_tokens: NotRequired[Count]
+    seconds: NotRequired[Number]
+
+
 class Observed(Timed):
     """The world answers."""
 
@@ -423,6 +440,7 @@ class Observed(Timed):
     pictures: NotRequired[list[PictureOf]]
     spots: NotRequired[list[SpotOf]]
     data: NotRequired[dict[str, str | int | float]]
+    glances: NotRequired[list[GlanceOf]]
 
 
 class Shortened(Timed):

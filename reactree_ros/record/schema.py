@@ -16,6 +16,7 @@ from operator import ne
 from typing import Any
 
 from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
@@ -143,7 +144,26 @@ def observation_to_dict(observation: Observation) -> Event:
         values["spots"] = [_spot_to_dict(spot) for spot in observation.spots]
     if observation.data:
         values["data"] = dict(observation.data)
+    if observation.glances:
+        values["glances"] = glances_to_list(observation.glances)
     return values
+
+
+_GLANCE = tuple(
+    (field.name, None if field.default is dataclasses.MISSING else field.default)
+    for field in dataclasses.fields(Glance)
+)
+
+
+def glances_to_list(glances: Sequence[Glance]) -> list[Event]:
+    """Return what eyes were asked and said, without the fields that have their default."""
+    listed = [_without_defaults(glance, _GLANCE) for glance in glances]
+    return [one | {"box": list(one["box"])} if "box" in one else one for one in listed]
+
+
+def glances_from_list(values: Sequence[Event]) -> tuple[Glance, ...]:
+    """Read back what eyes were asked and said."""
+    return tuple(Glance(**{name: one[name] for name, _ in _GLANCE if name in one}) for one in values)
 
 
 _PICTURE = tuple(
@@ -247,6 +267,7 @@ def observation_from_dict(values: Event) -> Observation:
         tuple(map(picture_from_dict, values.get("pictures", ()))),
         tuple(map(_spot_from_dict, values.get("spots", ()))),
         dict(values.get("data", {})),
+        glances_from_list(values.get("glances", ())),
     )
 
 

@@ -150,6 +150,7 @@ class Recorder(Listener):
         world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …, "scored": …}``; names and
             passwords in addresses are left out.
         llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it; likewise.
+        vision: The language model that is asked about pictures; likewise. Empty: none is.
         memory: The episodic memory that examples come from, by name; empty: nobody has named one.
         parent: The record that this one goes on from: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
     """
@@ -161,12 +162,13 @@ class Recorder(Listener):
         flush: Callable[[], None] = lambda: None,
         world: Mapping[str, Any] | None = None,
         llm: Mapping[str, Any] | None = None,
+        vision: Mapping[str, Any] | None = None,
         memory: str = "",
         parent: Mapping[str, Any] | None = None,
     ) -> None:
         self.id = uuid.uuid4().hex
         self._send, self._flush = write, flush
-        named = {"memory": memory} if memory else {}
+        named = {name: one for name, one in {"vision": vision, "memory": memory}.items() if one}
         self._about = without_credentials({"world": world or {}, "llm": llm or {}, **named})
         self._parent = None if parent is None else dict(parent)
         self._clock: Callable[[], float] = time.monotonic
