@@ -181,8 +181,8 @@ def memory_option(help: str, *names: str) -> Any:
 def vision_option(more: str = "Without, none is asked.") -> Any:
     """Return typer's option that names the language model that is asked about pictures."""
     help = (
-        "A language model that is asked about pictures, for planners and models that see none: it says what is on them, "
-        f"and whether a skill was done. {more} It is NAME:SETTING=VALUE:…, see `reactree list models`."
+        "A language model that is asked about pictures, for planners and models that see none: it says what is on "
+        f"them, and whether a skill was done. {more} It is NAME:SETTING=VALUE:…, see `reactree list models`."
     )
     return typer.Option(help=help, parser=lambda text: Chosen(*named_model(text)), metavar="MODEL")
 

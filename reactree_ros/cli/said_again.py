@@ -60,9 +60,7 @@ def said_again(
     if spec.memory and memory is None and not is_brought(spec.memory):
         _tell(f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}")
     if spec.vision is not None and vision is None:
-        _tell(
-            f"The record's eyes see nothing now; to have a model asked about pictures, add --vision {spec.vision.name}"
-        )
+        _tell(f"Nobody is asked about pictures now; to have that, add --vision {spec.vision.name}")
     policy = policy or policy_of_user()
     chosen = Selection.of("llm", *llm) if isinstance(llm, Chosen) else spec.llm and spec.llm.with_settings(llm, name)
     return spec.but(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from reactree_ros.agent.glance import Glance, PictureCheck
 from reactree_ros.agent.parameters import ParameterError
@@ -53,7 +54,7 @@ class WorldWithEyes(WorldWrapper):
         if seen.outcome is not Outcome.DONE:
             return Pending.of(seen)
         if (check := self._checks.get(name)) is not None:
-            sight = self._eyes.check(check, values, self.inner.pictures)
+            sight = self._eyes.check(check, values, partial(self.inner.pictures, check.camera))
             return mapped(sight, lambda sight: self._judged(seen, skill, sight))
         asks = (*map(str, values.values()), "") if name == LOOK_AT else ("",)
         new = [number for number, one in enumerate(seen.pictures) if not one.words]

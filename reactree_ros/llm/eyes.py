@@ -101,7 +101,7 @@ class Eyes:
         Args:
             check: The check.
             values: The skill's values.
-            take: Takes pictures.
+            take: Takes pictures; the first is looked at.
         """
         return self._looked(Sight(check), check.asked(values), take)
 
@@ -125,8 +125,7 @@ class Eyes:
             return Pending.of(sight)
 
         def look(pictures: Sequence[Picture]) -> Pending[Sight]:
-            wanted = (one for one in pictures if sight.check.camera in ("", one.camera))
-            if (picture := next(wanted, None)) is None:
+            if (picture := next(iter(pictures), None)) is None:
                 return Pending.of(_with(sight, Glance(question, error=_NO_PICTURE)))
             glance = self.whether(question, picture)
             return followed(glance, lambda one: self._looked(_with(sight, one, picture), question, take))

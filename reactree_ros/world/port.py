@@ -150,8 +150,8 @@ class World(abc.ABC):
         """
         return Pending.of(Observation("This world sees by itself what is where.", Outcome.PRECONDITION))
 
-    def pictures(self) -> Pending[Sequence[Picture]]:
-        """Take a picture with each camera; nothing if there is none. Nothing in the world changes by it."""
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        """Take a picture with a camera, or with each; nothing if there is none. Nothing in the world changes by it."""
         return Pending.of(())
 
     @abc.abstractmethod

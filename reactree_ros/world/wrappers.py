@@ -82,8 +82,8 @@ class WorldWrapper(SharedWorld):
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         return self.inner.correct(correction)
 
-    def pictures(self) -> Pending[Sequence[Picture]]:
-        return self.inner.pictures()
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        return self.inner.pictures(camera)
 
     def score(self) -> Pending[Score | None]:
         return self.inner.score()
@@ -169,8 +169,8 @@ class SkillTimeLimit(WorldWrapper):
     def canonical(self, skill: str) -> Pending[str | Observation]:
         return self._rested(lambda: self._answered("canonical", lambda: self.inner.canonical(skill)))
 
-    def pictures(self) -> Pending[Sequence[Picture]]:
-        return self._rested(lambda: self._answered("pictures", self.inner.pictures))
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        return self._rested(lambda: self._answered("pictures", lambda: self.inner.pictures(camera)))
 
     def score(self) -> Pending[Score | None]:
         return self._rested(lambda: self._answered("score", self.inner.score))
