@@ -14,7 +14,6 @@ from typing import Any
 
 from reactree_ros.agent.glance import CANNOT_SEE, NO, YES
 from reactree_ros.agent.picture import PICTURES, Picture
-from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
@@ -23,15 +22,21 @@ from reactree_ros.world.drawing import HAND, HEIGHT, MARK, MARK_SIDE, WIDTH, col
 
 #: What is found in a picture: left, top, right and bottom in pixels, and the thing's number.
 Found = tuple[int, int, int, int, int]
-_HELD = re.compile(r"Is (?:the )?([a-z ]+?)(?: (\d+))? in the (?:hand|gripper)\?")
+_HELD = re.compile(r"Is (?:the )?([a-z ]+ \d+) in the (?:hand|gripper)\?")
 _WHERE = re.compile(r"Where is the ([a-z ]+?)(?: (\d+))? in the picture\?")
 
 
-def found_in(data: bytes, word: str) -> list[Found]:
-    """Find all things of a class in a picture by their colour, and read their numbers off their marks."""
+def found_in(data: bytes, word: str, *, below: int = 0) -> list[Found]:
+    """Find all things of a class in a picture by their colour, and read their numbers off their marks.
+
+    Args:
+        data: The picture.
+        word: The class.
+        below: Where the part begins that is looked at.
+    """
     from PIL import Image, ImageDraw
 
-    image = Image.open(io.BytesIO(data)).convert("RGB")
+    image = Image.open(io.BytesIO(data)).convert("RGB").crop((0, below, WIDTH, HEIGHT))
     mask, marks, found = _equal(image, colour_of(word)), _equal(image, MARK), []
     while (box := mask.getbbox()) is not None:
         x = mask.crop((0, box[1], image.width, box[1] + 1)).getbbox()[0]
@@ -42,8 +47,14 @@ def found_in(data: bytes, word: str) -> list[Found]:
         if (right - left) * (bottom - top) < 100:
             continue  # the rest of something that other things hide
         number = marks.crop((left, top, right, bottom)).histogram()[255] // MARK_SIDE**2
-        found.append((left, top, right, bottom, number))
+        found.append((left, top + below, right, bottom + below, number))
     return found
+
+
+def is_held(data: bytes, thing: str) -> bool:
+    """Whether a thing, with its number, is in the hand on a picture."""
+    word, _, number = thing.rpartition(" ")
+    return any(one[4] == int(number) for one in found_in(data, word, below=HAND))
 
 
 def _equal(image: Any, colour: tuple[int, int, int]) -> Any:
@@ -91,7 +102,7 @@ class Detector(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.requests.append(request)
         (picture,) = (picture for turn in request.turns for picture in pictures_of(turn))
-        asked = " ".join(turn.text for turn in request.turns if isinstance(turn, Told))
+        asked = request.turns[-1].text
         text = self._answer(asked, picture)
         return Pending.of(
             Reply(text, prompt_tokens=300, output_tokens=3, pictures=1, picture_tokens=picture.tokens(768))
@@ -101,7 +112,7 @@ class Detector(LanguageModel):
         data = PICTURES.data(picture)
         assert data is not None
         if held := _HELD.search(asked):
-            return self._held(data, held[1], held[2])
+            return self._held(data, held[1])
         if where := _WHERE.search(asked):
             found = self._seen(data, where[1], where[2])
             if not found:
@@ -112,18 +123,17 @@ class Detector(LanguageModel):
         named = [word for word in self._words if found_in(data, word)]
         return f"I see {', '.join(named) or 'nothing'}."
 
-    def _held(self, data: bytes, word: str, number: str | None) -> str:
+    def _held(self, data: bytes, thing: str) -> str:
         if self._random.random() < self._blind:
             return CANNOT_SEE
-        there = any(one[1] > HAND for one in self._seen(data, word, number, errs=False))
-        return YES if self._errs(there) else NO
+        return YES if self._takes_for(is_held(data, thing)) else NO
 
-    def _seen(self, data: bytes, word: str, number: str | None, *, errs: bool = True) -> list[Found]:
+    def _seen(self, data: bytes, word: str, number: str | None) -> list[Found]:
         found = [one for one in found_in(data, word) if number is None or one[4] == int(number)]
-        if errs and self._errs(bool(found)) is not bool(found):
-            return [] if found else [(0, 0, 40, 40, 0)]
-        return found
+        if self._takes_for(bool(found)):
+            return found or [(0, 0, 40, 40, 0)]
+        return []
 
-    def _errs(self, there: bool) -> bool:
-        """Return what it takes for true."""
+    def _takes_for(self, there: bool) -> bool:
+        """Return whether it takes something for there."""
         return there != (self._random.random() < (self._misses if there else self._mistakes))

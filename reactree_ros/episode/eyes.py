@@ -78,7 +78,7 @@ class WorldWithEyes(WorldWrapper):
             return looked
         said = self._eyes.told_of(sight)
         if sight.holds is None and not sight.check.necessary:
-            return replace(looked, text=f"{seen.text} {said[:1].upper()}{said[1:]}")
+            return replace(looked, text=_and(seen.text, f"{said[:1].upper()}{said[1:]}"))
         undone = f"You tried to {skill}, but {said}"
         # What the skill reports to be seen now is not.
         return replace(looked, text=undone, outcome=Outcome.POSTCONDITION, seen=(), data={})
@@ -98,7 +98,7 @@ class WorldWithEyes(WorldWrapper):
             pictures[number], words=" ".join(filter(None, (pictures[number].words, glance.answer)))
         )
         if why := self._eyes.once(glance):
-            text = f"{text} Nobody could say what is on the picture: {why}."
+            text = _and(text, f"Nobody could say what is on the picture: {why}.")
         return replace(seen, text=text, pictures=tuple(pictures), glances=(*seen.glances, glance))
 
 
@@ -106,3 +106,8 @@ def _together(before: Sequence[Picture], looked_at: Sequence[Picture]) -> tuple[
     """Return the pictures of an observation with those that were looked at, each once."""
     told = {one.id for one in looked_at}
     return (*(one for one in before if one.id not in told), *looked_at)
+
+
+def _and(text: str, sentence: str) -> str:
+    """Return an observation with one more sentence; those of the recordings may end without a full stop."""
+    return f"{text.removesuffix('.')}. {sentence}"

@@ -10,7 +10,7 @@ from reactree_ros.agent.glance import ANSWERS, CANNOT_SEE, Glance, PictureCheck
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.agent.turns import Saw, Told
+from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.background.pending import Pending, asked, followed, pass_on, where_late
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, NoAnswerInTime, Reply
@@ -20,7 +20,8 @@ from reactree_ros.plugins.settings import Settings
 
 #: Longest answer in tokens, and what ends one that is free.
 _MOST_TOKENS, _STOPS = 200, ("\n\n",)
-_CLOSED = f"Look at the picture. {{question}} Answer with {', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}."
+_SYSTEM = Told("You see what a robot's camera sees. Answer by what is on the picture alone.", About.SYSTEM)
+_CLOSED = f"{{question}} Answer with {', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}."
 _CAPTION = "Say in one or two sentences what is in the picture and where; name each thing by its usual word."
 _WHERE = (
     'Where is the {thing} in the picture? Answer with JSON alone: {{"box": [left, top, right, bottom]}} in thousandths '
@@ -135,19 +136,20 @@ class Eyes:
     def _ask(self, question: str, words: str, picture: Picture, may_say: MaySay) -> Pending[Glance]:
         self._asked += 1
         request = DecisionRequest(
-            turns=(Saw("", Observation("", pictures=(picture,))), Told(words)),
+            turns=(_SYSTEM, Saw("", Observation("", pictures=(picture,))), Told(words)),
             may_say=may_say,
             max_tokens=_MOST_TOKENS,
             id=f"eyes.{self._asked}",
             patience=self.patience,
         )
-        answer: Pending[Reply] = Pending()
-        pass_on(asked(self.model.decide, request), answer)
+        answer, source = Pending[Reply](), asked(self.model.decide, request)
+        pass_on(source, answer)
         late = NoAnswerInTime(f"no answer within {self.patience:g} s")
         where_late(answer, self.patience, lambda one: one.fail(late))
         glance: Pending[Glance] = Pending(on_cancel=answer.cancel)
 
         def take(done: object) -> None:
+            source.cancel()  # if it is late, or nobody waits for it any more
             if answer.cancelled():
                 glance.cancel()
             elif (error := answer.exception()) is not None:
