@@ -78,16 +78,22 @@ def looks(house: House, skill: str, topic: str, message: Any) -> Any:
 
 
 def test_a_picture_comes_back_byte_for_byte_with_its_camera_its_frame_and_its_time(house: House) -> None:
-    shown = house.graph.listen(Image, "robot_bridge/image")
+    raw, compressed = (
+        house.graph.listen(kind, f"robot_bridge/{name}")
+        for kind, name in ((Image, "image"), (CompressedImage, "image/compressed"))
+    )
     result = looks(house, "look", "head/compressed", CompressedImage(header=header(), format="png", data=png()))
     assert (result.outcome, result.message) == (Result.DONE, "")
     (taken,) = observation_from_msg(result.observation).pictures
     assert data_of(taken) == png()
     assert (taken.camera, taken.frame, taken.time) == ("head", "head_optical", 1790000000.25)
     assert result.observation.text.startswith("You look.")
+    house.graph.until(lambda: compressed, "it is shown to people, too")
+    assert (compressed[0].header.frame_id, compressed[0].format) == ("head_optical", "png")
+    assert bytes(compressed[0].data) == png()
     if importlib.util.find_spec("PIL"):
-        house.graph.until(lambda: shown, "it is shown to people, too")
-        assert (shown[0].header.frame_id, shown[0].width, shown[0].height) == ("head_optical", 4, 4)
+        house.graph.until(lambda: raw, "and raw to whom wants that")
+        assert (raw[0].header.frame_id, raw[0].width, raw[0].height) == ("head_optical", 4, 4)
 
 
 def test_a_raw_picture_becomes_a_jpeg(house: House) -> None:
