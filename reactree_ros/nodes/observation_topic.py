@@ -1,4 +1,4 @@
-"""The topics of a bridge's observations: ``~/observation``, and ``~/image`` and its compressed one for their pictures."""
+"""The topics of a bridge's observations: ``~/observation``, and ``~/image`` and a compressed one for pictures."""
 
 from __future__ import annotations
 
