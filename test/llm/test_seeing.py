@@ -20,6 +20,19 @@ from reactree_ros.llm.check.looking import COLOURS
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
 
 START: tuple[Turn, ...] = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: find the cup."))
+
+
+def repeats(exchange: Exchange) -> None:
+    """Refuse as FastAPI does, with all of the request."""
+    problem = {"loc": ["body", "messages", 1, "content"], "msg": "Input should be a valid string"}
+    exchange.reply(422, {"detail": [problem | {"input": exchange.request.body["messages"]}]})
+
+
+def tells_all(exchange: Exchange) -> None:
+    """Refuse in a text with all of the request."""
+    fails(400, f"bad image in {exchange.request.body}")(exchange)
+
+
 #: How servers refuse a picture: vLLM, OpenAI, DeepSeek, OpenRouter, llama.cpp, one that only knows texts, one mute.
 REFUSALS: dict[str, Behaviour] = {
     "vllm": fails(400, "tiny is not a multimodal model"),
@@ -29,6 +42,8 @@ REFUSALS: dict[str, Behaviour] = {
     "llama.cpp": fails(500, "image input is not supported - hint: you may need to provide the mmproj"),
     "texts only": fails(422, "Input should be a valid string"),
     "too large": fails(413, "Request Entity Too Large"),
+    "FastAPI": repeats,
+    "all of it": tells_all,
 }
 
 
@@ -122,6 +137,8 @@ def test_a_server_that_refuses_pictures_is_remembered_and_goes_on_without(
         ask(model(peer), *turns, may_say=FreeText())  # another process
         assert len([one for one in peer.asked if one.pictures]) == asked
         assert "a cup" in peer.asked[-1].prompt
+        told = [one.getMessage() for one in caplog.records] + [str(reply) for reply in replies]
+        assert not any("iVBORw" in one for one in told), "no bytes of it in a log or a record"
 
 
 def test_a_request_that_is_refused_for_another_reason_says_that_and_blinds_nobody(model: Model) -> None:

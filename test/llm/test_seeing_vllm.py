@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from clients import Model, ask
 from drawn import drawn
+from tiny import TinyServer
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.observation import Observation
@@ -36,7 +38,7 @@ def make(family: str) -> Callable[[Path], Path]:
 
 
 @pytest.fixture(scope="module", params=["Idefics 3", "Qwen2-VL"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineModel]:
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineModel]:
     folder = make(request.param)(tmp_path_factory.mktemp("model"))
     from reactree_ros.llm.vllm_engine import VllmEngine
 
@@ -55,15 +57,15 @@ def shade(number: int) -> Picture:
     return drawn(number, width=112, height=84, words=f"shade {number}")
 
 
-def asked(model: EngineModel, *turns: Turn, may_say: MaySay | None = None, max_tokens: int = 4) -> Reply:
+def asked(engine: EngineModel, *turns: Turn, may_say: MaySay | None = None, max_tokens: int = 4) -> Reply:
     request = DecisionRequest((*START, *turns), may_say or FreeText(), max_tokens=max_tokens)
-    return model.decide(request).result(timeout=120)
+    return engine.decide(request).result(timeout=120)
 
 
-def test_a_picture_is_counted_cached_and_told_from_another(model: EngineModel) -> None:
-    assert model.engine.sees
+def test_a_picture_is_counted_cached_and_told_from_another(engine: EngineModel) -> None:
+    assert engine.engine.sees
     blank, shown, again, other = (
-        asked(model, *turns)
+        asked(engine, *turns)
         for turns in ((saw(),), (saw(shade(1)), saw()), (saw(shade(1)), saw()), (saw(shade(2)), saw()))
     )
     assert [one.pictures for one in (blank, shown, again, other)] == [0, 1, 1, 1]
@@ -74,17 +76,32 @@ def test_a_picture_is_counted_cached_and_told_from_another(model: EngineModel) -
     assert (other.cached_tokens or 0) < (again.cached_tokens or 0) - BLOCK, "what follows another picture is read anew"
 
 
-def test_decisions_are_held_to_the_grammar_after_pictures(model: EngineModel) -> None:
-    reply = asked(model, saw(shade(3)), may_say=DecisionGrammar(("go to bed 1", "done", "failure")), max_tokens=64)
+def test_decisions_are_held_to_the_grammar_after_pictures(engine: EngineModel) -> None:
+    reply = asked(engine, saw(shade(3)), may_say=DecisionGrammar(("go to bed 1", "done", "failure")), max_tokens=64)
     assert reply.pictures == 1
     if not reply.objection:
         parse_decision(reply.text)
 
 
-def test_older_pictures_are_left_out(model: EngineModel) -> None:
+def test_older_pictures_are_left_out(engine: EngineModel) -> None:
     turns = [turn for number in range(4) for turn in (saw(shade(number)), Said(f"Think: {number}"))]
-    reply = asked(model, *turns, Told("OK."))
+    reply = asked(engine, *turns, Told("OK."))
     assert reply.pictures == 2
+
+
+def test_vllms_server_counts_and_caches_a_picture_that_came_with_a_request(tmp_path: Path, model: Model) -> None:
+    with TinyServer(make("Idefics 3")(tmp_path / "model"), max_model_len=2048) as server:
+        server.wait_until_ready()
+        sees = model(server.base_url, sees_newest=2, remember=False)
+        blank, shown, again = (
+            ask(sees, *START, *turns, may_say=FreeText(), max_tokens=4)
+            for turns in ((saw(),), (saw(shade(1)), saw()), (saw(shade(1)), saw()))
+        )
+    assert [one.pictures for one in (blank, shown, again)] == [0, 1, 1]
+    assert not shown.warning
+    assert shown.prompt_tokens == again.prompt_tokens
+    assert shown.prompt_tokens is not None
+    assert (again.cached_tokens or 0) > shown.prompt_tokens - BLOCK - 1
 
 
 def test_a_model_that_does_not_see_is_told_in_words(tiny_model: Path) -> None:
