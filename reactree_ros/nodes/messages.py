@@ -20,7 +20,7 @@ from reactree_interfaces.msg import Picture as PictureMsg
 from reactree_interfaces.msg import Spot as SpotMsg
 from reactree_interfaces.msg import Turn as TurnMsg
 from reactree_interfaces.srv import DescribeHousehold, Generate
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import Header
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
@@ -128,14 +128,29 @@ def _time_to_msg(seconds: float) -> Time:
     return Time(sec=whole, nanosec=part * 10**6)
 
 
-def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
-    """Return a picture as an image in RGB."""
-    from PIL import Image as Pictures  # what takes pictures needs Pillow itself
+def compressed_to_msg(picture: Picture, data: bytes, stamp: Time) -> CompressedImage:
+    """Return a picture as it is."""
+    form = picture.media.removeprefix("image/")
+    return CompressedImage(header=_header(picture, stamp), format=form, data=array.array("B", data))
 
-    with Pictures.open(io.BytesIO(data)) as opened:
+
+def _header(picture: Picture, stamp: Time) -> Header:
+    return Header(stamp=stamp, frame_id=picture.frame or "camera")
+
+
+def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
+    """Return a picture as an image in RGB.
+
+    Raises:
+        ImportError: Pillow is not there.
+        Exception: Pillow cannot read it.
+    """
+    from PIL import Image as Pictures
+
+    with Pictures.open(io.BytesIO(data), formats=["PNG", "JPEG"]) as opened:
         pixels = opened.convert("RGB")
     return Image(
-        header=Header(stamp=stamp, frame_id=picture.frame or "camera"),
+        header=_header(picture, stamp),
         height=pixels.height,
         width=pixels.width,
         encoding="rgb8",

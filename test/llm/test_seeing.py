@@ -5,18 +5,34 @@ from __future__ import annotations
 import io
 import itertools
 import logging
+from typing import Any
 
 import pytest
 from clients import Model, ask
 from drawn import data_of, drawn
-from openai_peer import Behaviour, Exchange, Peer, fails
+from openai_peer import Behaviour, Exchange, Peer, fails, says
 
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import LARGEST_PICTURE, PICTURES, Picture, PictureStore, picture_of
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
+from reactree_ros.llm.check import Given, Lesson, Report, check
+from reactree_ros.llm.check.looking import COLOURS
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
 
 START: tuple[Turn, ...] = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: find the cup."))
+
+
+def repeats(exchange: Exchange) -> None:
+    """Refuse as FastAPI does, with all of the request."""
+    problem = {"loc": ["body", "messages", 1, "content"], "msg": "Input should be a valid string"}
+    exchange.reply(422, {"detail": [problem | {"input": exchange.request.body["messages"]}]})
+
+
+def tells_all(exchange: Exchange) -> None:
+    """Refuse in a text with all of the request."""
+    fails(400, f"bad image in {exchange.request.body}")(exchange)
+
+
 #: How servers refuse a picture: vLLM, OpenAI, DeepSeek, OpenRouter, llama.cpp, one that only knows texts, one mute.
 REFUSALS: dict[str, Behaviour] = {
     "vllm": fails(400, "tiny is not a multimodal model"),
@@ -26,6 +42,8 @@ REFUSALS: dict[str, Behaviour] = {
     "llama.cpp": fails(500, "image input is not supported - hint: you may need to provide the mmproj"),
     "texts only": fails(422, "Input should be a valid string"),
     "too large": fails(413, "Request Entity Too Large"),
+    "FastAPI": repeats,
+    "all of it": tells_all,
 }
 
 
@@ -119,6 +137,8 @@ def test_a_server_that_refuses_pictures_is_remembered_and_goes_on_without(
         ask(model(peer), *turns, may_say=FreeText())  # another process
         assert len([one for one in peer.asked if one.pictures]) == asked
         assert "a cup" in peer.asked[-1].prompt
+        told = [one.getMessage() for one in caplog.records] + [str(reply) for reply in replies]
+        assert not any("iVBORw" in one for one in told), "no bytes of it in a log or a record"
 
 
 def test_a_request_that_is_refused_for_another_reason_says_that_and_blinds_nobody(model: Model) -> None:
@@ -174,6 +194,55 @@ def test_pictures_of_examples_are_not_shown(model: Model, seeing: Peer) -> None:
     example = (Told("Your task is to: look"), saw(drawn(1)), Said("Act: done"))
     ask(model(seeing), ToldStart(system="You are a robot.", examples=(example,)), saw(drawn(2)), may_say=FreeText())
     assert seeing.asked[0].pictures == [data_of(drawn(2))]
+
+
+# ---------------------------------------------------------------------- `reactree llm check`
+
+
+def colour_of(data: bytes) -> str:
+    """Say what colour the middle of a picture has, as a model that sees would."""
+    image = pytest.importorskip("PIL.Image")
+    middle = image.open(io.BytesIO(data)).convert("RGB").getpixel((168, 168))
+    return next(name for name, colour in COLOURS.items() if colour == middle)
+
+
+def checked(model: Model, peer: Peer, **settings: Any) -> Report:
+    """Check a model with squares alone."""
+    pytest.importorskip("PIL")
+    given = Given(sees=settings.get("sees"))
+    return check(model(peer, **settings), Lesson(START, FreeText(), max_tokens=16), given)
+
+
+def test_a_model_that_is_said_to_see_is_shown_squares_and_asked_for_their_colours(model: Model) -> None:
+    with Peer(chats=True, obeys=()) as peer:
+
+        def looks(exchange: Exchange) -> None:
+            says(colour_of(exchange.request.pictures[0]))(exchange)
+
+        peer.blind = looks  # it sees, in its own way
+        report = checked(model, peer, sees=True)
+    assert report.facts["the colour of a drawn square"] == "4 of 4 right (guessing: 1)"
+    assert not any("sees" in problem for problem in report.problems)
+
+
+def test_a_model_that_guesses_is_found_out(model: Model) -> None:
+    with Peer(chats=True, obeys=(), say=lambda prompt: "red") as peer:
+        report = checked(model, peer, sees=True)
+    assert any("1 of 4 times, so it does not see" in problem for problem in report.problems)
+
+
+def test_a_server_that_refuses_squares_is_found_out(model: Model) -> None:
+    with Peer(chats=True, obeys=(), blind=REFUSALS["vllm"], say=lambda prompt: "red") as peer:
+        report = checked(model, peer, sees=True)
+    assert any("sees is true, but" in problem and "sees no pictures" in problem for problem in report.problems)
+
+
+@pytest.mark.parametrize("sees", [None, False])
+def test_a_model_that_is_not_said_to_see_is_shown_nothing(model: Model, sees: bool | None) -> None:
+    with Peer(chats=True, obeys=()) as peer:
+        report = checked(model, peer, sees=sees)
+        assert not any(asked.pictures for asked in peer.asked)
+    assert not any("square" in fact for fact in report.facts)
 
 
 # ---------------------------------------------------------------------- the store
