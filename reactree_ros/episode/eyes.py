@@ -78,8 +78,8 @@ class WorldWithEyes(WorldWrapper):
             return looked
         said = self._eyes.told_of(sight)
         if sight.holds is None and not sight.check.necessary:
-            return replace(looked, text=_and(seen.text, f"{said[:1].upper()}{said[1:]}"))
-        undone = f"You tried to {skill}, but {said}"
+            return replace(looked, text=_and(seen.text, f"{said[:1].upper()}{said[1:]}."))
+        undone = f"You tried to {skill}, but {said}."
         # What the skill reports to be seen now is not.
         return replace(looked, text=undone, outcome=Outcome.POSTCONDITION, seen=(), data={})
 

@@ -136,9 +136,11 @@ class SymbolicWorld(SharedWorld):
 
     def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
         """Draw what is before the agent, and its room from above."""
-        draw = {pictures.OWN: self._picture, pictures.ABOVE: lambda: pictures.from_above(self.scene)}
-        wanted = (one for name, one in draw.items() if camera in ("", name))
-        return Pending.of(tuple(one() for one in wanted) if self._has_camera else ())
+        if not self._has_camera:
+            return Pending.of(())
+        own = () if camera == pictures.ABOVE else (self._picture(),)
+        above = () if camera == pictures.OWN else (pictures.from_above(self.scene),)
+        return Pending.of((*own, *above))
 
     def _picture(self) -> Picture:
         return pictures.from_agent(self.scene, list(self._next_to_agent()))

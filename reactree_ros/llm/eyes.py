@@ -50,6 +50,13 @@ class Sight:
         """Whether it was seen that the skill was done; None: nobody has seen that, nor the contrary."""
         return self.check.holds(self.check.found(self.glances) or CANNOT_SEE)
 
+    def after(self, glance: Glance, *pictures: Picture) -> Sight:
+        """Return it after one more look; a picture says what was seen on it."""
+        words = " ".join(filter(None, (glance.question, glance.answer)))
+        known = {one.id for one in self.pictures}
+        new = (replace(one, words=words) for one in pictures if one.id not in known)
+        return replace(self, glances=(*self.glances, glance), pictures=(*self.pictures, *new))
+
 
 class Eyes:
     """Asks a language model about pictures. What it says never fails: a :class:`Glance` says why nobody could look.
@@ -107,14 +114,14 @@ class Eyes:
         return self._looked(Sight(check), check.asked(values), take)
 
     def told_of(self, sight: Sight) -> str:
-        """Say of a check what does not confirm the skill, as the end of a sentence."""
+        """Say of a check what does not confirm the skill, as the end of a sentence without its full stop."""
         last = sight.glances[-1]
         if sight.holds is False:
-            return f"the camera shows otherwise: {last.question} {sight.check.found(sight.glances)}."
+            return f"the camera shows otherwise: {last.question} {sight.check.found(sight.glances)}"
         if last.error:
             why = self.once(last)
-            return f"nobody could look whether it was done{f': {why}' if why else ''}."
-        return f"the camera cannot see whether it was done: {last.question}"
+            return f"nobody could look whether it was done{f': {why}' if why else ''}"
+        return f"the camera cannot see whether it was done ({last.question})"
 
     def once(self, glance: Glance) -> str:
         """Return why nobody could look; empty from the second time on, or if somebody did."""
@@ -127,9 +134,9 @@ class Eyes:
 
         def look(pictures: Sequence[Picture]) -> Pending[Sight]:
             if (picture := next(iter(pictures), None)) is None:
-                return Pending.of(_with(sight, Glance(question, error=_NO_PICTURE)))
+                return Pending.of(sight.after(Glance(question, error=_NO_PICTURE)))
             glance = self.whether(question, picture)
-            return followed(glance, lambda one: self._looked(_with(sight, one, picture), question, take))
+            return followed(glance, lambda one: self._looked(sight.after(one, picture), question, take))
 
         return followed(asked(take), look)
 
@@ -177,14 +184,6 @@ class Eyes:
             picture_tokens=reply.picture_tokens,
             seconds=round(reply.seconds, 3),
         )
-
-
-def _with(sight: Sight, glance: Glance, *pictures: Picture) -> Sight:
-    """Return a sight after one more look; a picture that says what was seen on it."""
-    told = [replace(one, words=" ".join(filter(None, (glance.question, glance.answer)))) for one in pictures]
-    known = {one.id for one in sight.pictures}
-    new = tuple(one for one in told if one.id not in known)
-    return replace(sight, glances=(*sight.glances, glance), pictures=(*sight.pictures, *new))
 
 
 def _placed(glance: Glance, thing: str, picture: Picture) -> Glance:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from action_msgs.msg import GoalStatus
 from rosidl_runtime_py.convert import message_to_ordereddict
 
+from reactree_ros.agent.glance import PictureCheck
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
@@ -30,7 +31,7 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
 )
 from reactree_ros.nodes.wanted import Field, Holds, told
-from reactree_ros.robot.config import CallEntry, CheckEntry, SkillEntry, StepEntry, error_code
+from reactree_ros.robot.config import CallEntry, CheckEntry, SeeingEntry, SkillEntry, StepEntry, error_code
 from reactree_ros.robot.house import MapThing
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -140,7 +141,7 @@ class MappedCall:
         Raises:
             ParameterError: It cannot be read.
         """
-        camera = self.entry.camera if isinstance(self.entry, StepEntry) else ""
+        camera = self.entry.camera if isinstance(self.entry, SeeingEntry) else ""
         if not camera:
             return ()
         try:
@@ -211,6 +212,7 @@ class Leg:
         call: What is asked.
         cancel: What is sent where it is stopped; None: nothing more than its own cancel.
         checks: Whether it only looks whether what was done before was done.
+        picture: What eyes are asked about the picture that it takes; None: nothing.
         effect: What is changed of what is known by what it is part of.
         settles: Whether that is changed as soon as this has gone well.
         moves: Whether the robot may leave where it stands.
@@ -220,6 +222,7 @@ class Leg:
     call: MappedCall
     cancel: MappedCall | None
     checks: bool
+    picture: PictureCheck | None
     effect: Mapping[str, str]
     settles: bool
     moves: bool
@@ -276,7 +279,8 @@ class MappedSkill:
         for index, entry in enumerate([part, *asked]):
             call = MappedCall(entry, f"{at}.check" if index else at, self.skill)
             step = f"step {number + 1} of {len(parts)}" if several else ""
-            yield Leg(call, None if index else cancel, bool(index), effect, index == len(asked), moves, step)
+            picture = entry.by_picture if isinstance(entry, CheckEntry) else None
+            yield Leg(call, None if index else cancel, bool(index), picture, effect, index == len(asked), moves, step)
 
     @property
     def calls(self) -> Iterator[MappedCall]:

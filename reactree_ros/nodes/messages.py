@@ -12,6 +12,7 @@ from itertools import groupby, takewhile
 from typing import Any
 
 from builtin_interfaces.msg import Time
+from pydantic import TypeAdapter
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Attempt as AttemptMsg
@@ -25,6 +26,7 @@ from std_msgs.msg import Header
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
@@ -58,6 +60,7 @@ OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
 ABOUT_CODES = {about: getattr(TurnMsg, about.name) for about in About}
 ABOUT = {code: about for about, code in ABOUT_CODES.items()}
 _COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens")
+_GLANCES = TypeAdapter(tuple[Glance, ...])
 
 
 def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
@@ -81,6 +84,7 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
         spots=list(map(_spot_to_msg, observation.spots)),
         pictures=list(pictures_to_msgs(observation.pictures)),
         data=json.dumps(dict(observation.data)) if observation.data else "",
+        glances=_GLANCES.dump_json(observation.glances, exclude_defaults=True).decode() if observation.glances else "",
     )
 
 
@@ -173,6 +177,7 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         pictures=tuple(map(picture_from_msg, msg.pictures)),
         spots=tuple(map(_spot_from_msg, msg.spots)),
         data=settings_from(msg.data),
+        glances=_GLANCES.validate_json(msg.glances) if msg.glances else (),
     )
 
 

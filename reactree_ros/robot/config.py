@@ -13,10 +13,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from typing_extensions import Self
 
 from reactree_ros.agent.conditions import WAIT, wait_skill
+from reactree_ros.agent.glance import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.parameters import Named, Number, ParameterError
 from reactree_ros.agent.skill import Bounds, Skill, read_skill, skill_of
+from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
+from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
 from reactree_ros.robot.conditions import ConditionEntry, Scalar, Wanted
 from reactree_ros.robot.map_file import Document, MapDocument, Source, checked, read_yaml
@@ -36,8 +39,8 @@ def _in_seconds(value: float | str) -> float | str:
 Limit = Annotated[float | str, AfterValidator(_in_seconds)]
 #: The type of detections that needs no further description.
 DETECTION_ARRAY = "vision_msgs/msg/Detection3DArray"
-#: Longest wait for a picture, in seconds, if nothing else is said.
-PICTURE_TIME = 10.0
+#: Longest wait for a picture, and for all pictures and answers of a check, in seconds, if nothing else is said.
+PICTURE_TIME, LOOK_TIME = 10.0, 60.0
 #: Where skills of a robot's own are declared, for errors.
 OWN_SKILLS = "config/robots/office.yaml"
 #: Outcomes that the failure of a robot's server can stand for.
@@ -127,38 +130,6 @@ class CancelEntry(CallEntry):
     kinds = ("action", "service", "publish")
 
 
-class CheckEntry(CallEntry):
-    """How it is seen whether something was done that was reported to be; see also :class:`CallEntry`.
-
-    Attributes:
-        seen: Parameter whose thing has to be detected then; or
-        gone: parameter whose thing may not be detected any more.
-        at: Parameter that names where it has to be detected.
-    """
-
-    kinds = ("service", "wait_for", "seen", "gone")
-
-    seen: str = ""
-    gone: str = ""
-    at: str = ""
-    time_limit: Limit = 5.0
-
-    @property
-    def is_detection(self) -> bool:
-        """Whether detections tell."""
-        return bool(self.seen or self.gone)
-
-    @model_validator(mode="after")
-    def _at_is_of_what_is_seen(self) -> CheckEntry:
-        if self.at and not self.seen:
-            raise ValueError("at says where a thing has to be seen; name that with seen")
-        return self
-
-
-def _one(value: Any) -> Any:
-    return [value] if isinstance(value, dict) else value
-
-
 class CameraEntry(Document):
     """A camera.
 
@@ -171,35 +142,16 @@ class CameraEntry(Document):
     type: Literal["sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/Image"] = "sensor_msgs/msg/CompressedImage"
 
 
-class StepEntry(CallEntry):
-    """One step of a skill.
+class SeeingEntry(CallEntry):
+    """What may take a picture, too; see also :class:`CallEntry`.
 
     Attributes:
         camera: Name of a camera, whose next picture is taken, instead of an action, a service or another topic.
-        lasting: For how long a message is published again and again, in seconds, or the parameter that says it; 0: it
-            is published once.
-        every: Time between two of these messages, in seconds.
-        result: Fields that what the skill returns is read from, by its names.
-        effect: What it changes of what is known, of :data:`~reactree_ros.agent.skill.EFFECTS`.
-        rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
-            the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
-            then the task ends.
-        retries: How often it is tried again after it failed on the way.
-        cancel: What is sent where it is stopped before its end, besides an action's own cancel; None: nothing.
-        check: How it is seen whether it was done.
     """
 
-    kinds = (*CallEntry.kinds, "camera")
+    takes: ClassVar[float] = PICTURE_TIME
 
     camera: str = ""
-    lasting: Limit = 0.0
-    every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1
-    result: dict[str, str] = Field(default_factory=dict)
-    effect: dict[Any, Any] = Field(default_factory=dict)
-    rejected: Failure = "world_unavailable"
-    retries: Annotated[int, Field(ge=0, le=10)] = 0
-    cancel: CancelEntry | None = None
-    check: Annotated[list[CheckEntry], BeforeValidator(_one)] = Field(default_factory=list)
 
     _topic: str = PrivateAttr("")  # of its camera
 
@@ -219,10 +171,105 @@ class StepEntry(CallEntry):
         if (camera := cameras.get(self.camera)) is None:
             known = did_you_mean(self.camera, cameras) if cameras else "there are none; declare it under cameras"
             raise ValueError(f"camera '{self.camera}' is none of the cameras; {known}")
-        limit = {} if "time_limit" in self.model_fields_set else {"time_limit": PICTURE_TIME}
+        limit = {} if "time_limit" in self.model_fields_set else {"time_limit": self.takes}
         known_camera = self.model_copy(update={"type": camera.type, **limit})
         known_camera._topic = camera.topic
         return known_camera
+
+
+def _yes_or_no(value: Any) -> Any:
+    return (YES if value else NO) if isinstance(value, bool) else value  # so YAML reads them without quotes
+
+
+class CheckEntry(SeeingEntry):
+    """How it is seen whether something was done that was reported to be; see also :class:`SeeingEntry`.
+
+    Attributes:
+        seen: Parameter whose thing has to be detected then; or
+        gone: parameter whose thing may not be detected any more.
+        at: Parameter that names where it has to be detected.
+        question: What `vision` is asked about the camera's picture, with the skill's parameters in braces.
+        answer: What it answers if the skill was done: yes or no.
+        necessary: Whether the skill fails if nobody can see it; otherwise the observation says so.
+        looks: How many pictures it is asked about, at most; what more than half of the answers say counts.
+    """
+
+    kinds = ("service", "wait_for", "seen", "gone", "camera")
+    takes = LOOK_TIME
+
+    seen: str = ""
+    gone: str = ""
+    at: str = ""
+    question: str = ""
+    answer: Annotated[Literal["yes", "no"], BeforeValidator(_yes_or_no)] = "yes"
+    necessary: bool = False
+    looks: Annotated[int, Field(ge=1, le=MOST_LOOKS)] = 1
+    time_limit: Limit = 5.0
+
+    @property
+    def is_detection(self) -> bool:
+        """Whether detections tell."""
+        return bool(self.seen or self.gone)
+
+    @model_validator(mode="after")
+    def _at_is_of_what_is_seen(self) -> CheckEntry:
+        if self.at and not self.seen:
+            raise ValueError("at says where a thing has to be seen; name that with seen")
+        return self
+
+    @model_validator(mode="after")
+    def _camera_has_a_question(self) -> CheckEntry:
+        odd = {"question", "answer", "necessary", "looks"} & self.model_fields_set
+        if self.camera and not self.question:
+            raise ValueError("say with question what the picture is to show, such as: Is {thing} in the gripper?")
+        if odd and not self.camera:
+            raise ValueError(f"{min(odd)} is about a picture; name its camera")
+        return self
+
+    @property
+    def by_picture(self) -> PictureCheck | None:
+        """How eyes see it; None: it is seen otherwise."""
+        if not self.camera:
+            return None
+        return PictureCheck(self.question, self.answer, self.necessary, self.looks, self.camera)
+
+
+def _one(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+class StepEntry(SeeingEntry):
+    """One step of a skill; see also :class:`SeeingEntry`.
+
+    Attributes:
+        lasting: For how long a message is published again and again, in seconds, or the parameter that says it; 0: it
+            is published once.
+        every: Time between two of these messages, in seconds.
+        result: Fields that what the skill returns is read from, by its names.
+        effect: What it changes of what is known, of :data:`~reactree_ros.agent.skill.EFFECTS`.
+        rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
+            the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
+            then the task ends.
+        retries: How often it is tried again after it failed on the way.
+        cancel: What is sent where it is stopped before its end, besides an action's own cancel; None: nothing.
+        check: How it is seen whether it was done.
+    """
+
+    kinds = (*CallEntry.kinds, "camera")
+
+    lasting: Limit = 0.0
+    every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1
+    result: dict[str, str] = Field(default_factory=dict)
+    effect: dict[Any, Any] = Field(default_factory=dict)
+    rejected: Failure = "world_unavailable"
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    cancel: CancelEntry | None = None
+    check: Annotated[list[CheckEntry], BeforeValidator(_one)] = Field(default_factory=list)
+
+    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
+        """Return it with the topics of its cameras, and of those of its checks."""
+        checks = [check.with_camera(cameras) for check in self.check]
+        return super().with_camera(cameras).model_copy(update={"check": checks})
 
 
 class SkillEntry(StepEntry):
@@ -301,6 +348,11 @@ class SkillEntry(StepEntry):
                 if (about := getattr(check, key)) and about not in skill.parameters:
                     there = did_you_mean(about, skill.parameters) if skill.parameters else "it takes nothing"
                     raise ValueError(f"check.{key}: '{about}' is no parameter; {there}")
+        for check in self.checks:
+            try:
+                check_template(check.question, skill.parameters)
+            except ValueError as error:
+                raise ValueError(f"check.question: {error}") from None
         return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries))
 
     @property
@@ -516,6 +568,7 @@ class RobotConfig(Document):
         reach: Who plans a path for ``reactree robot check``; None: nobody.
         emergency_stop: Its topic; None, which has to be written as null: there is none.
         cameras: Where pictures come from, by the camera's name; a text is a topic of compressed ones.
+        vision: The language model that is asked about pictures: ``llm`` with its name, and its settings; None: none is.
         skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
         conditions: What may be waited for, by name.
         triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
@@ -534,6 +587,7 @@ class RobotConfig(Document):
     reach: ReachEntry | None = None
     emergency_stop: StopEntry | None = None
     cameras: dict[str, Annotated[CameraEntry, BeforeValidator(_topic)]] = Field(default_factory=dict)
+    vision: dict[str, Any] | None = None
     skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
     conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
     triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
@@ -669,8 +723,12 @@ def load_robot(path: str | Path) -> RobotConfig:
             entry.declared(name)
             if config.detections is None and any(check.is_detection for check in entry.check):
                 raise ValueError("check: nothing is detected; name the detections, or check otherwise")
+            if config.vision is None and any(check.camera for check in entry.checks):
+                raise ValueError("check: nobody looks at pictures; name the vision, or check otherwise")
         except ValueError as error:
             raise UserError(f"{source.at('skills', name)}: {error}") from None
+    if config.vision is not None:
+        model_from_dict(config.vision, where=source.at("vision"))
     if config.battery is not None and (charge := config.battery.charge) is not None:
         try:
             read_skill(charge.skill, config.declared)

@@ -117,7 +117,7 @@ def test_what_the_eyes_cannot_see_is_said_and_fails_only_where_it_is_needed(
     robot, skill = before(task)
     seen = looking(robot, Says(CANNOT_SEE), looks=1, necessary=necessary).execute(skill).result(SOON)
     assert seen.outcome is outcome
-    assert "he camera cannot see whether it was done: Is " in seen.text
+    assert "he camera cannot see whether it was done (Is " in seen.text
     assert ("You hold" in seen.text) is not necessary
 
 
