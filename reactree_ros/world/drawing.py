@@ -19,8 +19,8 @@ from reactree_ros.plugins.installation import check_modules
 WIDTH, HEIGHT, HAND = 640, 480, 400
 #: The colour of marks; nothing else has it.
 MARK = (255, 255, 255)
-#: Side of a mark in pixels, from one to the next, and how many are in a row.
-MARK_SIDE, _STEP, _IN_A_ROW = 3, 5, 6
+#: Side of a mark in pixels, and from one to the next.
+MARK_SIDE, _STEP = 3, 5
 _PAPER, _FLOOR, _LINE, _METAL = (238, 238, 238), (222, 222, 222), (0, 0, 0), (120, 120, 128)
 _DARK, _LIGHT = (30, 30, 30), (225, 225, 225)  # of words
 _SIDE = 36  # of a thing that is drawn as a square
@@ -44,9 +44,9 @@ class Piece:
     outline: tuple[Point, ...]
 
     @classmethod
-    def square(cls, word: str, number: int, middle: Point) -> Piece:
+    def square(cls, word: str, number: int, middle: Point, side: float = _SIDE) -> Piece:
         """Return a small thing at a place."""
-        (x, y), half = middle, _SIDE / 2
+        (x, y), half = middle, side / 2
         return cls(word, number, _rectangle(x - half, y - half, x + half, y + half))
 
     @property
@@ -129,8 +129,9 @@ def _draw(draw: Any, piece: Piece) -> None:
     (left, right), (top, bottom) = ((min(side), max(side)) for side in zip(*corners, strict=True))
     written = piece.name[: max(1, (right - left) // 6)]
     draw.text((left + 3, top + 2), written, fill=_LIGHT if sum(colour) < 360 else _DARK)
+    row = max(1, (right - left - 4) // _STEP)
     for mark in range(piece.number if piece.word else 0):
-        x, y = left + 4 + _STEP * (mark % _IN_A_ROW), bottom - 6 - _STEP * (mark // _IN_A_ROW)
+        x, y = left + 4 + _STEP * (mark % row), bottom - 6 - _STEP * (mark // row)
         draw.rectangle((x, y, x + MARK_SIDE - 1, y + MARK_SIDE - 1), fill=MARK)
 
 

@@ -61,7 +61,7 @@ def look(graph: Graph, tmp_path: Path, peer: Peer) -> Iterator[Callable[..., Hou
             config["skills"] |= {
                 "wave": {
                     "wording": "wave {times} times",
-                    "parameters": {"times": {"number": {"least": 1, "greatest": 5, "step": 1}}},
+                    "parameters": {"times": {"from": 1, "to": 5}},
                     "action": "arm",
                     "type": "nav2_msgs/action/DummyBehavior",
                     "goal": {"command.data": "wave"},
@@ -181,5 +181,5 @@ def test_glances_go_over_ros_as_they_are_and_what_is_none_is_refused() -> None:
     assert observation_from_msg(msg).glances == seen.glances
     for bad in ("{", '["x"]', '[{"answer": 1}]'):
         msg.glances = bad
-        with pytest.raises(ValueError, match="glances|json|Glance|validation"):
+        with pytest.raises(ValueError, match="validation error"):
             observation_from_msg(msg)
