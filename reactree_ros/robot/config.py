@@ -19,7 +19,6 @@ from reactree_ros.agent.skill import Bounds, Skill, read_skill, skill_of
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
-from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
 from reactree_ros.robot.conditions import ConditionEntry, Scalar, Wanted
 from reactree_ros.robot.map_file import Document, MapDocument, Source, checked, read_yaml
@@ -727,8 +726,6 @@ def load_robot(path: str | Path) -> RobotConfig:
                 raise ValueError("check: nobody looks at pictures; name the vision, or check otherwise")
         except ValueError as error:
             raise UserError(f"{source.at('skills', name)}: {error}") from None
-    if config.vision is not None:
-        model_from_dict(config.vision, where=source.at("vision"))
     if config.battery is not None and (charge := config.battery.charge) is not None:
         try:
             read_skill(charge.skill, config.declared)

@@ -12,12 +12,14 @@ from openai_peer import Peer, fails, never_answers
 
 from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.agent.observation import Observation
+from reactree_ros.errors import UserError
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
     from reactree_interfaces.msg import Observation as ObservationMsg
     from robot_house import House, Result
     from sensor_msgs.msg import CompressedImage
+    from test_robot_check import checked, wrong
 
     from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 
@@ -172,6 +174,18 @@ def test_what_is_looked_at_comes_in_words(look: Callable[..., House]) -> None:
     seen = observation_from_msg(look(HELD).skill("look").result.observation)
     assert seen.pictures[0].words == "A green square."
     assert "Picture of camera head: A green square." in seen.told
+
+
+def test_a_wrong_model_of_the_eyes_is_found_before_the_robot_moves(graph: Graph, tmp_path: Path) -> None:
+    def blind(config: dict[str, Any]) -> None:
+        config["vision"] = {"llm": "openai", "modl": "tiny"}
+
+    house = House(graph, tmp_path)
+    house.add_robot()
+    (found,) = (one for one in wrong(checked(house, blind)) if one.what == "vision")
+    assert "there is no setting 'modl'" in found.said
+    with pytest.raises(UserError, match="there is no setting 'modl'"):
+        house.make_bridge(blind).load()
 
 
 def test_glances_go_over_ros_as_they_are_and_what_is_none_is_refused() -> None:

@@ -48,8 +48,6 @@ ASKED = {"camera": "hand", "question": "Is {item} in the gripper?"}
     ("check", "vision", "said"),
     [
         (ASKED, None, "skills.grasp: check: nobody looks at pictures; name the vision, or check otherwise"),
-        (ASKED, {"llm": "opnai"}, "vision: language model 'opnai'"),
-        (ASKED, {**VISION, "modl": "x"}, "there is no setting 'modl'"),
         ({"camera": "hand"}, VISION, "say with question what the picture is to show"),
         ({**ASKED, "camera": "hnd"}, VISION, "camera 'hnd' is none of the cameras; did you mean 'hand'"),
         ({**ASKED, "question": "Is {itm} there?"}, VISION, "has another place-holder than {item}"),
