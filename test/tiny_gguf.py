@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 
 HEADS, KEY_HEADS, LAYERS = 4, 2, 2
-_SIZE, _INNER, _CONTEXT = 64, 128, 4096
+#: Width of the model.
+SIZE = 64
+_INNER, _CONTEXT = 128, 4096
 #: Pairs that are joined, in order; a capital G with a dot is a space.
 _MERGES = ("A c", "Ac t", "Ġ a", "Ġa p", "Ġap p", "l e", "Ġapp le", "g o", "t o", "Ġ to", "Ġ go")
 _CHAT = (
@@ -32,12 +34,12 @@ def make_tiny_gguf(path: Path, *, seed: int = 0, chat: bool = False, layers: int
     tokens = [*special, *_bytes(), *("".join(pair.split()) for pair in _MERGES)]
     writer = GGUFWriter(path, "llama")
     writer.add_context_length(_CONTEXT)
-    writer.add_embedding_length(_SIZE)
+    writer.add_embedding_length(SIZE)
     writer.add_block_count(layers)
     writer.add_feed_forward_length(_INNER)
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(KEY_HEADS)
-    writer.add_rope_dimension_count(_SIZE // HEADS)
+    writer.add_rope_dimension_count(SIZE // HEADS)
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(len(tokens))
@@ -52,22 +54,22 @@ def make_tiny_gguf(path: Path, *, seed: int = 0, chat: bool = False, layers: int
     writer.add_add_bos_token(False)
     if chat:
         writer.add_chat_template(_CHAT)
-    draw, key = np.random.default_rng(seed), _SIZE // HEADS * KEY_HEADS
-    shapes = {"token_embd": (len(tokens), _SIZE), "output": (len(tokens), _SIZE)}
+    draw, key = np.random.default_rng(seed), SIZE // HEADS * KEY_HEADS
+    shapes = {"token_embd": (len(tokens), SIZE), "output": (len(tokens), SIZE)}
     for layer in range(layers):
         for name, rows, columns in (
-            ("attn_q", _SIZE, _SIZE),
-            ("attn_k", key, _SIZE),
-            ("attn_v", key, _SIZE),
-            ("attn_output", _SIZE, _SIZE),
-            ("ffn_gate", _INNER, _SIZE),
-            ("ffn_up", _INNER, _SIZE),
-            ("ffn_down", _SIZE, _INNER),
+            ("attn_q", SIZE, SIZE),
+            ("attn_k", key, SIZE),
+            ("attn_v", key, SIZE),
+            ("attn_output", SIZE, SIZE),
+            ("ffn_gate", _INNER, SIZE),
+            ("ffn_up", _INNER, SIZE),
+            ("ffn_down", SIZE, _INNER),
         ):
             shapes[f"blk.{layer}.{name}"] = (rows, columns)
-        writer.add_tensor(f"blk.{layer}.attn_norm.weight", np.ones(_SIZE, np.float32))
-        writer.add_tensor(f"blk.{layer}.ffn_norm.weight", np.ones(_SIZE, np.float32))
-    writer.add_tensor("output_norm.weight", np.ones(_SIZE, np.float32))
+        writer.add_tensor(f"blk.{layer}.attn_norm.weight", np.ones(SIZE, np.float32))
+        writer.add_tensor(f"blk.{layer}.ffn_norm.weight", np.ones(SIZE, np.float32))
+    writer.add_tensor("output_norm.weight", np.ones(SIZE, np.float32))
     for name, shape in shapes.items():
         writer.add_tensor(f"{name}.weight", draw.normal(0, 0.15, shape).astype(np.float32))
     writer.write_header_to_file()

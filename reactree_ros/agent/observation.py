@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.glance import Glance
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
 
@@ -96,10 +98,11 @@ class Observation:
         seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
         rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
-        picture: What the agent's camera sees, a PNG; None if no pictures are taken.
+        pictures: What the agent's cameras saw; none if no pictures are taken.
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
         data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.
+        glances: What the run's eyes were asked about pictures for it, and what they said.
     """
 
     text: str
@@ -107,9 +110,15 @@ class Observation:
     seen: Sequence[Seen] = ()
     looked_into: str | None = None
     rooms: tuple[str, ...] = ()
-    picture: bytes | None = field(default=None, repr=False)
+    pictures: tuple[Picture, ...] = ()
     spots: tuple[Spot, ...] = ()
     data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
+    glances: tuple[Glance, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))
+
+    @property
+    def told(self) -> str:
+        """The text, and what others have said of what is on its pictures."""
+        return "\n".join([self.text, *(told for picture in self.pictures if (told := picture.told))])

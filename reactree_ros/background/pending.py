@@ -120,6 +120,26 @@ def after(first: Future[Any], ask: Callable[[], Pending[T]]) -> Pending[T]:
     return pending
 
 
+def followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[T]:
+    """Return what comes of one pending result and then of another; cancelling it cancels the one that is waited for."""
+    if first.done() and not first.cancelled() and first.exception() is None:
+        return asked(then, first.result())
+    outer = Pending[T](on_cancel=first.cancel)
+
+    def go_on(done: Future[Any]) -> None:
+        if outer.done():
+            return
+        if done.cancelled():
+            outer.cancel()
+        elif (error := done.exception()) is not None:
+            outer.fail(error)
+        else:
+            pass_on(asked(then, done.result()), outer)
+
+    first.add_done_callback(go_on)
+    return outer
+
+
 class _Alarms:
     """Calls functions with late results, in one thread of the process that starts on first use."""
 

@@ -11,7 +11,7 @@ import typer
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs, terminal
-from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, memory_option, takes
+from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, memory_option, takes, vision_option
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
@@ -31,6 +31,7 @@ def fork(
     ] = "",
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
     memory: Annotated[NamedMemory | None, memory_option("An episodic memory that examples come from.")] = None,
+    vision: Annotated[Chosen | None, vision_option("Without, the record's own is not asked.")] = None,
     policy: Annotated[
         Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
     ] = None,
@@ -52,7 +53,7 @@ def fork(
     record = read_record(run)
     until, anew = decision_of(record, at), bool(planner)
     spec = RunSpec.of_record(record)
-    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory, planner=planner)
+    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory, vision=vision, planner=planner)
     if anew:
         spec = spec.but(person=terminal() is not None)
     begin = partial(go_on, record, until, differs=differs, **({"anew": True} if anew else {"says": say}))

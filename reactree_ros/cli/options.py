@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 
 from reactree_ros.cli.completion import names_of
 from reactree_ros.errors import UserError
-from reactree_ros.llm.settings import load_models_file
+from reactree_ros.llm.settings import load_models_file, named_model
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins import Registry, Spec
@@ -176,6 +176,15 @@ def memory_option(help: str, *names: str) -> Any:
     """Return typer's option that names an episodic memory, as :func:`~reactree_ros.memory.spec.memory` reads it."""
     others = "a file, or STORE:SETTING=VALUE:…, see `reactree list memories`"
     return typer.Option(*names, help=f"{help} It is {others}.", parser=memory, metavar="MEMORY")
+
+
+def vision_option(more: str = "Without, none is asked.") -> Any:
+    """Return typer's option that names the language model that is asked about pictures."""
+    help = (
+        "A language model that is asked about pictures, for planners and models that see none: it says what is on "
+        f"them, and whether a skill was done. {more} It is NAME:SETTING=VALUE:…, see `reactree list models`."
+    )
+    return typer.Option(help=help, parser=lambda text: Chosen(*named_model(text)), metavar="MODEL")
 
 
 class FromSettings(Options, Generic[S]):

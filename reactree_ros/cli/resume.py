@@ -13,7 +13,7 @@ from reactree_ros.agent.budget import LIMITS
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs
 from reactree_ros.cli.commands import over_ros
-from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, memory_option, takes
+from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, memory_option, takes, vision_option
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
@@ -51,6 +51,7 @@ def resume(
     run: Annotated[Path, typer.Argument(help="The record of a run that was killed, canceled or out of its budget.")],
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
     memory: Annotated[NamedMemory | None, memory_option("An episodic memory that examples come from.")] = None,
+    vision: Annotated[Chosen | None, vision_option("Without, the record's own is not asked.")] = None,
     policy: Annotated[
         Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
     ] = None,
@@ -83,7 +84,7 @@ def resume(
     record = read_record(run)
     until, spec = stop_of(record), resumed(record, more)
     if ros:
-        if llm or world_option or policy or save or memory or as_json:
+        if llm or vision or world_option or policy or save or memory or as_json:
             raise UserError(
                 "--ros: model, world, policy, memory and record are the planner node's own; leave their options out"
             )
@@ -92,7 +93,7 @@ def resume(
         raise UserError(
             f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"
         )
-    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory)
+    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory, vision=vision)
     result = carry_out(spec, partial(go_on, record, until, differs=differs), save=save, as_json=as_json)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)

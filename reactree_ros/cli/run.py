@@ -11,7 +11,16 @@ from rich.console import Console
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.carry_out import carry_out, terminal
 from reactree_ros.cli.opening import chosen_planner
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
+from reactree_ros.cli.options import (
+    Chosen,
+    FromSettings,
+    Named,
+    NamedModel,
+    are_planners,
+    memory_option,
+    takes,
+    vision_option,
+)
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.installation import install_line
@@ -46,6 +55,7 @@ def run(
             f"An episodic memory: examples come from it, and a run that reaches its goal is added. {UNNAMED}"
         ),
     ] = None,
+    vision: Annotated[Chosen | None, vision_option()] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,
     policy: Annotated[
@@ -64,7 +74,7 @@ def run(
     Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
     """
     from reactree_ros.episode.assembly import assemble
-    from reactree_ros.episode.run_spec import RunSpec
+    from reactree_ros.episode.run_spec import RunSpec, Selection
     from reactree_ros.view import check_installed
     from reactree_ros.world.skill_policy import load_policy
     from reactree_ros.world.spec import Place
@@ -83,6 +93,7 @@ def run(
         options=TreeOptions(**dict(options)),
         policy=rules,
         memory="" if memory is None else memory.absolute(),
+        vision=vision and Selection.of("llm", *vision),
         person=answers,
     )
     if not answers and chosen.settings.model_dump().get("questions"):

@@ -30,6 +30,7 @@ def said_again(
     llm: Chosen | Mapping[str, Any],
     policy: Path | None = None,
     memory: NamedMemory | None = None,
+    vision: Chosen | None = None,
     planner: str = "",
 ) -> RunSpec:
     """Return the specification of a recorded run as the user wants it now.
@@ -40,6 +41,7 @@ def said_again(
         llm: Another language model, or what the user says of the recorded one.
         policy: The user's skill policy, which outranks the recorded one; None: the user's file may name one.
         memory: The episodic memory; unless the user names it, the recorded one is opened only if a package brings it.
+        vision: The language model that is asked about pictures; the recorded one is asked only if the user names it.
         planner: Another planner; empty: the recorded one.
 
     Raises:
@@ -56,18 +58,24 @@ def said_again(
         spec.chosen_planner()
     kept = spec.memory if is_brought(spec.memory) and not planner else ""
     if spec.memory and memory is None and not is_brought(spec.memory):
-        told = f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}"
-        Console(stderr=True).print(in_one_line(told), style="yellow", markup=False, highlight=False, soft_wrap=True)
+        _tell(f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}")
+    if spec.vision is not None and vision is None:
+        _tell(f"Nobody is asked about pictures now; to have that, add --vision {spec.vision.name}")
     policy = policy or policy_of_user()
     chosen = Selection.of("llm", *llm) if isinstance(llm, Chosen) else spec.llm and spec.llm.with_settings(llm, name)
     return spec.but(
         recorded="",
         world=spec.world.with_settings(world, name),
         llm=chosen,
+        vision=vision and Selection.of("llm", *vision),
         memory=kept if memory is None else memory.absolute(),
         **({} if policy is None else {"policy": load_policy(policy)}),
         **({"planner": planner, "working_memory": None} if planner else {}),
     )
+
+
+def _tell(told: str) -> None:
+    Console(stderr=True).print(in_one_line(told), style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def _check(spec: RunSpec, said: Mapping[Literal["world", "llm"], Mapping[str, Any]]) -> None:

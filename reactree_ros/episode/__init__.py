@@ -16,11 +16,12 @@ from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
 from reactree_ros.agent.budget import Budget, Limit, Prices
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.tokens import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.learning import Again, Learning
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.tally import Tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
@@ -72,7 +73,8 @@ class EpisodeResult:
         max_depth: Depth of the deepest goal node; the root is 1.
         agent_nodes: Goal nodes that started.
         seconds: From the first tick to the last.
-        prompt_tokens: Tokens of all prompts together; None if the model does not count.
+        prompt_tokens: Tokens of all prompts together, those of questions about pictures too; None if the model does not
+            count.
         cached_tokens: How many of them a prefix cache served; None if that is unknown.
         output_tokens: Tokens that the model generated; None if it does not count.
         reasoning_tokens: How many of them it spent on reasoning; None if it does not count them.
@@ -387,9 +389,10 @@ class Episode:
         """
         context, root = self.context, self.root
         replies = [reply for _, _, reply in context.replies]
+        answers: list[Reply | Glance] = [*replies, *context.glances]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
         end, budget = self._end(gone=bool(problem)), context.budget
-        prompt, output = (_total(getattr(one, f"{of}_tokens") for one in replies) for of in ("prompt", "output"))
+        prompt, output = (_total(getattr(one, f"{of}_tokens") for one in answers) for of in ("prompt", "output"))
         return EpisodeResult(
             task_id=self.task_id,
             instruction=self.instruction,
@@ -402,10 +405,10 @@ class Episode:
             agent_nodes=len(context.nodes),
             seconds=round(self._seconds, 3),
             prompt_tokens=prompt,
-            cached_tokens=_total(reply.cached_tokens for reply in replies),
+            cached_tokens=_total(one.cached_tokens for one in answers),
             output_tokens=output,
             reasoning_tokens=_total(reply.reasoning_tokens for reply in replies),
-            model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
+            model_seconds=round(math.fsum(one.seconds for one in answers), 3),
             end=end.value,
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
             robots=len(context.team.robots),

@@ -8,9 +8,11 @@ from functools import cache
 from typing import Any, cast
 
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.eyes import WorldWithEyes
 from reactree_ros.episode.learning import Again
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
+from reactree_ros.llm.eyes import Eyes
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
@@ -96,7 +98,7 @@ def _open(name: str) -> EpisodicMemory:
 
 
 def make_world(spec: RunSpec, place: Place | None = None) -> World:
-    """Make the world of a run, at the start of its task.
+    """Make the world of a run, at the start of its task, with eyes if the run has some.
 
     Args:
         spec: What the run is.
@@ -105,6 +107,18 @@ def make_world(spec: RunSpec, place: Place | None = None) -> World:
     Raises:
         UserError: Nobody knows which world it is, it cannot be made, or only a record says what it would start.
     """
+    if spec.vision is None:
+        return _make_world(spec, place)
+    eyes = Eyes.of(*spec.chosen("vision"))
+    try:
+        world = _make_world(spec, place)
+    except BaseException:
+        eyes.close()
+        raise
+    return WorldWithEyes(world, eyes, getattr(spec.chosen("world")[0], "checks", {}))
+
+
+def _make_world(spec: RunSpec, place: Place | None) -> World:
     chosen, settings = spec.chosen("world")
     task_id = spec.task_id
     if isinstance(task_id, str):

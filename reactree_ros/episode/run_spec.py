@@ -20,7 +20,7 @@ from reactree_ros.world.skill_policy import SkillPolicy, policy_from_list
 from reactree_ros.world.spec import Place, Task, in_house
 
 #: Fields that name something which is started, opened, loaded or sent to.
-Opened: TypeAlias = Literal["world", "llm", "planner", "memory"]
+Opened: TypeAlias = Literal["world", "llm", "vision", "planner", "memory"]
 #: Options of runs that are older than the option.
 _OLDER = {
     **{"stuck_after": 0, "refused_in_a_row": 0, "refused_share": 1.0},
@@ -94,6 +94,7 @@ class RunSpec(Settings):
         world: The world, or the task suite that makes it; None: nobody knows how to make it again.
         policy: The skill policy that guards the world; None: every skill is carried out.
         llm: The language model; None: nobody knows how to make it again.
+        vision: The language model that is asked about pictures; None: none is.
         memory: The episodic memory that examples come from; empty: nobody has named one.
         person: Whether goal nodes can ask a person.
         parent: The record that this run continues: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
@@ -111,6 +112,7 @@ class RunSpec(Settings):
     world: Selection | None = None
     policy: SkillPolicy | None = None
     llm: Selection | None = None
+    vision: Selection | None = None
     memory: str = ""
     person: bool = False
     parent: dict[str, Any] | None = None
@@ -159,6 +161,7 @@ class RunSpec(Settings):
             fields |= {name: run[name] for name in ("memory", "person", "parent") if name in run}
             fields |= {"planner": run["planner"]["name"], "recorded": record.name or "a record"}
             fields["options"] = {**_OLDER, **run["options"]}
+            fields["vision"] = surroundings(None, run.get("vision"), where=record.name)["llm"]
             return cls(**fields, **surroundings(run.get("world"), run.get("llm"), where=record.name))
         except ValidationError as error:
             fault = fault_of(error, cls)
@@ -203,7 +206,8 @@ class RunSpec(Settings):
         if self.world is not None and self.policy is not None:
             world["policy"] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in self.policy.rules]
         llm = {} if self.llm is None else {"llm": self.llm.name, **self.llm.settings}
-        return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
+        vision = {} if self.vision is None else {"llm": self.vision.name, **self.vision.settings}
+        return {"world": world, "llm": llm, "vision": vision, "memory": self.memory, "parent": self.parent}
 
     def unsaid(self, field: Opened) -> dict[str, Any]:
         """Return those settings of a field that only a record says, and that may start, open, load or send something.
@@ -247,8 +251,8 @@ class RunSpec(Settings):
         self._check_said("memory")
         return memory(self.memory) if self.memory else None
 
-    def chosen(self, field: Literal["world", "llm"]) -> tuple[Any, Any]:
-        """Return the spec of the world, the task suite or the language model, and its settings.
+    def chosen(self, field: Literal["world", "llm", "vision"]) -> tuple[Any, Any]:
+        """Return the spec of the world, the task suite or a language model, and its settings.
 
         Raises:
             UserError: What is named is not here, or only a record says what would be started, opened, loaded or sent.

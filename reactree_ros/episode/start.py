@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.episode.assembly import assemble, make_world
-from reactree_ros.episode.run_spec import RunSpec
-from reactree_ros.llm.settings import make_model
+from reactree_ros.episode.run_spec import RunSpec, Selection
+from reactree_ros.llm.settings import make_model, named_model
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.writer import RecordFile
@@ -28,6 +28,7 @@ def run(
     llm_settings: Mapping[str, Any] | None = None,
     world_settings: Mapping[str, Any] | None = None,
     memory: str = "",
+    vision: str = "",
     save: str | Path | None = None,
     **options: Any,
 ) -> EpisodeResult:
@@ -43,6 +44,7 @@ def run(
         world_settings: Settings of the world.
         memory: The episodic memory that examples come from, as ``reactree run`` takes it; it is not added to. Empty:
             the one that comes with the household, if there is one; ``none``: a fixed example.
+        vision: The language model that is asked about pictures, as ``reactree run`` takes it; empty: none is.
         save: A new file for the run's record; None: there is none.
         options: Options of the run, see :class:`reactree_ros.tree.options.TreeOptions`.
 
@@ -58,7 +60,13 @@ def run(
     settings = read_settings(model_spec.settings, dict(llm_settings or {}), where="llm_settings")
     chosen = read_settings(TreeOptions, options, where="options")
     spec = RunSpec.in_place(
-        place, instruction, llm=(model_spec, settings), planner=planner, options=chosen, memory=memory
+        place,
+        instruction,
+        llm=(model_spec, settings),
+        planner=planner,
+        options=chosen,
+        memory=memory,
+        vision=Selection.of("llm", *named_model(vision)) if vision else None,
     )
     named = spec.chosen_memory()
     with ExitStack() as stack:

@@ -74,7 +74,7 @@ _WORD = re.compile(r"[A-Za-z](?:[\w:+-]|\.(?!\.)){0,40}")
 #: Replaces a key.
 HIDDEN = "***"
 #: Parts of a record's header, or of a bench's settings, that hold settings themselves.
-_OF_SETTINGS = frozenset({"world", "llm", "settings", "models", "policy"})
+_OF_SETTINGS = frozenset({"world", "llm", "vision", "settings", "models", "policy"})
 #: Shorter values of environment variables are switches, and may occur in any text.
 _LEAST = 6
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import importlib.util
 import os
@@ -18,13 +17,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.errors import UserError
 from reactree_ros.household.tasks import Graph
 from reactree_ros.plugins.installation import install_line, install_requirements
 from reactree_ros.world.port import WorldError
 
 _MODULE = "unity_simulator"
-_PNG = b"\x89PNG\r\n\x1a\n"
 #: Index of the agent's camera for pictures, as in the recordings.
 _CAMERA = 3
 
@@ -146,18 +145,17 @@ class VirtualHomeClient:
         )
         return "" if done else _said(message) or "no reason given"
 
-    def picture(self) -> bytes | None:
-        """Return the view of the agent's camera as PNG; None if the simulator has none."""
+    def picture(self) -> Picture | None:
+        """Return the view of the agent's camera; None if the simulator has none."""
         # The client's own camera_image needs collections.Iterable, which Python 3.10 and newer lack.
         size = '{"mode": "normal", "image_width": 640, "image_height": 480}'
         camera = self._cameras + _CAMERA
         request = {"id": str(time.time()), "action": "camera_image", "intParams": [camera], "stringParams": [size]}
         answer = self._ask("post_command", request)
         try:
-            picture = base64.b64decode(answer["message_list"][0])
-        except (KeyError, IndexError, TypeError, binascii.Error):
+            return picture_of(base64.b64decode(answer["message_list"][0]))
+        except (KeyError, IndexError, TypeError, ValueError):
             return None
-        return picture if picture.startswith(_PNG) else None
 
     def close(self) -> None:
         """Stop the simulator if the client started it; from any thread."""

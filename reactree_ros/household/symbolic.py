@@ -11,14 +11,16 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household import corrections, looking, rules
+from reactree_ros.household import corrections, looking, pictures, rules
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.moving import moved
 from reactree_ros.household.naming import Naming
+from reactree_ros.household.pictures import CHECKS, WITH_PICTURES
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, load_tasks
@@ -46,6 +48,7 @@ class SymbolicWorld(SharedWorld):
         honour_quirks: Repeat the simulator's recorded failures: it reported a skill as done but nothing changed. For
             replays of recordings.
         robots: Number of agents. All start in the same room; each has its own hands and eyes.
+        pictures: Whether the agents have cameras, and the skills ``look``, ``look at`` and ``take a picture``.
     """
 
     household = WAH_NL
@@ -53,7 +56,18 @@ class SymbolicWorld(SharedWorld):
     words = WORDS
     places = OPERATED
 
-    def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False, robots: int = 1) -> None:
+    def __init__(
+        self,
+        task: Task,
+        *,
+        scored: bool = True,
+        honour_quirks: bool = False,
+        robots: int = 1,
+        pictures: bool = False,
+    ) -> None:
+        if pictures:
+            self.household = WITH_PICTURES
+        self._has_camera = pictures
         self._task = task
         self._scored = scored
         if task.names:
@@ -107,7 +121,29 @@ class SymbolicWorld(SharedWorld):
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills for every room and for visible things in this one."""
-        return Pending.of(rules.available_skills(self.scene))
+        return Pending.of([*rules.available_skills(self.scene), *self._looks()])
+
+    def _looks(self) -> list[str]:
+        """List what may be looked at; nothing without a camera."""
+        if not self._has_camera:
+            return []
+        things = (thing.name for thing in (*self.scene.visible(), *looking.held(self.scene)))
+        return [
+            pictures.LOOK,
+            *(f"{pictures.LOOK_AT} {name}" for name in dict.fromkeys(things)),
+            pictures.TAKE_A_PICTURE,
+        ]
+
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        """Draw what is before the agent, and its room from above."""
+        if not self._has_camera:
+            return Pending.of(())
+        own = () if camera == pictures.ABOVE else (self._picture(),)
+        above = () if camera == pictures.OWN else (pictures.from_above(self.scene),)
+        return Pending.of((*own, *above))
+
+    def _picture(self) -> Picture:
+        return pictures.from_agent(self.scene, list(self._next_to_agent()))
 
     def score(self) -> Pending[Score | None]:
         """Score the task's goal in the current house."""
@@ -115,6 +151,8 @@ class SymbolicWorld(SharedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Carry out a skill; observations and refusals are worded as recorded."""
+        if skill in self._looks():
+            return Pending.of(Observation(f"You {skill}.", pictures=(self._picture(),)))
         parsed = rules.parse_skill(skill, self.scene)
         if isinstance(parsed, str):
             return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
@@ -267,6 +305,7 @@ class SymbolicSettings(VirtualHomeSettings):
     """The household task, and the number of robots."""
 
     robots: int = Field(default=1, ge=1, le=8, description="number of robots, for a planner that shares out")
+    pictures: bool = Field(default=False, description="whether the robots have cameras, and skills to look with them")
 
 
 def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
@@ -279,7 +318,7 @@ def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
 
 
 def _make(settings: SymbolicSettings, task: Task, *, scored: bool = True) -> SymbolicWorld:
-    return SymbolicWorld(task, scored=scored, robots=settings.robots)
+    return SymbolicWorld(task, scored=scored, robots=settings.robots, pictures=settings.pictures)
 
 
 SPEC = WorldSpec(
@@ -291,5 +330,6 @@ SPEC = WorldSpec(
     make=_make,
     moved=moved,
     flags=("house", "tasks", "task_id", "robots"),
+    checks=CHECKS,
     words=lambda: [(one.use.value, one.properties, one.words) for one in word_groups()],
 )

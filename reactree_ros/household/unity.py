@@ -204,7 +204,8 @@ class VirtualHomeUnityWorld(World):
         )
 
     def _with_picture(self, observation: Observation) -> Observation:
-        return replace(observation, picture=self._client.picture()) if self._pictures else observation
+        picture = self._client.picture() if self._pictures else None
+        return observation if picture is None else replace(observation, pictures=(picture,))
 
 
 def _script_line(skill: Skill, receptacle: Thing | None) -> str:

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
 from operator import eq, itemgetter
 from types import NoneType
-from typing import Literal
+from typing import Any, Literal
 
 from reactree_ros.agent.foreign import framed
 from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import split_reasoning
+from reactree_ros.llm.seeing import Showing, Shown
 
-#: A message: role (``system``, ``user``, ``assistant``) and content.
-Message = dict[str, str]
+#: A message: role (``system``, ``user``, ``assistant``) and content: a text, or with pictures a list of parts, each
+#: ``{"type": "text", "text": …}`` or ``{"type": "image", "image": a Shown}``.
+Message = dict[str, Any]
+#: What somebody says in one go: a text, a picture, or both one after the other.
+_Content = str | Shown | list[str | Shown]
 
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
@@ -49,7 +53,9 @@ class ChatLayout:
         return f"{what} is {'a message of its own' if self.system else _IN_THE_FIRST}"
 
 
-def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | None = None) -> list[Message]:
+def chat_messages(
+    turns: Sequence[Turn], begun: str = "", layout: ChatLayout | None = None, showing: Showing | None = None
+) -> list[Message]:
     """Return turns as messages: replies are the assistant's, the system text is the system's, the rest is the user's.
 
     The messages suit every template. There is at most one system message, at the beginning. Then user and assistant
@@ -60,9 +66,14 @@ def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | N
         turns: The conversation so far.
         begun: Beginning of the reply; it becomes the last message, to be continued.
         layout: What the template accepts; None means everything.
+        showing: The pictures that are shown.
     """
     layout = layout or ChatLayout()
-    spoken = [one for turn in turns for one in _spoken(turn, layout)]
+    spoken: list[tuple[str, _Content]] = []
+    for number, turn in enumerate(turns):
+        spoken += _spoken(turn, layout)
+        if showing and number in showing:
+            spoken += (("user", picture) for picture in showing[number])
     # Dropping an empty message can leave neighbours of one role.
     spoken = _joined([one for one in [*_joined(spoken), ("assistant", begun.strip("\n"))] if one[1]])
     roles = [role for role, _ in spoken]
@@ -71,14 +82,32 @@ def chat_messages(turns: Sequence[Turn], begun: str = "", layout: ChatLayout | N
     return _exchange(spoken)
 
 
-def _exchange(spoken: Iterable[tuple[str, str]]) -> list[Message]:
+def texts_of(message: Message) -> list[str]:
+    """Return the texts of a message."""
+    content = message["content"]
+    return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
+
+
+def with_texts(message: Message, change: Callable[[str], str]) -> Message:
+    """Return a message with all of its texts changed."""
+    content = message["content"]
+    if isinstance(content, str):
+        return message | {"content": change(content)}
+    return message | {"content": [one | {"text": change(one["text"])} if "text" in one else one for one in content]}
+
+
+def _exchange(spoken: Iterable[tuple[str, _Content]]) -> list[Message]:
     """Return an exchange of user and assistant; the user says what is the system's."""
-    told = _joined([("user" if role == "system" else role, text) for role, text in spoken])
-    return [_message(role, text) for role, text in told]
+    told = _joined([("user" if role == "system" else role, content) for role, content in spoken])
+    return [_message(role, content) for role, content in told]
 
 
-def _message(role: str, content: str) -> Message:
-    return {"role": role, "content": content}
+def _message(role: str, content: _Content) -> Message:
+    return {"role": role, "content": [*map(_part, content)] if isinstance(content, list) else content}
+
+
+def _part(one: str | Shown) -> dict[str, Any]:
+    return {"type": "text", "text": one} if isinstance(one, str) else {"type": "image", "image": one}
 
 
 def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, str]]:
@@ -104,8 +133,18 @@ def _text(turn: Turn, layout: ChatLayout) -> str:
     return turn.text if layout.thoughts or not isinstance(turn, Said) else split_reasoning(turn.text).text
 
 
-def _joined(spoken: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(role, "\n".join([text for _, text in some]).strip("\n")) for role, some in groupby(spoken, itemgetter(0))]
+def _joined(spoken: Iterable[tuple[str, _Content]]) -> list[tuple[str, _Content]]:
+    return [(role, _content([one for _, one in some])) for role, some in groupby(spoken, itemgetter(0))]
+
+
+def _content(said: Sequence[_Content]) -> _Content:
+    """Join what is said: neighbouring texts become one; with pictures the texts stand before, between and after."""
+    pieces = [piece for one in said for piece in (one if isinstance(one, list) else [one])]
+    runs = [(is_text, [*some]) for is_text, some in groupby(pieces, lambda piece: isinstance(piece, str))]
+    joined = [("\n".join(map(str, some)).strip("\n"),) if is_text else some for is_text, some in runs]
+    if len(runs) == 1 and runs[0][0]:
+        return joined[0][0]
+    return [part for some in joined for part in some if part]
 
 
 async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:

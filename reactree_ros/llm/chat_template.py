@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.llm.chat import ChatLayout, Examples, Message, chat_messages, find_layout
+from reactree_ros.llm.chat import ChatLayout, Examples, Message, chat_messages, find_layout, texts_of, with_texts
 from reactree_ros.llm.markers import SEAM, Markers
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
+from reactree_ros.llm.seeing import Showing
 from reactree_ros.llm.thinking import Thinking
 
 #: Stands for a reply: the text that a template writes before it opens the reply.
@@ -77,29 +78,39 @@ class ChatTemplate:
         opens = template._write(messages, add_generation_prompt=True) != written
         return replace(template, opens=opens, thinking=template._find_thinking(messages, reasoning))
 
-    def prompt(self, turns: Sequence[Turn]) -> str:
+    def prompt(self, turns: Sequence[Turn], showing: Showing | None = None) -> str:
         """Write a prompt: the turns and the opening of a reply. A marker in a turn is split by a seam.
 
-        If the model spoke last, the reply is its next line.
+        If the model spoke last, the reply is its next line. Where a picture is shown stands what the template writes
+        for one.
         """
-        messages = self._messages(turns, self.layout)
+        messages = self._messages(turns, self.layout, showing)
         written = self._written(messages)
         systems = [one["content"].strip() for one in messages[:1] if one["role"] == "system"]
         if not all(system in written for system in systems):  # some look for words in it and remove them
-            written = self._written(self._messages(turns, replace(self.layout, system=False)))
+            written = self._written(self._messages(turns, replace(self.layout, system=False), showing))
         return written
 
     def _written(self, messages: list[Message]) -> str:
         """Write a prompt; spell letter by letter any text that the template would turn into a marker."""
         written = self._open_reply(messages)
-        if all(one["content"].strip() in written for one in messages):
+        if all(text.strip() in written for one in messages for text in texts_of(one)):
             return written
-        spelled = self._open_reply([one | {"content": SEAM.join(one["content"])} for one in messages])
+        spelled = self._open_reply([with_texts(one, SEAM.join) for one in messages])
         return spelled if self.markers.count(spelled) < self.markers.count(written) else written
 
-    def _messages(self, turns: Sequence[Turn], layout: ChatLayout) -> list[Message]:
-        messages = chat_messages(turns, layout=layout)
-        return [one | {"content": self.markers.apart(one["content"])} for one in messages]
+    def _messages(self, turns: Sequence[Turn], layout: ChatLayout, showing: Showing | None) -> list[Message]:
+        messages = chat_messages(turns, layout=layout, showing=showing)
+        return [with_texts(one, self.markers.apart) for one in messages]
+
+    def writes_pictures(self) -> bool:
+        """Return whether the template writes something of its own where a picture is shown."""
+        look, picture = {"type": "text", "text": "Look."}, {"type": "image", "image": None}
+        try:
+            plain, shown = (self._write([{"role": "user", "content": one}]) for one in ([look], [look, picture]))
+        except RequestRejected:
+            return False
+        return "Look." in shown and plain != shown and "'type'" not in shown and self.markers.count(shown) > 0
 
     def _open_reply(self, messages: list[Message]) -> str:
         if messages and messages[-1]["role"] == "assistant":
@@ -156,12 +167,17 @@ class ChatTemplate:
     def _write(self, messages: list[Message], **arguments: Any) -> str:
         told = {"add_generation_prompt": False, **self.arguments, **arguments}
         given: Any = messages
-        if self.parts:
-            given = [one | {"content": [{"type": "text", "text": one["content"]}]} for one in messages]
+        if self.parts or not all(isinstance(one["content"], str) for one in messages):
+            given = [one | {"content": self._parts(one["content"])} for one in messages]
         try:
             return str(self.tokenizer.apply_chat_template(given, tokenize=False, **told))
         except Exception as error:  # a template may raise anything
             raise self._refusal(" ".join(str(error).split())[:400]) from error
+
+    def _parts(self, content: Any) -> Any:
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}] if self.parts else content
+        return [{"type": "image"} if "image" in one else one for one in content]
 
     def _check_kept(self, messages: list[Message], written: str) -> None:
         """Check that the template writes every message, in order."""

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
 from reactree_ros.agent.text import LONGEST_GENERATED
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Turn
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import prompt_text
+from reactree_ros.llm.seeing import Seeing, Showing, Shown, pictures_of
 
 if TYPE_CHECKING:
     from reactree_ros.llm.decoding import Method
@@ -70,6 +72,7 @@ class Generation:
         max_tokens: Longest text, in tokens; thinking has its own limit.
         until: Says how much of a text so far is all that is wanted, empty as long as it is not there. An engine that
             sees the text grow ends it there; the others need not ask.
+        shown: The pictures that an engine has found a place for in the prompt, in order.
     """
 
     turns: tuple[Turn, ...]
@@ -82,6 +85,7 @@ class Generation:
     seed: int = 0
     id: str = ""
     until: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
+    shown: tuple[Shown, ...] = field(default=(), repr=False)
 
     @property
     def prompt(self) -> str:
@@ -107,6 +111,8 @@ class Generated:
         cached_tokens: Prompt tokens that a prefix cache served.
         output_tokens: Generated tokens, including reasoning.
         reasoning: Thoughts before the answer, if the engine separates them.
+        pictures: How many pictures the model was shown.
+        picture_tokens: About how many tokens of the prompt they took.
     """
 
     text: str
@@ -117,6 +123,8 @@ class Generated:
     reasoning: str = ""
     reasoning_tokens: int | None = None
     calls: tuple[ToolCall, ...] = ()
+    pictures: int = 0
+    picture_tokens: int = 0
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST_GENERATED:
@@ -139,6 +147,8 @@ class Engine(abc.ABC):
         tried: Texts generated to find out what it can do; the next reply counts them.
         begin: The beginning of the prompt that follows; None if the engine is opened before there is one.
         method: How it is remembered to be asked best for a decision; None if nothing is remembered.
+        sees: Whether its model is shown pictures, as far as it is known; it may turn out that it cannot see.
+        seeing: How it is shown them.
     """
 
     name: str = ""
@@ -150,6 +160,8 @@ class Engine(abc.ABC):
     tried: Sequence[Generated] = ()
     begin: Sequence[Turn] | None = None
     method: Method | None = None
+    sees: bool = False
+    seeing: Seeing = Seeing()
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -171,6 +183,15 @@ class Engine(abc.ABC):
 
     async def close(self) -> None:  # noqa: B027
         """Release all resources; the engine may be opened again."""
+
+    def shown(self, generation: Generation) -> Showing:
+        """Return the pictures of a prompt that the model is shown: as many as are wanted and fit into the context."""
+        if not self.sees or not any(map(pictures_of, generation.turns)):
+            return {}
+        counted = self.count_tokens(generation.prompt)
+        text = approximate_tokens(generation.prompt) if counted is None else counted
+        room = None if self.context is None else max(0, self.context - generation.max_tokens - text)
+        return self.seeing.shown(generation.turns, room)
 
     def doubt(self) -> bool:
         """Have what is only remembered of the engine tried again when it is opened next.

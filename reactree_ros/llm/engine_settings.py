@@ -15,6 +15,7 @@ from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
+from reactree_ros.llm.seeing import MOST_SHOWN, Seeing
 from reactree_ros.llm.settings import read_yaml
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.settings import Harmless, Settings, plain
@@ -108,6 +109,33 @@ class EngineSettings(AnsweringLimits):
         """Return the language model on top of an engine, with a queue in front."""
         model = EngineModel(engine, method=self.method, request_timeout=self.request_timeout)
         return FairQueue(model, self.max_concurrent)
+
+
+class SeeingSettings(Settings):
+    """Settings of what a model is shown that may see."""
+
+    sees: bool | None = Field(
+        default=None, description="whether the model is shown pictures; auto: if it can see, as far as it can be known"
+    )
+    sees_newest: int = Field(
+        default=4,
+        ge=1,
+        le=MOST_SHOWN,
+        description="most pictures in a prompt; of older ones it has what is said of them",
+    )
+    sees_side: int = Field(
+        default=768, ge=28, le=4096, description="longest side of a picture in pixels; a larger one is made smaller"
+    )
+
+    @field_validator("sees", mode="before")
+    @classmethod
+    def _automatic_sight(cls, value: Any) -> Any:
+        return None if value in ("", "auto") else value
+
+    @property
+    def seeing(self) -> Seeing:
+        """How the model is shown pictures."""
+        return Seeing(most=self.sees_newest, side=self.sees_side)
 
 
 class LocalEngineSettings(EngineSettings):

@@ -52,6 +52,7 @@ class Known:
         constraints: Constraints that the server obeys.
         examples: How in-context examples stand in its chat, as `reactree llm check` found best.
         method: How to ask for a decision, as that found best, if it is not the best that the server obeys.
+        sees: Whether the model sees pictures, as the server says or as it refused one.
     """
 
     chat: bool | None = None
@@ -62,6 +63,7 @@ class Known:
     constraints: frozenset[ConstraintKind] | None = None
     examples: Examples | None = None
     method: Method | None = None
+    sees: bool | None = None
 
     @property
     def is_enough(self) -> bool:

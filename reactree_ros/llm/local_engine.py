@@ -104,19 +104,21 @@ class LocalEngine(Engine):
             raise ServerUnavailable(f"{self.name} is not open")
         if self._template is None:
             return await self._go_on(self._encode(self._apart(generation.prompt), begins=True), generation)
-        prompt = self._template.prompt(generation.turns)
-        generation = replace(generation, stops=(), begun=self._apart(generation.begun))
+        showing = self.shown(generation)
+        prompt = self._template.prompt(generation.turns, showing)
+        shown = tuple(picture for number in sorted(showing) for picture in showing[number])
+        generation = replace(generation, stops=(), begun=self._apart(generation.begun), shown=shown)
         thinking = self._template.thinking
         if thinking is None:
             return await self._go_on_with(prompt + generation.begun, generation)
-        self._check_room(self._encode(prompt + generation.begun), thinking.room(prompt) + generation.max_tokens)
+        self._check_room(self._encode(prompt + generation.begun), thinking.room(prompt) + _most(generation))
         return await thinking.answer(prompt, generation, self._go_on_with)
 
     async def _go_on_with(self, text: str, generation: Generation, *, marked: bool = False) -> Generated:
         return await self._go_on(self._encode(text), generation, marked=marked)
 
     async def _go_on(self, prompt: list[int], generation: Generation, *, marked: bool = False) -> Generated:
-        self._check_room(prompt, generation.max_tokens)
+        self._check_room(prompt, _most(generation))
         return await self._complete(prompt, generation, marked=marked)
 
     @abc.abstractmethod
@@ -151,3 +153,8 @@ class LocalEngine(Engine):
         if self._unheld:
             said["grammar"] = self._unheld
         return said if self._template is None else {**said, **self._template.in_words()}
+
+
+def _most(generation: Generation) -> int:
+    """Return the tokens that a generation may take besides the text of its prompt."""
+    return generation.max_tokens + sum(one.tokens for one in generation.shown)

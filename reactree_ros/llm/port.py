@@ -183,6 +183,8 @@ class Reply:
         tried_output_tokens: Tokens generated for that.
         reasoning: Thoughts before the answer; never part of a prompt.
         reasoning_tokens: Tokens of the reasoning; None if the model does not count them.
+        pictures: How many pictures the model was shown, in all its requests.
+        picture_tokens: About how many tokens of the prompts they took; a part of ``prompt_tokens``.
         seconds: Time from request to answer.
         answered_by: The language model that answered, if there are several.
         warning: A problem with how the reply came about, and the way out; empty if none. A run reports it once.
@@ -207,6 +209,8 @@ class Reply:
     tried_output_tokens: int = 0
     warning: str = ""
     attempts: tuple[Attempt, ...] = ()
+    pictures: int = 0
+    picture_tokens: int = 0
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST:
@@ -240,7 +244,7 @@ class Reply:
         """Return the tokens of all its prompts and texts; those that nobody counted are estimated from the prompt."""
         into, out = self.prompt_tokens, self.output_tokens
         if into is None:
-            into = self.requests * approximate_tokens(prompt())
+            into = self.requests * approximate_tokens(prompt()) + self.picture_tokens
         if out is None:
             out = approximate_tokens("".join((self.reasoning, self.text, *(one.text for one in self.attempts))))
         return into, out
@@ -259,6 +263,7 @@ class Reply:
 _COUNTS = (
     *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"),
     *("tried_prompt_tokens", "tried_output_tokens"),
+    *("pictures", "picture_tokens"),
 )
 
 

@@ -10,7 +10,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import NoYaml, parse_yaml, text_of
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import MODELS, ModelSpec
-from reactree_ros.plugins.settings import Settings, did_you_mean, reaching, read_settings
+from reactree_ros.plugins.settings import Settings, did_you_mean, named_settings, reaching, read_settings
 
 
 def read_yaml(text: str) -> Any:
@@ -53,6 +53,12 @@ def reaching_of_model(values: Any) -> dict[str, Any]:
         return {"llm": values}
     others = {str(name): value for name, value in values.items() if name != "llm"}
     return reaching(MODELS.get(str(values.get("llm", MODELS.default))).settings, others)
+
+
+def named_model(text: str) -> tuple[ModelSpec, Settings]:
+    """Read a language model with its settings from one text: ``NAME:SETTING=VALUE:SETTING=VALUE``."""
+    name, values = named_settings(text, MODELS.kind)
+    return model_settings(name, values, where=f"{MODELS.kind} '{name}'")
 
 
 def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple[ModelSpec, Settings]:

@@ -19,11 +19,12 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json, text_of
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
-from reactree_ros.llm.engine_settings import LocalEngineSettings
+from reactree_ros.llm.engine_settings import LocalEngineSettings, SeeingSettings
 from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.mending import mended_copy
 from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
+from reactree_ros.llm.seeing import Seeing
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Harmless, plain
 
@@ -66,10 +67,13 @@ class VllmEngine(LocalEngine):
         examples: Examples | None = None,
         adapter: str = "",
         options: Mapping[str, Any] | None = None,
+        sees: bool | None = None,
+        seeing: Seeing | None = None,
     ) -> None:
         super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
         self._options = {**_DEFAULTS, **_for_adapter(adapter), **(options or {}), "model": model}
         self._adapter = adapter
+        self._sees, self.seeing = sees, seeing or Seeing()
         self._llm: Any = None
         self._mended: tempfile.TemporaryDirectory[str] | None = None
         self._opening = asyncio.Lock()
@@ -84,6 +88,21 @@ class VllmEngine(LocalEngine):
         self.lost = False
         self.context = int(self._llm.model_config.max_model_len)
         await self._take(self._llm.get_tokenizer())
+        self.sees = self._sees is not False and self._can_see()
+
+    def _can_see(self) -> bool:
+        """Return whether model and chat template take pictures.
+
+        Raises:
+            UserError: They do not, and are said to.
+        """
+        has_eyes = self._llm.model_config.is_multimodal_model
+        if has_eyes and self._template is not None and self._template.writes_pictures():
+            return True
+        if self._sees:
+            what = "its chat template takes no pictures" if has_eyes else "it is no model that sees"
+            raise UserError(f"sees is true for {self.model}, but {what}; leave sees out, or name another model")
+        return False
 
     def _start(self) -> Any:
         for name, value in _ENVIRONMENT.items():
@@ -121,7 +140,10 @@ class VllmEngine(LocalEngine):
         number = f"{generation.id} {next(self._numbers)}"
         done, wanted = None, ""
         try:
-            asked, how = {"prompt_token_ids": prompt}, self._sampling(generation, marked)
+            asked: Any = {"prompt_token_ids": prompt}
+            if generation.shown:
+                asked["multi_modal_data"] = {"image": [one.opened() for one in generation.shown]}
+            how = self._sampling(generation, marked)
             texts = llm.generate(asked, how, number, lora_request=self._lora())
             async with aclosing(texts):  # one that is closed before its end is aborted
                 async for done in texts:
@@ -142,7 +164,9 @@ class VllmEngine(LocalEngine):
         return Generated(
             text=wanted or done.outputs[0].text,
             finish_reason=finish,
-            prompt_tokens=len(prompt),
+            prompt_tokens=len(done.prompt_token_ids or prompt),
+            pictures=len(generation.shown),
+            picture_tokens=len(done.prompt_token_ids or prompt) - len(prompt),
             cached_tokens=done.num_cached_tokens,
             output_tokens=len(done.outputs[0].token_ids),
         )
@@ -207,7 +231,7 @@ def _tokenizer_of(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class VllmSettings(LocalEngineSettings):
+class VllmSettings(SeeingSettings, LocalEngineSettings):
     """Settings of vLLM in this process; an empty text or 0 leaves the choice to the engine."""
 
     dtype: Annotated[str, Harmless(plain)] = Field(
@@ -231,7 +255,7 @@ class VllmSettings(LocalEngineSettings):
     @property
     def options(self) -> dict[str, Any]:
         """The engine arguments that are set."""
-        own = self.model_dump(exclude=set(LocalEngineSettings.model_fields))
+        own = self.model_dump(exclude={*LocalEngineSettings.model_fields, *SeeingSettings.model_fields})
         return {name: value for name, value in own.items() if value or value is False} | self.engine_args
 
 
@@ -244,6 +268,8 @@ def _make(settings: VllmSettings) -> LanguageModel:
         examples=settings.examples,
         adapter=settings.adapter,
         options=settings.options,
+        sees=settings.sees,
+        seeing=settings.seeing,
     )
     return settings.queue(engine)
 

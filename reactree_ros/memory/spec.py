@@ -13,7 +13,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.diagnosis import Diagnosis
-from reactree_ros.plugins.settings import Settings, read_settings
+from reactree_ros.plugins.settings import Settings, named_settings, read_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,15 +99,9 @@ def memory(name: str | Path) -> NamedMemory:
         UserError: There is no such store, or no such setting.
     """
     name = str(name)
-    store, _, given = name.partition(":")
-    settings = [one.partition("=") for one in re.split(r":(?=\w+=)", given)] if given else []
-    is_path = store not in MEMORIES.names and not re.match(r"[\w-]+:\w+=", name)
-    spec = MEMORIES.get(MEMORIES.default if is_path else store)
-    if is_path:
-        settings = [("path", "=", name)]
-    elif wrong := [text for text, equals, _ in settings if not equals]:
-        raise UserError(f"memory '{store}': write a setting as NAME=VALUE, not '{wrong[0]}'")
-    values = {setting: value for setting, _, value in settings}
+    is_path = name.partition(":")[0] not in MEMORIES.names and not re.match(r"[\w-]+:\w+=", name)
+    store, values = (MEMORIES.default, {"path": name}) if is_path else named_settings(name, "memory")
+    spec = MEMORIES.get(store)
     return NamedMemory(name, spec, read_settings(spec.settings, values, where=f"memory '{spec.name}'"), is_path)
 
 

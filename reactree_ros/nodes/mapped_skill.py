@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 from action_msgs.msg import GoalStatus
 from rosidl_runtime_py.convert import message_to_ordereddict
 
+from reactree_ros.agent.glance import PictureCheck
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.camera import picture_from_camera
 from reactree_ros.nodes.goal_templates import (
     NAMES,
     Fill,
@@ -28,7 +31,7 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
 )
 from reactree_ros.nodes.wanted import Field, Holds, told
-from reactree_ros.robot.config import CallEntry, CheckEntry, SkillEntry, StepEntry, error_code
+from reactree_ros.robot.config import CallEntry, CheckEntry, SeeingEntry, SkillEntry, StepEntry, error_code
 from reactree_ros.robot.house import MapThing
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -40,7 +43,10 @@ _SENT: Mapping[str, tuple[str, str, str]] = {
     "service": ("service", "Request", "Response"),
     "publish": ("message", "", ""),
     "wait_for": ("message", "", ""),
+    "camera": ("message", "", ""),
 }
+#: Kinds that only listen.
+_LISTENING = ("wait_for", "camera")
 
 
 class MappedCall:
@@ -85,7 +91,7 @@ class MappedCall:
         Raises:
             NoValue: A template names something that the skill does not have.
         """
-        goal = None if self.entry.kind == "wait_for" else self._fill(values)
+        goal = None if self.entry.kind in _LISTENING else self._fill(values)
         limit, lasting = self.entry.time_limit, self.entry.lasting if isinstance(self.entry, StepEntry) else 0.0
         wanted = [field.wanted(values) for field in self.success]
         return Order(self, goal, _seconds(limit, values), _seconds(lasting, values), wanted)
@@ -129,6 +135,20 @@ class MappedCall:
                 raise ParameterError(f"it returned {name}: {error}") from None
         return data
 
+    def pictures(self, result: Any) -> tuple[Picture, ...]:
+        """Return the picture that a result is.
+
+        Raises:
+            ParameterError: It cannot be read.
+        """
+        camera = self.entry.camera if isinstance(self.entry, SeeingEntry) else ""
+        if not camera:
+            return ()
+        try:
+            return (picture_from_camera(result, camera),)
+        except ValueError as error:
+            raise ParameterError(f"its picture cannot be read: {error}") from None
+
 
 @dataclass(frozen=True, eq=False)
 class Order:
@@ -171,7 +191,8 @@ class Order:
             until = [
                 f"{one.path} is {wanted.in_words()}" for one, wanted in zip(self.call.success, self.wanted, strict=True)
             ]
-            return f"{entry.server} ({entry.type}) until {', '.join(until)}, at most {self.limit:g} s"
+            what = f"until {', '.join(until)}" if until else "for a picture"
+            return f"{entry.server} ({entry.type}) {what}, at most {self.limit:g} s"
         lasting = f" for {self.lasting:g} s" if self.lasting else ""
         return f"{entry.server} ({entry.type}) {json.dumps(message_to_ordereddict(self.goal))}{lasting}"
 
@@ -191,6 +212,7 @@ class Leg:
         call: What is asked.
         cancel: What is sent where it is stopped; None: nothing more than its own cancel.
         checks: Whether it only looks whether what was done before was done.
+        picture: What eyes are asked about the picture that it takes; None: nothing.
         effect: What is changed of what is known by what it is part of.
         settles: Whether that is changed as soon as this has gone well.
         moves: Whether the robot may leave where it stands.
@@ -200,6 +222,7 @@ class Leg:
     call: MappedCall
     cancel: MappedCall | None
     checks: bool
+    picture: PictureCheck | None
     effect: Mapping[str, str]
     settles: bool
     moves: bool
@@ -219,7 +242,7 @@ class Leg:
     @property
     def repeatable(self) -> bool:
         """Whether it may be asked again if nobody knows how far it got: a look may, and a drive to a place."""
-        return self.checks or self.call.entry.kind == "wait_for" or set(self.effect) == {"at"}
+        return self.checks or self.call.entry.kind in _LISTENING or set(self.effect) == {"at"}
 
 
 class MappedSkill:
@@ -256,7 +279,8 @@ class MappedSkill:
         for index, entry in enumerate([part, *asked]):
             call = MappedCall(entry, f"{at}.check" if index else at, self.skill)
             step = f"step {number + 1} of {len(parts)}" if several else ""
-            yield Leg(call, None if index else cancel, bool(index), effect, index == len(asked), moves, step)
+            picture = entry.by_picture if isinstance(entry, CheckEntry) else None
+            yield Leg(call, None if index else cancel, bool(index), picture, effect, index == len(asked), moves, step)
 
     @property
     def calls(self) -> Iterator[MappedCall]:

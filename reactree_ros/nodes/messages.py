@@ -6,28 +6,32 @@ import array
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import groupby, takewhile
 from typing import Any
 
 from builtin_interfaces.msg import Time
+from pydantic import TypeAdapter
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Attempt as AttemptMsg
 from reactree_interfaces.msg import Observation as ObservationMsg
+from reactree_interfaces.msg import Picture as PictureMsg
 from reactree_interfaces.msg import Spot as SpotMsg
 from reactree_interfaces.msg import Turn as TurnMsg
 from reactree_interfaces.srv import DescribeHousehold, Generate
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import Header
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.picture import PICTURES, Picture, picture_of
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
@@ -46,6 +50,7 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
+from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -55,6 +60,7 @@ OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
 ABOUT_CODES = {about: getattr(TurnMsg, about.name) for about in About}
 ABOUT = {code: about for about, code in ABOUT_CODES.items()}
 _COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens")
+_GLANCES = TypeAdapter(tuple[Glance, ...])
 
 
 def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
@@ -76,8 +82,9 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
         ],
         looked_into=observation.looked_into or "",
         spots=list(map(_spot_to_msg, observation.spots)),
-        picture=array.array("B", observation.picture or b""),
+        pictures=list(pictures_to_msgs(observation.pictures)),
         data=json.dumps(dict(observation.data)) if observation.data else "",
+        glances=_GLANCES.dump_json(observation.glances, exclude_defaults=True).decode() if observation.glances else "",
     )
 
 
@@ -91,14 +98,63 @@ def _spot_from_msg(msg: SpotMsg) -> Spot:
     return Spot(msg.name, msg.x, msg.y, None if math.isnan(msg.yaw) else msg.yaw, corners)
 
 
-def picture_to_msg(picture: bytes, stamp: Time) -> Image:
-    """Return a PNG as an image in RGB."""
-    from PIL import Image as Pictures  # what takes pictures needs Pillow itself
+def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[PictureMsg]:
+    """Yield pictures with their bytes; one whose bytes are not kept any more is left out."""
+    for picture in pictures:
+        if (data := PICTURES.data(picture)) is not None:
+            yield PictureMsg(
+                stamp=_time_to_msg(picture.time or 0.0),
+                frame_id=picture.frame,
+                camera=picture.camera,
+                words=picture.words,
+                format=picture.media.removeprefix("image/"),
+                data=array.array("B", data),
+            )
 
-    with Pictures.open(io.BytesIO(picture)) as opened:
+
+def picture_from_msg(msg: PictureMsg) -> Picture:
+    """Return the picture in a message, whose bytes are kept from now on.
+
+    Raises:
+        ValueError: It is none, or too large.
+    """
+    time = seconds_of(msg.stamp) or None
+    return picture_of(bytes(msg.data), camera=msg.camera, frame=msg.frame_id, time=time, words=msg.words)
+
+
+def seconds_of(stamp: Time) -> float:
+    """Return a stamp in seconds."""
+    return float(stamp.sec + stamp.nanosec / 1e9)
+
+
+def _time_to_msg(seconds: float) -> Time:
+    whole, part = divmod(round(seconds * 1000), 1000)
+    return Time(sec=whole, nanosec=part * 10**6)
+
+
+def compressed_to_msg(picture: Picture, data: bytes, stamp: Time) -> CompressedImage:
+    """Return a picture as it is."""
+    form = picture.media.removeprefix("image/")
+    return CompressedImage(header=_header(picture, stamp), format=form, data=array.array("B", data))
+
+
+def _header(picture: Picture, stamp: Time) -> Header:
+    return Header(stamp=stamp, frame_id=picture.frame or "camera")
+
+
+def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
+    """Return a picture as an image in RGB.
+
+    Raises:
+        ImportError: Pillow is not there.
+        Exception: Pillow cannot read it.
+    """
+    from PIL import Image as Pictures
+
+    with Pictures.open(io.BytesIO(data), formats=["PNG", "JPEG"]) as opened:
         pixels = opened.convert("RGB")
     return Image(
-        header=Header(stamp=stamp, frame_id="camera"),
+        header=_header(picture, stamp),
         height=pixels.height,
         width=pixels.width,
         encoding="rgb8",
@@ -118,9 +174,10 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         ),
         looked_into=msg.looked_into or None,
         rooms=tuple(msg.rooms),
-        picture=bytes(msg.picture) or None,
+        pictures=tuple(map(picture_from_msg, msg.pictures)),
         spots=tuple(map(_spot_from_msg, msg.spots)),
         data=settings_from(msg.data),
+        glances=_GLANCES.validate_json(msg.glances) if msg.glances else (),
     )
 
 
@@ -201,7 +258,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     """Return a decision request as a service request."""
     msg = Generate.Request(
         id=request.id,
-        turns=[msg for turn in request.turns for msg in turn_to_msgs(turn)],
+        turns=turns_to_msgs(request.turns),
         begun=request.begun,
         max_tokens=request.max_tokens,
         temperature=request.temperature,
@@ -273,6 +330,18 @@ def _turn_to_msg(turn: Turn, example: int = 0) -> TurnMsg:
     return TurnMsg(kind=TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW, text=turn.text, example=example)
 
 
+def turns_to_msgs(turns: Sequence[Turn]) -> list[TurnMsg]:
+    """Return the turns of a prompt as messages; the newest pictures travel with them, as many as may be shown."""
+    left_out = sum(len(pictures_of(turn)) for turn in turns) - MOST_SHOWN
+    msgs: list[TurnMsg] = []
+    for turn in turns:
+        msgs += turn_to_msgs(turn)
+        pictures = pictures_of(turn)
+        msgs[-1].pictures = list(pictures_to_msgs(pictures[max(0, left_out) :]))
+        left_out -= len(pictures)
+    return msgs
+
+
 def _turns(msgs: Sequence[TurnMsg]) -> Iterator[Turn]:
     before: Turn | None = None
     for index, msg in enumerate(msgs):
@@ -296,7 +365,14 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
         return Told(msg.text, ABOUT[msg.kind])
     if msg.kind not in (TurnMsg.SAID, TurnMsg.SAW):
         raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg")
-    return Said(msg.text) if msg.kind == TurnMsg.SAID else Saw(msg.text)
+    if msg.kind == TurnMsg.SAID:
+        return Said(msg.text)
+    if not msg.pictures:
+        return Saw(msg.text)
+    try:
+        return Saw(msg.text, Observation(msg.text, pictures=tuple(map(picture_from_msg, msg.pictures))))
+    except ValueError as error:
+        raise ValueError(f"turns[{index}].pictures: {error}") from None
 
 
 def _may_say(msg: Generate.Request) -> MaySay:
@@ -363,6 +439,8 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         longest_prompt=known(msg.longest_prompt),
         cached_tokens=known(msg.cached_tokens),
         output_tokens=known(msg.output_tokens),
+        pictures=msg.pictures,
+        picture_tokens=msg.picture_tokens,
         tried_prompt_tokens=msg.tried_prompt_tokens,
         tried_output_tokens=msg.tried_output_tokens,
         reasoning=msg.reasoning,
@@ -381,6 +459,7 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
     msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
     msg.tried_prompt_tokens, msg.tried_output_tokens = reply.tried_prompt_tokens, reply.tried_output_tokens
+    msg.pictures, msg.picture_tokens = reply.pictures, reply.picture_tokens
     msg.answered_by, msg.objection, msg.message = reply.answered_by, reply.objection, reply.warning
     msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
     msg.said = [_said_to_msg(said) for said in reply.said]

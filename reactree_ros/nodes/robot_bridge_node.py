@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reactree_ros.episode.eyes import WorldWithEyes
+from reactree_ros.llm.eyes import Eyes
+from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.robot_world import RobotWorld
 from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.robot.config import load_robot
+from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import ROBOT
 
@@ -41,11 +44,23 @@ class RobotBridgeNode(Bridge):
     def load(self) -> World:
         """Check the robot's configuration against the types that it names, and make its clients."""
         settings = settings_of(self, RobotBridgeSettings)
+        config = load_robot(settings.robot_config)
+        if config.vision is None:
+            return self._robot(settings, config, None)
+        eyes = Eyes.of(*model_from_dict(config.vision, where=config.at(settings.robot_config, "vision")))
+        try:
+            return WorldWithEyes(self._robot(settings, config, eyes), eyes, {})
+        except BaseException:
+            eyes.close()
+            raise
+
+    def _robot(self, settings: RobotBridgeSettings, config: RobotConfig, eyes: Eyes | None) -> RobotWorld:
         return RobotWorld(
             self,
-            load_robot(settings.robot_config),
+            config,
             self.heartbeat,
             where=settings.robot_config,
+            eyes=eyes,
             dry_run=settings.dry_run,
             server_timeout=settings.server_timeout,
             stop_timeout=self._settings.stop_timeout,

@@ -19,6 +19,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profi
 
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
+from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
@@ -95,6 +96,9 @@ class Walk:
         self._conditions(config, where=str(path))
         for name, trigger in config.triggers.items():
             self._trigger(name, trigger)
+        if config.vision is not None:
+            where = config.at(str(path), "vision")
+            self._or_wrong("vision", lambda: model_from_dict(config.vision, where=where))
         perception = self._or_wrong("perception", lambda: Perception(self._node, config, document, where=str(path)))
         if perception is not None:
             try:
@@ -138,7 +142,7 @@ class Walk:
 
     def _there(self, what: str, entry: CallEntry) -> bool:
         """Check that whoever is asked for something is there, and has the type that the configuration says."""
-        if entry.kind == "wait_for":
+        if entry.kind in ("wait_for", "camera"):
             heard = bool(self._published(what, entry.server, entry.type))
         elif entry.kind == "publish":
             heard = self._is_heard(what, entry.server, entry.type)

@@ -6,9 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
+from reactree_ros.llm.eyes import Sight
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import ServerGone, ServerLost
 from reactree_ros.nodes.goal_templates import NoValue, Values
@@ -67,6 +70,11 @@ class Errand:
         self._done: float | None = None  # since when the robot looks what is before it, on the node's clock
         self._done_since = 0.0
         self._data: dict[str, Value] = {}  # what it returned
+        self._pictures: tuple[Picture, ...] = ()
+        self._glances: tuple[Glance, ...] = ()
+        self._sight: Sight | None = None  # what the check that is under way has seen so far
+        self._asking: tuple[Picture, Pending[Glance]] | None = None  # what eyes are asked about
+        self._unsure = ""  # what nobody has seen, in words
         self._end_as: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
         self._end_since = 0.0
         self._reported = ""  # who reported success last
@@ -99,6 +107,7 @@ class Errand:
     def cancelled(self) -> None:
         """Have the goal stopped: nobody waits for the skill any more."""
         self.over = True
+        self._ask_no_more()
         self._note_departure()
         self._expect_late()
         if not self.underway.over:
@@ -138,7 +147,11 @@ class Errand:
             elif now - self._end_since > self._robot.stop_timeout:
                 self._fail(f"{self._end_as[1]} It did not stop within {self._robot.stop_timeout:g} s.")
             return
-        if self.again_at is not None or self.unexplained is not None:
+        if self._leg.picture is not None and (late := self._late(now)):
+            self._looked(Glance(self._question, error=late))
+        elif self._asking is not None:
+            self._step_while_asking()
+        elif self.again_at is not None or self.unexplained is not None:
             self._step_after_trouble()
         elif underway.result.done():
             self._ended()
@@ -172,6 +185,7 @@ class Errand:
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         """Stop the robot and end the skill when it has stopped."""
+        self._ask_no_more()
         self._end_as, self._end_since = (outcome, self._failed(reason)), steady.now()
         self._stop()
         self.step()
@@ -184,7 +198,15 @@ class Errand:
             outcome, reason, explained = leg.call.verdict(asked, status, result)
             if outcome is Outcome.DONE:
                 self._data |= leg.call.returned(result)
+                taken = leg.call.pictures(result)
+                if leg.picture is not None:
+                    self._ask(taken[0])
+                    return
+                self._pictures += taken
         except ParameterError as error:
+            if leg.picture is not None:
+                self._looked(Glance(self._question, error=str(error)))
+                return
             self._reported = self.underway.server
             self._contradicted(str(error))
         except Rejected as error:
@@ -201,6 +223,55 @@ class Errand:
                 self._judged(outcome, reason)
             else:
                 self.unexplained = outcome, reason, steady.now()
+
+    # ------------------------------------------------------------------ checks by a picture
+
+    @property
+    def _question(self) -> str:
+        """What is asked about the picture."""
+        return "" if self._leg.picture is None else self._leg.picture.asked(self._call.values)
+
+    def _ask(self, picture: Picture) -> None:
+        """Ask the eyes about the picture that was taken; the answer comes in :meth:`step`."""
+        assert self._robot.eyes is not None  # a configuration without them has no such check
+        self._asking = picture, self._robot.eyes.whether(self._question, picture)
+
+    def _ask_no_more(self) -> None:
+        if self._asking is not None:
+            self._asking[1].cancel()
+            self._asking = None
+
+    def _step_while_asking(self) -> None:
+        assert self._asking is not None
+        picture, answer = self._asking
+        if answer.done():
+            self._asking = None
+            self._looked(answer.take(), picture)
+        elif (end := self._has_to_end()) is not None:
+            self._end(*end)
+
+    def _looked(self, glance: Glance, *pictures: Picture) -> None:
+        """Take in what the eyes said, and look again or go on."""
+        eyes, check = self._robot.eyes, self._leg.picture
+        assert eyes is not None
+        assert check is not None
+        self._ask_no_more()
+        if not self.underway.over:
+            self._stop()
+        self._sight = sight = (self._sight or Sight(check)).after(glance, *pictures)
+        if check.found(sight.glances) is None:
+            self._send()
+            return
+        self._sight = None
+        self._glances, self._pictures = (*self._glances, *sight.glances), (*self._pictures, *sight.pictures)
+        said = "" if sight.holds else eyes.told_of(sight)
+        if sight.holds is False or (said and check.necessary):
+            self._contradicted(said)
+            return
+        self._unsure = f" {said[:1].upper()}{said[1:]}." if said else self._unsure
+        self._leg_is_done()
+
+    # ------------------------------------------------------------------ what has been done
 
     def _judged(self, outcome: Outcome, reason: str) -> None:
         """Go on after what a server said of how a goal ended."""
@@ -243,7 +314,7 @@ class Errand:
     @property
     def _looks(self) -> bool:
         """Whether the robot looks what is before it at the end."""
-        return looks(self._call.skill) or bool(self._mapped.detections)
+        return looks(self._call.skill) or bool(self._mapped.detections) or self._mapped.entry.takes_pictures
 
     def _look_around(self) -> None:
         """End a skill that was reported to be done when it is seen whether it is, or was looked for long enough."""
@@ -339,7 +410,10 @@ class Errand:
             self._robot.looks.stop()
         if outcome is not Outcome.DONE:
             self._note_departure()
-        self.pending.succeed(self._conduct.after(self._robot.map(), self._call, outcome, words, self._data))
+        if outcome is Outcome.DONE:
+            words += self._unsure
+        seen = self._conduct.after(self._robot.map(), self._call, outcome, words, self._data, pictures=self._pictures)
+        self.pending.succeed(replace(seen, glances=self._glances))
 
     def _fail(self, reason: str) -> None:
         self.over = True

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from rclpy.node import Node
 
+from reactree_ros.llm.eyes import Eyes
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -29,6 +30,7 @@ class RobotParts:
         mapped: The skills whose servers are used.
         where: The configuration's file, for errors.
         asks: Whether the robot's detector is asked.
+        eyes: Who looks at pictures; None: nobody.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
@@ -46,10 +48,11 @@ class RobotParts:
         *,
         where: str,
         asks: bool,
+        eyes: Eyes | None,
         server_timeout: float,
         stop_timeout: float,
     ) -> None:
-        self.node, self.config = node, config
+        self.node, self.config, self.eyes = node, config, eyes
         self.server_timeout, self.stop_timeout = server_timeout, stop_timeout
         document = load_map(config.map) if config.map else None
         self.stop = EmergencyStop(node, config.emergency_stop, where=where)

@@ -16,7 +16,12 @@ from reactree_ros.nodes.robot_goals import ActionOf, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_topic_goals import Listening, Publishing
 
 #: What each kind of entry but an action goes to.
-_KINDS: Mapping[str, Callable[..., Server]] = {"service": ServiceOf, "publish": Publishing, "wait_for": Listening}
+_KINDS: Mapping[str, Callable[..., Server]] = {
+    "service": ServiceOf,
+    "publish": Publishing,
+    "wait_for": Listening,
+    "camera": Listening,
+}
 
 
 class Servers:

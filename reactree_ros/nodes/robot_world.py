@@ -14,6 +14,7 @@ from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
+from reactree_ros.llm.eyes import Eyes
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.charging import Charging
 from reactree_ros.nodes.goal_templates import NoValue, Values
@@ -52,6 +53,7 @@ class RobotWorld(SharedWorld):
         config: The robot.
         heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
         where: The configuration's file, for errors.
+        eyes: Who looks at pictures, if skills are checked by some.
         dry_run: Log every goal and send none; a skill is then taken to go well at once.
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.
         stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
@@ -68,6 +70,7 @@ class RobotWorld(SharedWorld):
         heartbeat: Heartbeat,
         *,
         where: str,
+        eyes: Eyes | None = None,
         dry_run: bool = False,
         server_timeout: float = 5.0,
         stop_timeout: float = 10.0,
@@ -87,6 +90,7 @@ class RobotWorld(SharedWorld):
             heartbeat,
             where=where,
             asks=not dry_run,
+            eyes=eyes,
             server_timeout=server_timeout,
             stop_timeout=stop_timeout,
         )

@@ -201,6 +201,23 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, besid
         raise UserError(f"{where}: {name} is {shown(name, fault.value)!r}: {fault.said}") from error
 
 
+def named_settings(text: str, kind: str) -> tuple[str, dict[str, str]]:
+    """Split a name from its settings: ``NAME:SETTING=VALUE:SETTING=VALUE``; a value may have colons in it, too.
+
+    Args:
+        text: The text.
+        kind: What is named, for errors.
+
+    Raises:
+        UserError: A setting is written otherwise.
+    """
+    name, _, given = text.partition(":")
+    settings = [one.partition("=") for one in re.split(r":(?=\w+=)", given)] if given else []
+    if wrong := [text for text, equals, _ in settings if not equals]:
+        raise UserError(f"{kind} '{name}': write a setting as NAME=VALUE, not '{wrong[0]}'")
+    return name, {setting: value for setting, _, value in settings}
+
+
 @dataclass(frozen=True)
 class Fault:
     """An error at one place of the input.

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
 
+from reactree_ros.agent.picture import ALL_PICTURES, LARGEST_PICTURE, digest_of
 from reactree_ros.agent.turns import kind_in
 from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
 from reactree_ros.record.events import CHECKS, STATUSES
-from reactree_ros.record.schema import SCHEMA, Event
+from reactree_ros.record.schema import SCHEMA, Event, bytes_of_picture, picture_of_old
 
 #: Most events of a record, most values in them, most behaviours of its tree, and the tree's greatest depth.
 MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 500_000, 4_000_000, 200_000, 5_000
-#: Largest picture in a record, and most bytes of all of a run's, before they are written as base64.
-LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
 _LIMITS = f"at most {LARGEST_FILE >> 20} MiB, {MOST_EVENTS:,} events and {MOST_VALUES:,} values in them"
 
 
@@ -34,7 +31,8 @@ class Check:
 
     def __init__(self) -> None:
         self.lines = 0
-        self._bytes = self._values = self._pictures = 0
+        self._bytes = self._values = self._picture_bytes = 0
+        self._pictures: set[str] = set()  # those whose bytes have come
         self._depths: list[int] = []  # of each behaviour, by its number
         self._texts: set[int] = set()
         self._requests: set[str] = set()
@@ -65,6 +63,8 @@ class Check:
         if not self.lines:
             self._begin(event)
         try:
+            if kind == "observation" and isinstance(event.get("picture"), str):
+                self._with_reference(event)
             check.validate_python(event, strict=True)
             if self._ended:
                 raise ValueError("comes after the end of the run")
@@ -189,18 +189,26 @@ class Check:
     def _on_ended(self, event: Event) -> None:
         self._turns(event.get("lesson", ()))
 
+    def _with_reference(self, event: Event) -> None:
+        """Make of an older record's observation what it is now."""
+        picture = picture_of_old(event.pop("picture"))
+        if picture["id"] in self._pictures:
+            del picture["data"]
+        event["pictures"] = [picture]
+
     def _on_observation(self, event: Event) -> None:
-        if "picture" not in event:
-            return
-        try:
-            size = len(base64.b64decode(event["picture"], validate=True))
-        except (binascii.Error, ValueError) as error:
-            raise ValueError(f"the picture is no base64: {error}") from None
-        self._pictures += size
-        if size > LARGEST_PICTURE or self._pictures > ALL_PICTURES:
-            raise ValueError(
-                f"a picture has at most {LARGEST_PICTURE:,} bytes, those of a run together {ALL_PICTURES:,}"
-            )
+        for picture in event.get("pictures", ()):
+            if "data" not in picture:
+                continue
+            size = len(data := bytes_of_picture(picture))
+            self._picture_bytes += size
+            self._pictures.add(picture["id"])
+            if size > LARGEST_PICTURE or self._picture_bytes > ALL_PICTURES:
+                raise ValueError(
+                    f"a picture has at most {LARGEST_PICTURE:,} bytes, those of a run together {ALL_PICTURES:,}"
+                )
+            if picture["id"] != digest_of(data):
+                raise ValueError(f"the picture {shown(picture['id'])} has other bytes than its id says")
 
     def _on_failed(self, event: Event) -> None:
         if not event["type"].isidentifier():

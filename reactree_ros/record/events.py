@@ -16,6 +16,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from reactree_ros.agent.control_flow import known_flows
 from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.picture import SUFFIXES
 from reactree_ros.agent.turns import About
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.failure import FailureKind
@@ -148,6 +149,7 @@ class Run(Timed):
     household: HouseholdOf
     recallable: list[Text]
     llm: Model
+    vision: NotRequired[Model]
     memory: NotRequired[Text]
     options: dict[str, Any]
     limits: Limits
@@ -305,6 +307,8 @@ class ReplyOf(TypedDict):
     reasoning_tokens: NotRequired[Count | None]
     tried_prompt_tokens: NotRequired[Count]
     tried_output_tokens: NotRequired[Count]
+    pictures: NotRequired[Count]
+    picture_tokens: NotRequired[Count]
     warning: NotRequired[Text]
     attempts: NotRequired[list[AttemptOf]]
 
@@ -398,6 +402,37 @@ class SpotOf(TypedDict):
     outline: NotRequired[list[Annotated[list[Number], Field(min_length=2, max_length=2)]]]
 
 
+class PictureOf(TypedDict):
+    """A picture; its bytes where they come first."""
+
+    id: Text
+    media: Annotated[str, _OneOf(tuple(SUFFIXES))]
+    width: NotRequired[Count]
+    height: NotRequired[Count]
+    size: Count
+    camera: NotRequired[Text]
+    frame: NotRequired[Text]
+    time: NotRequired[Number]
+    words: NotRequired[Text]
+    data: NotRequired[str]
+
+
+class GlanceOf(TypedDict):
+    """A question about a picture, and what came of it."""
+
+    question: Text
+    answer: NotRequired[Text]
+    picture: NotRequired[Text]
+    box: NotRequired[Annotated[list[Number], Field(max_length=4)]]
+    error: NotRequired[Text]
+    answered_by: NotRequired[Text]
+    prompt_tokens: NotRequired[Count]
+    cached_tokens: NotRequired[Count]
+    output_tokens: NotRequired[Count]
+    picture_tokens: NotRequired[Count]
+    seconds: NotRequired[Number]
+
+
 class Observed(Timed):
     """The world answers."""
 
@@ -410,9 +445,10 @@ class Observed(Timed):
     seen: NotRequired[list[SeenThing]]
     looked_into: NotRequired[Text]
     rooms: NotRequired[list[Text]]
-    picture: NotRequired[str]
+    pictures: NotRequired[list[PictureOf]]
     spots: NotRequired[list[SpotOf]]
     data: NotRequired[dict[str, str | int | float]]
+    glances: NotRequired[list[GlanceOf]]
 
 
 class Shortened(Timed):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.agent.picture import SUFFIXES
 from reactree_ros.agent.turns import About, Said, Told, Turn, is_closed, render
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import whole_folder, write_whole
@@ -17,6 +17,7 @@ from reactree_ros.llm.port import prompt_text
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.record.moment import Moment, Node, Request
 from reactree_ros.record.reader import Record
+from reactree_ros.record.schema import Event, bytes_of_picture
 
 
 def experiences_of(moment: Moment) -> list[Experience]:
@@ -103,23 +104,28 @@ def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) ->
 
 
 def write_pictures(record: Record, folder: Path) -> int:
-    """Write the camera picture after each skill and look of a run as PNG; return how many."""
+    """Write the pictures after each skill and look of a run; return how many."""
     pictures = list(_pictures(record))
     if pictures:
         with whole_folder(folder) as new:
             for name, picture in pictures:
-                (new / name).write_bytes(base64.b64decode(picture))
+                (new / name).write_bytes(bytes_of_picture(picture))
     return len(pictures)
 
 
-def _pictures(record: Record) -> Iterator[tuple[str, str]]:
+def _pictures(record: Record) -> Iterator[tuple[str, Event]]:
     """Yield the pictures of a run, each with the name of its file."""
-    step, skill = 0, ""
+    step, skill, known = 0, "", dict[str, Event]()
     for event in record.events:
         if event["e"] == "decided":
             step = event["steps"]
         elif event["e"] == "skill":
             skill = event["skill"]
-        elif event["e"] == "observation" and "picture" in event:
+        elif event["e"] == "observation":
             what = skill if event["of"] == "execute" else event["of"]
-            yield f"{step:03d}_{re.sub('[^a-zA-Z0-9]+', '_', what).strip('_')[:80]}.png", event["picture"]
+            pictures = event.get("pictures", ())
+            known |= {one["id"]: one for one in pictures if "data" in one}
+            for number, picture in enumerate((known[one["id"]] for one in pictures if one["id"] in known), 1):
+                words = " ".join((what, picture.get("camera", ""), str(number) if number > 1 else ""))
+                name = re.sub("[^a-zA-Z0-9]+", "_", words).strip("_")[:80]
+                yield f"{step:03d}_{name}.{SUFFIXES[picture['media']]}", picture

@@ -58,6 +58,7 @@ class Node:
         failure: Why it failed.
         lesson: The turns that are an example for others; None: all of them.
         examples: The experiences that it was shown.
+        pictures: Those that came with one of its turns, by the turn's number.
     """
 
     number: int
@@ -78,6 +79,7 @@ class Node:
     failure: Event | None = None
     lesson: list[Turn] | None = None
     examples: list[Event] = field(default_factory=list)
+    pictures: dict[int, list[Event]] = field(default_factory=dict)
 
 
 @dataclass
@@ -118,6 +120,7 @@ class Moment:
         held: Why the run holds; empty: it does not.
         result: What came of it; None before its end.
         failures: What ended goal nodes before their programs did.
+        pictures: The bytes of pictures in base64, by their ids.
     """
 
     count: int = 0
@@ -141,6 +144,8 @@ class Moment:
     held: str = ""
     result: Event | None = None
     failures: list[Event] = field(default_factory=list)
+    pictures: dict[str, str] = field(default_factory=dict)
+    _seen: dict[int, list[Event]] = field(default_factory=dict, repr=False)  # of nodes, before the turn that says it
 
     @classmethod
     def after(cls, events: Iterable[Event]) -> Moment:
@@ -259,7 +264,9 @@ class Moment:
     def _on_turn(self, event: Event) -> None:
         node = self.nodes[event["node"]]
         if event.get("anew"):
-            node.turns = []
+            node.turns, node.pictures = [], {}
+        if "saw" in event and (pictures := self._seen.pop(node.number, None)):
+            node.pictures[len(node.turns)] = pictures
         node.turns.append(turn_from_dict(event))
 
     def _on_decided(self, event: Event) -> None:
@@ -268,6 +275,8 @@ class Moment:
     _on_refused = _on_decided
 
     def _on_observation(self, event: Event) -> None:
+        self._seen[event["node"]] = event.get("pictures", [])
+        self.pictures |= {one["id"]: one["data"] for one in event.get("pictures", ()) if "data" in one}
         if event["of"] == "survey":  # what a planner is told, not what is seen
             return
         self.rooms = tuple(event.get("rooms", ())) or self.rooms

@@ -16,9 +16,11 @@ from operator import ne
 from typing import Any
 
 from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.picture import PICTURES, Picture, picture_of
 from reactree_ros.agent.skill import Offered, offered_of, skill_of
 from reactree_ros.agent.skill import as_data as offers_as_data
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
@@ -136,13 +138,79 @@ def observation_to_dict(observation: Observation) -> Event:
         values["looked_into"] = observation.looked_into
     if observation.rooms:
         values["rooms"] = list(observation.rooms)
-    if observation.picture is not None:
-        values["picture"] = base64.b64encode(observation.picture).decode()
+    if observation.pictures:
+        values["pictures"] = [picture_to_dict(picture) for picture in observation.pictures]
     if observation.spots:
         values["spots"] = [_spot_to_dict(spot) for spot in observation.spots]
     if observation.data:
         values["data"] = dict(observation.data)
+    if observation.glances:
+        values["glances"] = glances_to_list(observation.glances)
     return values
+
+
+_GLANCE = tuple(
+    (field.name, None if field.default is dataclasses.MISSING else field.default)
+    for field in dataclasses.fields(Glance)
+)
+
+
+def glances_to_list(glances: Sequence[Glance]) -> list[Event]:
+    """Return what eyes were asked and said, without the fields that have their default."""
+    listed = [_without_defaults(glance, _GLANCE) for glance in glances]
+    return [one | {"box": list(one["box"])} if "box" in one else one for one in listed]
+
+
+def glances_from_list(values: Sequence[Event]) -> tuple[Glance, ...]:
+    """Read back what eyes were asked and said."""
+    return tuple(Glance(**{name: one[name] for name, _ in _GLANCE if name in one}) for one in values)
+
+
+_PICTURE = tuple(
+    (field.name, "" if field.default is dataclasses.MISSING else field.default) for field in dataclasses.fields(Picture)
+)
+
+
+def picture_to_dict(picture: Picture) -> Event:
+    """Return a picture by reference, without the fields that have their default."""
+    return _without_defaults(picture, _PICTURE)
+
+
+def picture_from_dict(values: Event) -> Picture:
+    """Read a picture back; where its bytes are in the event, they are kept from now on.
+
+    Raises:
+        ValueError: Its bytes are no base64.
+    """
+    if "data" in values:
+        PICTURES.keep(bytes_of_picture(values))
+    return Picture(**{name: values[name] for name, _ in _PICTURE if name in values})
+
+
+def bytes_of_picture(values: Event) -> bytes:
+    """Return the bytes in an event's picture.
+
+    Raises:
+        ValueError: They are no base64.
+    """
+    try:
+        return base64.b64decode(values["data"], validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"the picture is no base64: {error}") from error
+
+
+def picture_of_old(data: str) -> Event:
+    """Return the picture of an observation that has it as one text, as records had before pictures had references.
+
+    Raises:
+        ValueError: It is no base64.
+    """
+    content = bytes_of_picture({"data": data})
+    try:
+        picture = picture_of(content)
+    except ValueError:  # nothing looked at it then
+        picture = Picture(PICTURES.keep(content), "image/png", 0, 0, len(content))
+    return picture_to_dict(picture) | {"data": data}
 
 
 def _seen_to_dict(seen: Seen) -> Event:
@@ -188,21 +256,18 @@ def observation_from_dict(values: Event) -> Observation:
     """Read an observation back.
 
     Raises:
-        ValueError: Its outcome is unknown, or its picture is none.
+        ValueError: Its outcome is unknown, or a picture is none.
     """
-    try:
-        picture = base64.b64decode(values["picture"], validate=True) if "picture" in values else None
-    except binascii.Error as error:
-        raise ValueError(f"the picture is no base64: {error}") from error
     return Observation(
         values["text"],
         Outcome(values["outcome"]),
         tuple(map(seen_from_dict, values.get("seen", ()))),
         values.get("looked_into"),
         tuple(values.get("rooms", ())),
-        picture,
+        tuple(map(picture_from_dict, values.get("pictures", ()))),
         tuple(map(_spot_from_dict, values.get("spots", ()))),
         dict(values.get("data", {})),
+        glances_from_list(values.get("glances", ())),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import logging
@@ -24,13 +25,13 @@ from py_trees.trees import BehaviourTree
 from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.picture import ALL_PICTURES, LARGEST_PICTURE, PICTURES, Picture
 from reactree_ros.agent.skill import Offered, as_data
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
-from reactree_ros.record.checking import ALL_PICTURES, LARGEST_PICTURE
 from reactree_ros.record.schema import (
     SCHEMA,
     Event,
@@ -149,6 +150,7 @@ class Recorder(Listener):
         world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …, "scored": …}``; names and
             passwords in addresses are left out.
         llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it; likewise.
+        vision: The language model that is asked about pictures; likewise. Empty: none is.
         memory: The episodic memory that examples come from, by name; empty: nobody has named one.
         parent: The record that this one goes on from: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
     """
@@ -160,12 +162,13 @@ class Recorder(Listener):
         flush: Callable[[], None] = lambda: None,
         world: Mapping[str, Any] | None = None,
         llm: Mapping[str, Any] | None = None,
+        vision: Mapping[str, Any] | None = None,
         memory: str = "",
         parent: Mapping[str, Any] | None = None,
     ) -> None:
         self.id = uuid.uuid4().hex
         self._send, self._flush = write, flush
-        named = {"memory": memory} if memory else {}
+        named = {name: one for name, one in {"vision": vision, "memory": memory}.items() if one}
         self._about = without_credentials({"world": world or {}, "llm": llm or {}, **named})
         self._parent = None if parent is None else dict(parent)
         self._clock: Callable[[], float] = time.monotonic
@@ -180,7 +183,8 @@ class Recorder(Listener):
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
         self._skills: dict[str, Sequence[Offered]] = {}  # what each robot could do when that was said last
         self._counted: list[int] = []
-        self._pictures = 0  # bytes of those that are recorded
+        self._pictures: set[str] = set()  # those whose bytes are recorded
+        self._picture_bytes = 0
         self._leaves_out = False
         self._episode: Recorded | None = None
 
@@ -438,17 +442,26 @@ class Recorder(Listener):
             self._write({"e": "retrieved", "node": number, "experiences": found})
         else:
             self._touch_leaf(node)  # of the skill that it is of, or that was stopped before
-            kept = self._with_a_picture_that_fits(answer)
             event = {"e": "observation", "node": number, "of": call.of, **_robot(node)}
             event |= {"correction": call.correction} if call.correction else {}
-            self._write(event | observation_to_dict(kept))
+            self._write(event | self._observation_to_dict(answer))
 
-    def _with_a_picture_that_fits(self, observation: Observation) -> Observation:
-        """Return an observation without its picture if that is too large or the record's pictures reach their limit."""
-        size = len(observation.picture or b"")
-        if size <= LARGEST_PICTURE and self._pictures + size <= ALL_PICTURES:
-            self._pictures += size
-            return observation
+    def _observation_to_dict(self, observation: Observation) -> Event:
+        """Return an observation with the bytes of pictures that come first with it."""
+        event = observation_to_dict(observation)
+        for picture, values in zip(observation.pictures, event.get("pictures", ()), strict=True):
+            if picture.id not in self._pictures and (data := self._data_that_fits(picture)):
+                self._pictures.add(picture.id)
+                values["data"] = base64.b64encode(data).decode()
+        return event
+
+    def _data_that_fits(self, picture: Picture) -> bytes:
+        """Return a picture's bytes; none if that is too large or the record's pictures reach their limit."""
+        data = PICTURES.data(picture) or b""
+        size = len(data)
+        if size <= LARGEST_PICTURE and self._picture_bytes + size <= ALL_PICTURES:
+            self._picture_bytes += size
+            return data
         if not self._leaves_out:
             self._leaves_out = True
             _log.warning(
@@ -458,7 +471,7 @@ class Recorder(Listener):
                 LARGEST_PICTURE,
                 ALL_PICTURES,
             )
-        return dataclasses.replace(observation, picture=None)
+        return b""
 
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
         """See :meth:`Listener.call_failed`."""

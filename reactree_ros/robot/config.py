@@ -13,8 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from typing_extensions import Self
 
 from reactree_ros.agent.conditions import WAIT, wait_skill
+from reactree_ros.agent.glance import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.parameters import Named, Number, ParameterError
 from reactree_ros.agent.skill import Bounds, Skill, read_skill, skill_of
+from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
@@ -36,6 +38,8 @@ def _in_seconds(value: float | str) -> float | str:
 Limit = Annotated[float | str, AfterValidator(_in_seconds)]
 #: The type of detections that needs no further description.
 DETECTION_ARRAY = "vision_msgs/msg/Detection3DArray"
+#: Longest wait for a picture, and for all pictures and answers of a check, in seconds, if nothing else is said.
+PICTURE_TIME, LOOK_TIME = 10.0, 60.0
 #: Where skills of a robot's own are declared, for errors.
 OWN_SKILLS = "config/robots/office.yaml"
 #: Outcomes that the failure of a robot's server can stand for.
@@ -48,6 +52,7 @@ _OF_ANSWERS = ("success", "code", "text", "outcomes")
 _NOT_FOR: Mapping[str, Sequence[str]] = {
     "publish": (*_OF_ANSWERS, "result", "rejected", "retries"),
     "wait_for": ("goal", "rejected", "retries", "cancel", *_OF_TOPICS),
+    "camera": ("type", "goal", *_OF_ANSWERS, "result", "rejected", "retries", "cancel", *_OF_TOPICS),
     "steps": ("type", "goal", *_OF_ANSWERS, "result", "rejected", "retries", "cancel", *_OF_TOPICS),
     "seen": ("type", "goal", *_OF_ANSWERS, "time_limit"),
     "gone": ("type", "goal", *_OF_ANSWERS, "time_limit"),
@@ -124,20 +129,80 @@ class CancelEntry(CallEntry):
     kinds = ("action", "service", "publish")
 
 
-class CheckEntry(CallEntry):
-    """How it is seen whether something was done that was reported to be; see also :class:`CallEntry`.
+class CameraEntry(Document):
+    """A camera.
+
+    Attributes:
+        topic: Where its pictures are published.
+        type: Their type.
+    """
+
+    topic: Annotated[str, Field(min_length=1)]
+    type: Literal["sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/Image"] = "sensor_msgs/msg/CompressedImage"
+
+
+class SeeingEntry(CallEntry):
+    """What may take a picture, too; see also :class:`CallEntry`.
+
+    Attributes:
+        camera: Name of a camera, whose next picture is taken, instead of an action, a service or another topic.
+    """
+
+    takes: ClassVar[float] = PICTURE_TIME
+
+    camera: str = ""
+
+    _topic: str = PrivateAttr("")  # of its camera
+
+    @property
+    def server(self) -> str:
+        """Name of the action, the service or the topic."""
+        return self._topic if self.camera else super().server
+
+    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
+        """Return it with the topic of its camera.
+
+        Raises:
+            ValueError: There is no such camera.
+        """
+        if not self.camera:
+            return self
+        if (camera := cameras.get(self.camera)) is None:
+            known = did_you_mean(self.camera, cameras) if cameras else "there are none; declare it under cameras"
+            raise ValueError(f"camera '{self.camera}' is none of the cameras; {known}")
+        limit = {} if "time_limit" in self.model_fields_set else {"time_limit": self.takes}
+        known_camera = self.model_copy(update={"type": camera.type, **limit})
+        known_camera._topic = camera.topic
+        return known_camera
+
+
+def _yes_or_no(value: Any) -> Any:
+    return (YES if value else NO) if isinstance(value, bool) else value  # so YAML reads them without quotes
+
+
+class CheckEntry(SeeingEntry):
+    """How it is seen whether something was done that was reported to be; see also :class:`SeeingEntry`.
 
     Attributes:
         seen: Parameter whose thing has to be detected then; or
         gone: parameter whose thing may not be detected any more.
         at: Parameter that names where it has to be detected.
+        question: What `vision` is asked about the camera's picture, with the skill's parameters in braces.
+        answer: What it answers if the skill was done: yes or no.
+        necessary: Whether the skill fails if nobody can see it; otherwise the observation says so.
+        looks: How many pictures it is asked about, at most; what more than half of the answers say counts.
     """
 
-    kinds = ("service", "wait_for", "seen", "gone")
+    kinds = ("service", "wait_for", "seen", "gone", "camera")
+    takes = LOOK_TIME
 
     seen: str = ""
     gone: str = ""
     at: str = ""
+    question: str = ""
+    answer: Annotated[Literal["yes", "no"], BeforeValidator(_yes_or_no)] = "yes"
+    necessary: bool = False
+    looks: Annotated[int, Field(ge=1, le=MOST_LOOKS)] = 1
     time_limit: Limit = 5.0
 
     @property
@@ -151,13 +216,29 @@ class CheckEntry(CallEntry):
             raise ValueError("at says where a thing has to be seen; name that with seen")
         return self
 
+    @model_validator(mode="after")
+    def _camera_has_a_question(self) -> CheckEntry:
+        odd = {"question", "answer", "necessary", "looks"} & self.model_fields_set
+        if self.camera and not self.question:
+            raise ValueError("say with question what the picture is to show, such as: Is {thing} in the gripper?")
+        if odd and not self.camera:
+            raise ValueError(f"{min(odd)} is about a picture; name its camera")
+        return self
+
+    @property
+    def by_picture(self) -> PictureCheck | None:
+        """How eyes see it; None: it is seen otherwise."""
+        if not self.camera:
+            return None
+        return PictureCheck(self.question, self.answer, self.necessary, self.looks, self.camera)
+
 
 def _one(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
-class StepEntry(CallEntry):
-    """One step of a skill.
+class StepEntry(SeeingEntry):
+    """One step of a skill; see also :class:`SeeingEntry`.
 
     Attributes:
         lasting: For how long a message is published again and again, in seconds, or the parameter that says it; 0: it
@@ -173,6 +254,8 @@ class StepEntry(CallEntry):
         check: How it is seen whether it was done.
     """
 
+    kinds = (*CallEntry.kinds, "camera")
+
     lasting: Limit = 0.0
     every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1
     result: dict[str, str] = Field(default_factory=dict)
@@ -181,6 +264,11 @@ class StepEntry(CallEntry):
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     cancel: CancelEntry | None = None
     check: Annotated[list[CheckEntry], BeforeValidator(_one)] = Field(default_factory=list)
+
+    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
+        """Return it with the topics of its cameras, and of those of its checks."""
+        checks = [check.with_camera(cameras) for check in self.check]
+        return super().with_camera(cameras).model_copy(update={"check": checks})
 
 
 class SkillEntry(StepEntry):
@@ -196,7 +284,7 @@ class SkillEntry(StepEntry):
             `check` are those of its last step.
     """
 
-    kinds = (*CallEntry.kinds, "steps")
+    kinds = (*StepEntry.kinds, "steps")
 
     wording: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -213,6 +301,16 @@ class SkillEntry(StepEntry):
     def parts(self) -> Sequence[StepEntry]:
         """What is done one after the other."""
         return self.steps or [self]
+
+    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
+        """Return it with the topics of its cameras; see :meth:`StepEntry.with_camera`."""
+        steps = [step.with_camera(cameras) for step in self.steps]
+        return super().with_camera(cameras).model_copy(update={"steps": steps})
+
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether pictures come back."""
+        return any(part.camera for part in self.parts)
 
     def declared(self, name: str) -> Skill:
         """Return the skill that it declares.
@@ -249,6 +347,11 @@ class SkillEntry(StepEntry):
                 if (about := getattr(check, key)) and about not in skill.parameters:
                     there = did_you_mean(about, skill.parameters) if skill.parameters else "it takes nothing"
                     raise ValueError(f"check.{key}: '{about}' is no parameter; {there}")
+        for check in self.checks:
+            try:
+                check_template(check.question, skill.parameters)
+            except ValueError as error:
+                raise ValueError(f"check.question: {error}") from None
         return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries))
 
     @property
@@ -504,6 +607,8 @@ class RobotConfig(Document):
         battery: How full its battery is; None: nobody says so.
         reach: Who plans a path for ``reactree robot check``; None: nobody.
         emergency_stop: Its topic; None, which has to be written as null: there is none.
+        cameras: Where pictures come from, by the camera's name; a text is a topic of compressed ones.
+        vision: The language model that is asked about pictures: ``llm`` with its name, and its settings; None: none is.
         skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
         conditions: What may be waited for, by name.
         triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
@@ -522,6 +627,8 @@ class RobotConfig(Document):
     battery: BatteryTopic | None = None
     reach: ReachEntry | None = None
     emergency_stop: StopEntry | None = None
+    cameras: dict[str, Annotated[CameraEntry, BeforeValidator(_topic)]] = Field(default_factory=dict)
+    vision: dict[str, Any] | None = None
     skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
     conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
     triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
@@ -553,6 +660,15 @@ class RobotConfig(Document):
     def _one_map(self) -> RobotConfig:
         if bool(self.map) == bool(self.map_topic):
             raise ValueError("name either a map or a map_topic")
+        return self
+
+    @model_validator(mode="after")
+    def _cameras_are_there(self) -> RobotConfig:
+        for name, entry in self.skills.items():
+            try:
+                self.skills[name] = entry.with_camera(self.cameras)
+            except ValueError as error:
+                raise ValueError(f"skills.{name}: {error}") from None
         return self
 
     @property
@@ -649,6 +765,8 @@ def load_robot(path: str | Path) -> RobotConfig:
             entry.declared(name)
             if config.detections is None and any(check.is_detection for check in entry.check):
                 raise ValueError("check: nothing is detected; name the detections, or check otherwise")
+            if config.vision is None and any(check.camera for check in entry.checks):
+                raise ValueError("check: nobody looks at pictures; name the vision, or check otherwise")
         except ValueError as error:
             raise UserError(f"{source.at('skills', name)}: {error}") from None
     if config.battery is not None and (charge := config.battery.charge) is not None:

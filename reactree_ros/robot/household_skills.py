@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.parameters import Value
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offered, SkillCall
 from reactree_ros.household import looking, rules
 from reactree_ros.household.household import SKILLS
@@ -57,15 +59,21 @@ class HouseholdSkills(MapSkills):
         return f"You could not {call.skill.verb} {name if thing is None else thing.told()}: {reason}."
 
     def after(
-        self, map: SemanticMap, call: SkillCall, outcome: Outcome, text: str, data: Mapping[str, Value]
+        self,
+        map: SemanticMap,
+        call: SkillCall,
+        outcome: Outcome,
+        text: str,
+        data: Mapping[str, Value],
+        pictures: tuple[Picture, ...] = (),
     ) -> Observation:
         """See :meth:`MapSkills.after`."""
         if outcome is not Outcome.DONE or map.thing_of(call) is None:
             seen = tuple(looking.sightings(map, (), None))
-            return map.located(Observation(text + looking.holding_text(map), outcome, seen))
+            return map.located(Observation(text + looking.holding_text(map), outcome, seen, pictures=pictures))
         near, receptacle = map.look(), map.target(call)
         told = rules.after_skill(_skill(map, call), outcome, text, scene=map, next_to_agent=near, receptacle=receptacle)
-        return map.located(told)
+        return map.located(replace(told, pictures=pictures))
 
 
 def _skill(map: SemanticMap, call: SkillCall) -> rules.Skill:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reactree_ros.agent.parameters import Named, Parameter, ParameterError, Person, Room, Thing, Value
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, read_skill
 from reactree_ros.household import looking
 from reactree_ros.robot.house import MapThing
@@ -73,7 +74,13 @@ class MapSkills:
         return f"You could not {call}: {reason}."
 
     def after(
-        self, map: SemanticMap, call: SkillCall, outcome: Outcome, text: str, data: Mapping[str, Value]
+        self,
+        map: SemanticMap,
+        call: SkillCall,
+        outcome: Outcome,
+        text: str,
+        data: Mapping[str, Value],
+        pictures: tuple[Picture, ...] = (),
     ) -> Observation:
         """Word what is observed after a skill, with its first sentence given.
 
@@ -83,8 +90,9 @@ class MapSkills:
             outcome: How it ended.
             text: The first sentence.
             data: What came back.
+            pictures: Those that were taken; what is detected is told with them.
         """
-        near = map.look() if outcome is Outcome.DONE and looks(call.skill) else []
+        near = map.look() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
         told = [
             text,
             f"It returned {call.skill.told(data)}." if data else "",
@@ -93,7 +101,7 @@ class MapSkills:
         here = map.thing_of(call) if near else None
         seen = tuple(looking.sightings(map, near, here))
         words = " ".join(filter(None, told)) + looking.holding_text(map)
-        return map.located(Observation(words, outcome, seen, data=data))
+        return map.located(Observation(words, outcome, seen, data=data, pictures=pictures))
 
     def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
         each = skill.parameters.items()

@@ -12,6 +12,7 @@ from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said, Turn
@@ -161,6 +162,7 @@ class RunContext:
         nodes: Every goal node that started, in order.
         planner: Who asks; a language model that answers several planners is fair to each.
         replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
+        glances: What the run's eyes were asked and said, in order.
         refusals: Why the goal node did not take what a reply said, by the reply's place among them.
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
@@ -194,6 +196,7 @@ class RunContext:
     nodes: list[GoalNode] = field(default_factory=list)
     planner: str = ""
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
+    glances: list[Glance] = field(default_factory=list)
     refusals: dict[int, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
@@ -298,8 +301,20 @@ class RunContext:
         if failure.ends_the_tree and self.fatal is None:
             self.fatal = failure
 
+    def looked(self, glance: Glance) -> None:
+        """Take in what a look of the run's eyes took; tokens that nobody counted are estimated."""
+        self.glances.append(glance)
+        prompt, output = glance.prompt_tokens, glance.output_tokens
+        estimated = self.budget.limits_tokens and None in (prompt, output)
+        if estimated:
+            prompt = approximate_tokens(glance.question) + glance.picture_tokens if prompt is None else prompt
+            output = approximate_tokens(glance.answer) if output is None else output
+        self.budget.count_tokens(prompt or 0, glance.cached_tokens or 0, output or 0, estimated=estimated)
+
     def remember(self, observation: Observation, robot: Robot) -> None:
         """Take an observation of a robot in; working memory does, if there is one."""
+        for glance in observation.glances:
+            self.looked(glance)
         self.listener.saw(observation)
         robot.saw(observation)
         self.known.update((seen.word, None) for seen in observation.seen)

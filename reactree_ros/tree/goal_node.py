@@ -181,7 +181,7 @@ class GoalNode(ProgramNode, abc.ABC):
 
     def see(self, observation: Observation) -> None:
         """Add an observation."""
-        self.add(Saw(observation.text, observation))
+        self.add(Saw(observation.told, observation))
 
     def take(self, decision: Decision, reply: Reply | None = None, said: str = "") -> None:
         """Count a decision, tell the listener of it, and add what was said.

@@ -63,11 +63,14 @@ def as_mcap(events: Sequence[Event]) -> bytes:
 def _messages(event: Event, number: int, time: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield the messages of an event: topic, schema, and content."""
     stamp = {"sec": time // 10**9, "nsec": time % 10**9}
-    picture = event.get("picture")
-    kept = {name: value for name, value in event.items() if name != "picture"}
+    pictures = event.get("pictures", ()) if event["e"] == "observation" else ()
+    by_reference = [{name: value for name, value in one.items() if name != "data"} for one in pictures]
+    kept = event | {"pictures": by_reference} if pictures else event
     yield f"/record/{event['e']}", f"reactree_ros.{event['e']}", kept
-    if picture:
-        yield "/picture", IMAGE, {"timestamp": stamp, "frame_id": "camera", "data": picture, "format": "png"}
+    for picture in (one for one in pictures if "data" in one):
+        form = picture["media"].removeprefix("image/")
+        image = {"frame_id": picture.get("frame") or "camera", "data": picture["data"], "format": form}
+        yield "/picture", IMAGE, {"timestamp": stamp, **image}
     for level, words in _said(event):
         name = f"node {event['node']}" if "node" in event else "run"
         log = {"timestamp": stamp, "level": level, "message": words, "name": name, "file": "record", "line": number}

@@ -40,8 +40,10 @@ def _table(rows: dict[str, Any]) -> list[str]:
 
 def _told(node: Node, moment: Moment) -> list[str]:
     lines = [f"## {(node.index or 0) + 1}. {_inline(node.name)}", ""]
-    for turn in node.turns:
+    for number, turn in enumerate(node.turns):
         lines += _turn(turn)
+        for picture in node.pictures.get(number, ()):
+            lines += _picture(picture, moment)
     if not node.turns:  # it decides nothing: what it did are the skills below it
         below = (moment.nodes[number] for number in node.children)
         skills = [f"- {_inline(one.name)}: *{one.status or 'not reached'}*" for one in below if one.kind == "skill"]
@@ -56,6 +58,12 @@ def _turn(turn: Turn) -> list[str]:
     if isinstance(turn, Told) and turn.about is About.PERSON:
         return ["**A person**", "", *_block(turn.text)]
     return [*(["**Decision**", ""] if isinstance(turn, Said) else []), *_block(turn.text)]
+
+
+def _picture(picture: Event, moment: Moment) -> list[str]:
+    """Return a picture as an image whose bytes are in the text; nothing if they are not in the record."""
+    data = moment.pictures.get(picture["id"])
+    return [] if data is None else [f"![a picture](data:{picture['media']};base64,{data})", ""]
 
 
 def _block(text: str) -> list[str]:

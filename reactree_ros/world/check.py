@@ -138,7 +138,7 @@ class _Check:
             raise _CannotGoOn from error
 
     def _observation(self, what: str, observation: Any) -> Observation:
-        """Look whether something is an observation; returns it without its picture, which may differ."""
+        """Look whether something is an observation; returns it without its pictures, which may differ."""
         if not isinstance(observation, Observation):
             self._wrong(f"{what} gives {_shown(observation)}, which is no Observation")
             raise _CannotGoOn
@@ -150,7 +150,7 @@ class _Check:
             )
         if not all(isinstance(seen, Seen) for seen in observation.seen):
             self._wrong(f"{what} gives an observation that saw {_shown(observation.seen)}; each must be a Seen")
-        return replace(observation, seen=tuple(observation.seen), picture=None)
+        return replace(observation, seen=tuple(observation.seen), pictures=())
 
     def _reset(self) -> Observation:
         return self._observation("reset", self._asked("reset", lambda: self._world.reset(self._seed)))

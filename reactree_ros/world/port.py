@@ -12,6 +12,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.one_skill import more_than_one, plain_skill
 from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import Pending
 
@@ -148,6 +149,10 @@ class World(abc.ABC):
         ``DONE`` says why nothing was taken in.
         """
         return Pending.of(Observation("This world sees by itself what is where.", Outcome.PRECONDITION))
+
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        """Take a picture with a camera, or with each; nothing if there is none. Nothing in the world changes by it."""
+        return Pending.of(())
 
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:

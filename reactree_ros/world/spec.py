@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
 
+from reactree_ros.agent.glance import PictureCheck
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import REGISTRIES, Registry, Spec
 from reactree_ros.plugins.settings import Settings
@@ -122,6 +123,7 @@ class WorldSpec(Spec):
         moved: Returns a task like another one, with its things at other places, by a seed; None: it cannot. Where it
             can, worlds cost nothing, and a routine is tried out in them before it is kept.
         flags: Names of settings that are options of their own on the command line.
+        checks: How eyes see whether a skill was done that is reported to be, by the skill's name; for runs with eyes.
         words: Returns what its things are called, a row a group: what they are for, their properties, their words.
     """
 
@@ -131,6 +133,7 @@ class WorldSpec(Spec):
     make: Callable[..., World]
     moved: Callable[[Any, int], Task] | None = None
     flags: tuple[str, ...] = ()
+    checks: Mapping[str, PictureCheck] = field(default_factory=dict)
     words: Callable[[], Iterable[tuple[str, tuple[str, ...], tuple[str, ...]]]] = tuple
 
 

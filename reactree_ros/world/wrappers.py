@@ -8,8 +8,18 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
+from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
-from reactree_ros.background.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
+from reactree_ros.background.pending import (
+    Pending,
+    asked,
+    followed,
+    give_up_after,
+    mapped,
+    pass_on,
+    settle_as,
+    where_late,
+)
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
 from reactree_ros.world.team import RightOfWay, SharedWorld, Use, team_of
@@ -71,6 +81,9 @@ class WorldWrapper(SharedWorld):
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         return self.inner.correct(correction)
+
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        return self.inner.pictures(camera)
 
     def score(self) -> Pending[Score | None]:
         return self.inner.score()
@@ -155,6 +168,9 @@ class SkillTimeLimit(WorldWrapper):
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
         return self._rested(lambda: self._answered("canonical", lambda: self.inner.canonical(skill)))
+
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        return self._rested(lambda: self._answered("pictures", lambda: self.inner.pictures(camera)))
 
     def score(self) -> Pending[Score | None]:
         return self._rested(lambda: self._answered("score", self.inner.score))
@@ -295,7 +311,7 @@ class PolicyGuard(WorldWrapper):
             self._policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         except PolicyError as error:
             return Pending.of(_refused(str(error)))
-        return _followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
+        return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
 
     def _judged(self, meant: str | Observation, said: str) -> Pending[Observation]:
         """Carry out what is meant, where the policy allows it or a person does."""
@@ -320,7 +336,7 @@ class PolicyGuard(WorldWrapper):
                 outer.succeed(done.result())
 
         question.add_done_callback(answer)
-        return _followed(outer, lambda objection: self._confirmed(meant, objection))
+        return followed(outer, lambda objection: self._confirmed(meant, objection))
 
     def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
         """Carry out what a person has confirmed, where that is still what the text means."""
@@ -332,27 +348,7 @@ class PolicyGuard(WorldWrapper):
                 return Pending.of(now)
             return self.inner.execute(meant) if now == meant else Pending.of(_refused(f"'{meant}' is '{now}' now"))
 
-        return _followed(asked(self.inner.canonical, meant), carried_out)
-
-
-def _followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[T]:
-    """Return what comes of one pending result and then of another; cancelling it cancels the one that is waited for."""
-    if first.done() and not first.cancelled() and first.exception() is None:
-        return asked(then, first.result())
-    outer = Pending[T](on_cancel=first.cancel)
-
-    def go_on(done: Future[Any]) -> None:
-        if outer.done():
-            return
-        if done.cancelled():
-            outer.cancel()
-        elif (error := done.exception()) is not None:
-            outer.fail(error)
-        else:
-            pass_on(asked(then, done.result()), outer)
-
-    first.add_done_callback(go_on)
-    return outer
+        return followed(asked(self.inner.canonical, meant), carried_out)
 
 
 def _refused(reason: str) -> Observation:

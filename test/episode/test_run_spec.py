@@ -340,6 +340,7 @@ def test_without_an_instruction_there_is_no_run() -> None:
 REACHING: dict[str, dict[str, Any]] = {
     "world": {"world": Selection(kind="world", name="virtualhome", settings={"tasks": "/etc/passwd"})},
     "llm": {"llm": Selection(kind="llm", name="small", settings={"model": "./model"})},
+    "vision": {"vision": Selection(kind="llm", name="openai", settings={"base_url": "http://elsewhere/v1"})},
     "planner": {"planner": "react"},
     "memory": {"memory": "/etc/passwd"},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
@@ -47,8 +48,20 @@ class Request:
     def prompt(self) -> str:
         """The prompt; of a chat, the contents of its messages."""
         if "messages" in self.body:
-            return "\n".join(message["content"] for message in self.body["messages"])
+            return written(self.body["messages"])
         return str(self.body.get("prompt", ""))
+
+    @property
+    def pictures(self) -> list[bytes]:
+        """The bytes of the pictures in it, in order; they come as addresses that hold them, or not at all."""
+        urls = [one["image_url"]["url"] for one in self._parts if one["type"] == "image_url"]
+        found = [re.fullmatch(r"data:image/(?:png|jpeg);base64,([A-Za-z0-9+/]+=*)", url) for url in urls]
+        return [base64.b64decode(one[1], validate=True) for one in found if one]
+
+    @property
+    def _parts(self) -> list[dict[str, Any]]:
+        contents = [message["content"] for message in self.body.get("messages", ())]
+        return [part for content in contents if not isinstance(content, str) for part in content]
 
     @property
     def is_a_trial(self) -> bool:
@@ -125,8 +138,17 @@ class TemplateRefuses(Exception):
 
 
 def written(messages: Sequence[Mapping[str, str]]) -> str:
-    """A template that takes everything."""
-    return "\n".join(message["content"] for message in messages)
+    """A template that takes everything; each picture is a hundred words, of its own address."""
+    return "\n".join(map(_content, messages))
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        " ".join([part["image_url"]["url"]] * 100) if "image_url" in part else part["text"] for part in content
+    )
 
 
 def chatml(messages: Sequence[Mapping[str, str]]) -> str:
@@ -265,6 +287,8 @@ class Peer:
         calls: The field in which it calls a tool instead of saying something; empty: it says it.
         context: Tokens that prompt and reply may have together.
         key: The key it wants; empty: none.
+        blind: What it does with a request that holds pictures; None: it sees them.
+        modalities: What llama.cpp's server tells that its model takes besides text.
         port: Where; 0: anywhere.
 
     Attributes:
@@ -292,6 +316,8 @@ class Peer:
         calls: str = "",
         context: int | None = 100_000,
         key: str = "",
+        blind: Behaviour | None = None,
+        modalities: Mapping[str, bool] | None = None,
         models: Sequence[str] = ("tiny",),
         say: Callable[[str], str] = lambda prompt: "Hello there.",
         choose: Callable[[Sequence[str]], str] = lambda options: options[0],
@@ -303,6 +329,7 @@ class Peer:
         self.markers, self.build = markers, build
         self.template, self.lacks, self.thinks, self.calls = template, dict(lacks or {}), thinks, calls
         self.say, self.choose = say, choose
+        self.blind, self.modalities = blind, modalities
         self.requests: list[Request] = []
         self.held: queue.Queue[Request] = queue.Queue()
         self.gone: queue.Queue[Request] = queue.Queue()
@@ -370,7 +397,8 @@ class Peer:
         elif request.path == "/detokenize" and self.owned_by == "vllm":
             answers({"prompt": self.text_of(request.body["tokens"])})(exchange)
         elif request.path == "/props" and self.owned_by == "llamacpp":
-            answers({"build_info": self.build})(exchange)
+            told = {} if self.modalities is None else {"modalities": dict(self.modalities)}
+            answers({"build_info": self.build, **told})(exchange)
         elif request.path == "/apply-template" and self.owned_by == "llamacpp":
             self.rendering(exchange, lambda text: {"prompt": text})
         elif request.path in ("/v1/completions", "/v1/chat/completions"):
@@ -420,6 +448,9 @@ class Peer:
         request = exchange.request
         if request.body["model"] not in self.models:
             fails(404, f"The model `{request.body['model']}` does not exist.")(exchange)
+            return
+        if self.blind is not None and request.pictures:
+            self.blind(exchange)
             return
         if not self.completes and not request.is_a_chat:
             fails(404, "Not Found")(exchange)

@@ -153,7 +153,7 @@ def test_messages_hold_the_whole_prompt_and_grow_at_their_end_only(
         earlier = messages
     whole = prompt_text(turns)
     if layout.examples:
-        whole = whole.replace("\nSource domain:\n", "\nRule.\n").replace("\nTarget_domain:\n", "\n")
+        whole = whole.replace("\nSource domain:\n", "\nRule.\n", 1).replace("\nTarget_domain:\n", "\n", 1)
     assert "\n".join(message["content"] for message in earlier) + "\n" == whole
 
 

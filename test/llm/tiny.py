@@ -106,7 +106,7 @@ def _write_model(folder: Path, seed: int, chat_template: str | None) -> None:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = _tokenizer()
+    tokenizer = tiny_tokenizer()
     tokenizer.chat_template = chat_template
     if thinks := chat_template == _THINKING_TEMPLATE:
         tokenizer.add_tokens(["<think>", "</think>"])
@@ -130,7 +130,8 @@ def _write_model(folder: Path, seed: int, chat_template: str | None) -> None:
     model.save_pretrained(folder)
 
 
-def _tokenizer() -> Any:
+def tiny_tokenizer() -> Any:
+    """Train a tokenizer on household texts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
+from drawn import drawn, png
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Spot
+from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
@@ -281,9 +283,12 @@ def test_an_observation_travels_with_where_things_are(graph: Graph) -> None:
         assert told.take() == seen
 
 
-@pytest.mark.parametrize("picture", [None, b"\x89PNG\x00\xff"])
-def test_a_picture_is_part_of_an_observations_message(picture: bytes | None) -> None:
-    seen = Observation("A kitchen.", picture=picture, spots=SPOTS)
+@pytest.mark.parametrize(
+    "pictures",
+    [(), (drawn(1), picture_of(png(), camera="head", frame="optical", time=1790000000.25, words="a cup"))],
+)
+def test_pictures_are_part_of_an_observations_message(pictures: tuple[Picture, ...]) -> None:
+    seen = Observation("A kitchen.", pictures=pictures, spots=SPOTS)
     assert observation_from_msg(observation_to_msg(seen, Time())) == seen
 
 

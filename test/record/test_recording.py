@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from chatting import Chatting
 from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand, goal_of
+from drawn import drawn
 from py_trees.common import Status
 from pydantic import ValidationError
 from recorded_runs import Kept, assert_replays, recorded_episode
@@ -452,21 +453,22 @@ def test_names_and_passwords_in_addresses_are_left_out() -> None:
 def test_a_picture_that_is_too_large_and_those_beyond_what_a_run_may_have_are_left_out_and_it_is_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pictures = iter((b"x" * 5, b"x" * 6, b"x" * 5, b"x" * 3, b"x" * 2))
+    small, large = drawn(1), drawn(2, width=999)
+    pictures = iter((small, large, drawn(3), drawn(4), small))
 
     class Camera(ScriptedWorld):
         def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.of(Observation("A kitchen.", picture=next(pictures)))
+            return Pending.of(Observation("A kitchen.", pictures=(next(pictures),)))
 
-    monkeypatch.setattr(writer, "LARGEST_PICTURE", 5)
-    monkeypatch.setattr(writer, "ALL_PICTURES", 12)
+    monkeypatch.setattr(writer, "LARGEST_PICTURE", small.size)
+    monkeypatch.setattr(writer, "ALL_PICTURES", 2 * small.size)
     episode, kept = recorded_episode({"root": [*["Act: open fridge 1"] * 5, "Act: done"]}, world=Camera())
     assert episode.run().end == "done"
     looks = [event for event in kept.of("observation") if event["of"] == "execute"]
-    assert [len(event.get("picture", "")) for event in looks] == [8, 0, 8, 0, 4]
+    assert ["data" in event["pictures"][0] for event in looks] == [True, False, True, False, False]
     assert [one.getMessage() for one in caplog.records if "picture" in one.getMessage()] == [
-        "a picture of 6 bytes is not recorded: each may have 5, those of a run together 12; let the world take smaller "
-        "ones, or none"
+        f"a picture of {large.size} bytes is not recorded: each may have {small.size}, those of a run together "
+        f"{2 * small.size}; let the world take smaller ones, or none"
     ]
     assert replay(kept.record).identical
 

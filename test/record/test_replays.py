@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from doubles import Builds, Clock, ScriptedModel, ScriptedWorld, expand
+from drawn import data_of, drawn
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
@@ -348,17 +350,22 @@ def test_a_hold_without_end_is_played_again() -> None:
 
 
 def test_pictures_and_odd_outcomes_are_played_again() -> None:
+    taken = drawn(7, width=3, camera="head", frame="head_optical", words="an apple")
+
     class Camera(ScriptedWorld):
         def execute(self, skill: str) -> Pending[Observation]:
             seen = (Seen("apple", 2, None, held=True, states=("HOT",)), Seen("egg", 1, "kitchen 1", "fridge 1"))
             spots = (Spot("", 1.0, 2.0, 0.5), Spot("fridge 1", 1.5, 2.5, outline=((1.0, 2.0), (2.0, 2.0), (2.0, 3.0))))
-            more = ("fridge 1", ("kitchen 1",), b"\x89PNG", spots)
+            more = ("fridge 1", ("kitchen 1",), (taken, taken), spots)
             return Pending.of(Observation("\ud83d", Outcome.EXECUTION, seen, *more))
 
     episode, kept = recorded_episode(ACTS, world=Camera())
     episode.run()
     came = kept.of("observation")[-1]
-    assert came["picture"] == "iVBORw=="
+    said = {"media": "image/png", "width": 3, "height": 4, "size": taken.size, "camera": "head"}
+    said |= {"id": taken.id, "frame": "head_optical", "words": "an apple"}
+    assert came["pictures"] == [said | {"data": base64.b64encode(data_of(taken)).decode()}, said], "its bytes once"
+    assert kept.of("turn")[-2]["saw"].endswith("\nPicture of camera head: an apple")
     assert came["spots"] == [
         {"name": "", "x": 1.0, "y": 2.0, "yaw": 0.5},
         {"name": "fridge 1", "x": 1.5, "y": 2.5, "outline": [[1.0, 2.0], [2.0, 2.0], [2.0, 3.0]]},

@@ -182,7 +182,7 @@ OWN = (
 )
 #: What is wrong in the entry of a skill that takes a number of metres, `n`, and how that is said.
 WRONG = [
-    ("action: b, publish: c, type: d", ": name one of action, service, publish, wait_for, steps"),
+    ("action: b, publish: c, type: d", ": name one of action, service, publish, wait_for, camera, steps"),
     ("publish: c", ": name the type of c, such as type: std_msgs/msg/String"),
     ("publish: c, type: d, success: {e: 1}", ": publish has no success; leave it out"),
     ("wait_for: c, type: d", ": say with success what is waited for on c, such as success: {data: true}"),
@@ -201,6 +201,8 @@ WRONG = [
     ("action: b, type: d, check: {gone: m}", ": check.gone: 'm' is no parameter; use one of n"),
     ("action: b, type: d, check: {gone: n}", ": check: nothing is detected; name the detections, or check otherwise"),
     ("action: b, type: d, cancel: {wait_for: c}", ".cancel: name one of action, service, publish"),
+    ("camera: head, type: d", ": camera has no type; leave it out"),
+    ("steps: [{camera: head, success: {e: 1}}]", ".steps.0: camera has no success; leave it out"),
 ]
 
 
@@ -236,7 +238,10 @@ WRONG = [
             "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, returns: {x: text}}}}",
             "skills.fly: result has to name a field for each of returns: x",
         ),
-        ("{map: m, skills: {open: {type: a}}}", "skills.open: name one of action, service, publish, wait_for, steps"),
+        (
+            "{map: m, skills: {open: {type: a}}}",
+            "skills.open: name one of action, service, publish, wait_for, camera, steps",
+        ),
         *((OWN.replace("ENTRY", entry), f"skills.a{said}") for entry, said in WRONG),
         ("{map: m, skills: {open: {type: a, action: b, retries: 99}}}", "skills.open.retries: input should be less"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn import drawn, png
 from view.writing import DEMO, Lines, Live, Wide, deep, demo, expert, household
 
 from reactree_ros.person.desk import Desk
@@ -448,6 +450,33 @@ def test_what_the_model_was_asked_again_and_why_stands_with_its_reply(
     expect(page.locator(".facts dt:text-is('Requests') + dd").first).to_contain_text("6 (2 refused)")
     page.get_by_role("tab", name="Run").click()
     expect(page.locator(".panel:visible dt:text-is('Output tokens') + dd")).to_have_text("17")
+
+
+def test_what_cameras_saw_stands_where_it_was_seen(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines.add("started", node=0, index=0, decision=1)
+    lines.add("status", of=[[0, "running"]])
+    data = base64.b64encode(png(width=8)).decode()
+    picture = {"id": drawn(0, width=8).id, "media": "image/png", "width": 8, "height": 4, "size": len(png(width=8))}
+    look = {"node": 0, "of": "execute", "text": "You look.", "outcome": "done"}
+    for pictures in ([picture | {"data": data, "camera": "head", "words": "a cup"}], [picture, picture]):
+        lines.add("observation", pictures=pictures, **look)
+        lines.add("turn", node=0, saw="You look.")
+    lines.add("observation", picture=base64.b64encode(png(width=16)).decode(), **look)  # as older records have it
+    lines.add("turn", node=0, saw="You look.")
+    lines.end()
+    page = open_page(serve(lines.path).url)
+    shown = page.locator(".turn img.picture")
+    expect(shown).to_have_count(4)
+    assert [one.evaluate("image => image.naturalWidth") for one in shown.all()] == [8, 8, 8, 16]
+    expect(shown.first).to_have_attribute("alt", "What the camera saw: head: a cup")
+    page.get_by_role("tab", name="World").click()
+    last = page.locator(".panel:visible img.picture")
+    assert last.evaluate("image => image.naturalWidth") == 16
+    page.get_by_role("slider").fill("5")
+    expect(last).to_have_attribute("alt", "What the camera saw last: head: a cup")
+    assert last.evaluate("image => image.naturalWidth") == 8
 
 
 KITCHEN = {"name": "kitchen 1", "x": 2.0, "y": 1.5, "outline": [[0, 0], [4, 0], [4, 3], [0, 3]]}

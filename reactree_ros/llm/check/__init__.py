@@ -12,6 +12,7 @@ from reactree_ros.llm.check.advice import advice, problems
 from reactree_ros.llm.check.asking import Asking, Way
 from reactree_ros.llm.check.findings import HOLDING, Findings, Given, small
 from reactree_ros.llm.check.first_prompt import ask_first
+from reactree_ros.llm.check.looking import COLOURS, look
 from reactree_ros.llm.check.questions import Lesson, Moment, a_thought, after_a_refusal, which_is_nearer
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 
@@ -73,6 +74,9 @@ def check(
                 moments = moments[: len(moments) // 2]
             found = _asked(asking, small(first.start), moments, found)
             found = replace(found, remembered=model.learn(examples=found.examples, method=found.method).result())
+        if given.sees:
+            sight, blind = look(asking)
+            found = replace(found, sight=sight, blind=blind)
     except LanguageModelError as error:
         report.problems.append(f"no decision: {error}")
         return report
@@ -111,7 +115,12 @@ def _requests(lesson: Lesson, status: Mapping[str, str], given: Given) -> int:
     """Return about how many requests a check makes."""
     moments = lesson.moments
     each = len(_ways(status, given)) + _holds(status)
-    return 3 + each * len(moments) + len(list(a_thought(moments))) + len(list(after_a_refusal(moments)))
+    return (
+        (3 + len(COLOURS) if given.sees else 3)
+        + each * len(moments)
+        + len(list(a_thought(moments)))
+        + len(list(after_a_refusal(moments)))
+    )
 
 
 def _kept(found: Findings) -> dict[str, str]:

@@ -80,7 +80,17 @@ def _refusals(found: Findings) -> Iterator[str]:
         yield "after a refusal it says nothing else that is allowed, so nodes may end as refused"
 
 
-_PROBLEMS: tuple[Rule, ...] = (_reply, _weak_method, _thinking, _cache, _nothing_allowed, _refusals)
+def _sight(found: Findings) -> Iterator[str]:
+    if found.blind:
+        yield f"sees is true, but {found.blind}"
+    elif found.sight.asked and found.sight.right < found.sight.asked - 1:
+        yield (
+            f"it named the colour of a drawn square {found.sight.right} of {found.sight.asked} times, so it does not "
+            "see, or its server drops pictures in silence: set sees=false, or use a model that sees"
+        )
+
+
+_PROBLEMS: tuple[Rule, ...] = (_reply, _weak_method, _thinking, _cache, _nothing_allowed, _refusals, _sight)
 
 
 def _context(found: Findings) -> Iterator[str]:

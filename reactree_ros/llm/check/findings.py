@@ -30,6 +30,7 @@ class Given:
     examples: Examples | None = None
     method: Method | None = None
     request_timeout: float | None = None
+    sees: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Findings:
         nearer: What the replies were worth that name the skill that brings the task nearer, by way.
         thoughts: Of thoughts, how many ended.
         refusals: Of refusals, how many were followed.
+        sight: Of drawn squares, of how many it named the colour.
+        blind: What keeps it from seeing; empty: nothing, or it was not looked.
         remembered: Whether the best way is remembered.
     """
 
@@ -54,6 +57,8 @@ class Findings:
     nearer: Mapping[Way, Score] = field(default_factory=dict)
     thoughts: Score = field(default_factory=Score)
     refusals: Score = field(default_factory=Score)
+    sight: Score = field(default_factory=Score)
+    blind: str = ""
     remembered: bool = False
 
     @property
@@ -150,6 +155,8 @@ class Findings:
             said["a thought ends by itself"] = f"{self.thoughts.right} of {asked} within {LONGEST_THOUGHT} characters"
         if asked := self.refusals.asked:
             said["a refusal is followed"] = f"{self.refusals.right} of {asked} times"
+        if asked := self.sight.asked:
+            said["the colour of a drawn square"] = f"{self.sight.right} of {asked} right (guessing: {asked // 4})"
         return said
 
 

@@ -15,6 +15,7 @@ from reactree_ros.llm.decoding.noticed import Noticed, says_nothing
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.port import FAILED, Attempt, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import Answer, split_reasoning
+from reactree_ros.llm.seeing import pictures_of, why_unseen
 
 _TOKENS = ("prompt_tokens", "cached_tokens", "output_tokens")
 
@@ -66,8 +67,16 @@ class Usage:
         self._generated.append(generated)
         self._check_room(generation, generated)
         self._noticed.look_for_silence(self.engine.name, generated, unfinished=self.unfinished)
-        self._warning = self._noticed.cut_of(self.engine.name, generation.prompt, generated) or self._warning
+        self._warning = self._problem(generation, generated) or self._warning
         return generated
+
+    def _problem(self, generation: Generation, generated: Generated) -> str:
+        """Say what of the prompt has not reached the model; empty if nothing shows that."""
+        if generated.pictures:  # whose number changes the tokens
+            return ""
+        engine = self.engine
+        unseen = why_unseen(generation.turns, engine.name, sees=engine.sees, side=engine.seeing.side)
+        return self._noticed.cut_of(engine.name, generation.prompt, generated) or unseen
 
     async def _attempt(self, generation: Generation) -> Generated:
         """Send one request, and keep what came of it, also if it fails or is canceled."""
@@ -132,13 +141,24 @@ class Usage:
         self._tried, self.engine.tried = [*self._tried, *self.engine.tried], ()
         counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in _TOKENS}
         tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (_TOKENS[0], _TOKENS[2])}
-        return counts | {name: sum(found) for name, found in tried.items()}
+        shown = {name: sum(getattr(one, name) for one in self._generated) for name in ("pictures", "picture_tokens")}
+        return counts | {name: sum(found) for name, found in tried.items()} | shown
 
 
 def _digest(generation: Generation) -> str:
     """Return the same text for requests that are the same to the model."""
     one = generation
-    sent = (one.prompt, one.constraint, one.stops, one.max_tokens, one.temperature, one.top_p, one.seed)
+    sent: tuple[Any, ...] = (
+        one.prompt,
+        one.constraint,
+        one.stops,
+        one.max_tokens,
+        one.temperature,
+        one.top_p,
+        one.seed,
+    )
+    if pictures := [picture.id for turn in one.turns for picture in pictures_of(turn)]:
+        sent += (pictures,)
     return hashlib.blake2b(repr(sent).encode(), digest_size=8).hexdigest()
 
 

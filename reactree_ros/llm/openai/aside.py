@@ -38,6 +38,12 @@ class Aside:
         path, name = dialects.VERSIONS.get(self.kind, ("", ""))
         return str(await self._ask(path, name) or "") if path else ""
 
+    async def sees(self) -> bool | None:
+        """Return whether the model sees pictures."""
+        path, name, part = dialects.SEEING.get(self.kind, ("", "", ""))
+        found = await self._ask(path, name) if path else None
+        return bool(found[part]) if isinstance(found, Mapping) and part in found else None
+
     async def shown(self, messages: list[Message] | None = None) -> str | list[int] | None:
         """Return what the chat template makes of messages, or of a short chat: a text or tokens.
 

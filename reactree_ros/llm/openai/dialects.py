@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from reactree_ros.llm.chat import Message
 from reactree_ros.llm.engine import ConstraintKind
 
 _GRAMMAR, _REGEX, _JSON, _CHOICE = (
@@ -58,12 +59,23 @@ COUNTING: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
 }
 #: Servers that tell their version: path, and field of the answer.
 VERSIONS: Mapping[str, tuple[str, str]] = {"vllm": ("/version", "version"), "llamacpp": ("/props", "build_info")}
+#: Servers that tell whether their model sees: path, and the way to it in the answer.
+SEEING: Mapping[str, tuple[str, str, str]] = {"llamacpp": ("/props", "modalities", "vision")}
 #: Servers that pass arguments on to the chat template.
 TEMPLATED = ("vllm", "sglang", "llamacpp")
 #: Servers under other names that speak one of the dialects.
 OWNERS = {"library": "openai", "system": "openai", "openai-internal": "openai"}
 #: Those that know only the older name of the token limit: Ollama.
 OLDER = ("library",)
+
+
+def with_images(messages: Sequence[Message]) -> list[Message]:
+    """Return messages whose pictures are as the protocol has them: addresses that hold the bytes, never a file's."""
+    return [one if isinstance(one["content"], str) else {**one, "content": _parts(one["content"])} for one in messages]
+
+
+def _parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "image_url", "image_url": {"url": one["image"].url}} if "image" in one else one for one in parts]
 
 
 def streaming(kind: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +21,13 @@ from reactree_ros.llm.openai.address import read_key, read_url
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.aside import Aside
 from reactree_ros.llm.openai.connection import Connection
-from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect
+from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect, with_images
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
-from reactree_ros.llm.openai.refusal import Refused
+from reactree_ros.llm.openai.refusal import Refused, speaks_of_pictures
 from reactree_ros.llm.openai.trials import Thoughts
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
+from reactree_ros.llm.seeing import Seeing, Showing
 
 _log = logging.getLogger(__name__)
 _NAME_IT = "if it has no list of models, name the model (--model NAME)"
@@ -60,6 +61,8 @@ class OpenAIEngine(Engine):
         reasoning: Reasoning | None = None,
         extra_body: Mapping[str, Any] | None = None,
         remember: bool = True,
+        sees: bool | None = None,
+        seeing: Seeing | None = None,
     ) -> None:
         self._connection = Connection(
             key=read_key(api_key_file), url=read_url(base_url), retries=retries, timeout=request_timeout
@@ -73,6 +76,7 @@ class OpenAIEngine(Engine):
         self._extra = dict(extra_body or {})
         self.known = Known()
         self._remembers = remember
+        self._sees, self.seeing = sees, seeing or Seeing()
         self._subject: Subject | None = None
         self._is_recalled = self._doubted = self._puts_off = False
         self._kind = ""
@@ -113,6 +117,8 @@ class OpenAIEngine(Engine):
         elif not self.known.chat:
             self._parameters = Parameters()
         self.chat = self.known.chat
+        if self._sees is None and self.known.sees is None and (sees := await self._aside.sees()) is not None:
+            await self.learn(sees=sees)
         self._ask_as_known()
         self._thoughts, self._dialect = self.known.thoughts, DIALECTS[self.known.dialect or ""]
         self.constraints, self.lost = self.known.constraints or frozenset(), self._puts_off
@@ -187,6 +193,7 @@ class OpenAIEngine(Engine):
         examples = self._examples or self.known.examples
         self._layout = replace(self.known.layout or ChatLayout(), examples=examples != "text")
         self.method = self.known.method
+        self.sees = bool(self.chat) and self._sees is not False and self.known.sees is not False
 
     def doubt(self) -> bool:
         """See :meth:`Engine.doubt`: a server may have changed since."""
@@ -296,11 +303,40 @@ class OpenAIEngine(Engine):
         continued = generation.begun and self._kind in dialects.CONTINUING and not thinks
         if continued:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-        body["messages"] = chat_messages(generation.turns, generation.begun if continued else "", self._layout)
-        generated = await self._told_apart(await self._ask("/chat/completions", body, values, generation.until))
+        begun = generation.begun if continued else ""
+
+        async def ask(showing: Showing) -> Generated:
+            messages = with_images(chat_messages(generation.turns, begun, self._layout, showing))
+            return await self._ask("/chat/completions", {**body, "messages": messages}, values, generation.until)
+
+        generated = await self._told_apart(await self._with_pictures(ask, self.shown(generation)))
         if self._thoughts is None and (found := trials.thoughts(generated)):
             self._thoughts = found
             await self.learn(thoughts=found)
+        return generated
+
+    async def _with_pictures(self, ask: Callable[[Showing], Awaitable[Generated]], showing: Showing) -> Generated:
+        """Ask with pictures; if the server refuses that and not the same without them, it is asked without from now on.
+
+        Servers refuse a picture with all kinds of words, and some with none.
+        """
+        if not showing:
+            return await ask({})
+        shown = [picture for pictures in showing.values() for picture in pictures]
+        try:
+            generated = await ask(showing)
+        except (RequestRejected, ServerUnavailable) as error:
+            if isinstance(error, ServerUnavailable) and not speaks_of_pictures(str(error)):
+                raise
+            refused = error
+        else:
+            return replace(generated, pictures=len(shown), picture_tokens=sum(one.tokens for one in shown))
+        try:
+            generated = await ask({})
+        except LanguageModelError:  # the reason was another
+            raise refused from None
+        await self.learn(sees=False)
+        _log.warning("%s; it is shown no pictures from now on", refused)
         return generated
 
     async def _told_apart(self, generated: Generated) -> Generated:

@@ -24,6 +24,9 @@ _BAD_VALUE = re.compile(
 )
 #: Errors of chat templates; some servers report them as their own.
 _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
+#: What a refusal of pictures says; llama.cpp's comes as a failure of its own (500).
+_OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
+_PICTURE = re.compile(r"(data:image/\w{1,8};base64,)[A-Za-z0-9+/=]+")
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
 # "parameter". It is no key before its value: some servers repeat the request.
 _NAMED = (
@@ -37,14 +40,14 @@ class Refused(Exception):
 
     Args:
         status: HTTP status, or the error code in an answer with status 200; 0 if there is none.
-        body: The server's answer: JSON or text.
+        body: The server's answer: JSON or text; pictures that it repeats are left out.
         how: How the server answered, to follow the word "answered".
     """
 
     def __init__(self, status: int, body: Any, how: str = "") -> None:
         super().__init__()
         self.status = status
-        self.body = body
+        self.body = _without_pictures(body)
         self.how = how or f"HTTP {status}"
 
     @property
@@ -109,6 +112,20 @@ class Refused(Exception):
         if self.status == 500 and _OF_TEMPLATE.search(message):
             passing = False
         return (ServerUnavailable if passing else RequestRejected)(f"{server} answered {self.how}: {message[:400]}")
+
+
+def _without_pictures(said: Any) -> Any:
+    """Return an answer without the bytes of pictures: some servers repeat the request."""
+    if isinstance(said, str):
+        return _PICTURE.sub(r"\1…", said)
+    if isinstance(said, dict):
+        return {name: _without_pictures(value) for name, value in said.items()}
+    return [_without_pictures(one) for one in said] if isinstance(said, list) else said
+
+
+def speaks_of_pictures(message: str) -> bool:
+    """Return whether a server's message is about pictures."""
+    return _OF_PICTURES.search(message) is not None
 
 
 def _words(said: Any) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from reactree_ros.files.secrecy import are_harmless
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.engine_settings import EngineSettings, read_arguments
+from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings, read_arguments
 from reactree_ros.llm.openai.address import KEY_IN_URL, may_hold_a_key
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
@@ -21,7 +21,7 @@ def _is_the_environments(base_url: str) -> bool:
     return base_url == os.environ.get("OPENAI_BASE_URL")
 
 
-class OpenAISettings(EngineSettings):
+class OpenAISettings(SeeingSettings, EngineSettings):
     """Settings of an OpenAI-compatible server."""
 
     model: Annotated[str, Harmless()] = Field(
@@ -78,6 +78,8 @@ def _make(settings: OpenAISettings) -> LanguageModel:
         reasoning=settings.reasoning,
         extra_body=settings.extra_body,
         remember=settings.remember,
+        sees=settings.sees,
+        seeing=settings.seeing,
     )
     return settings.queue(engine)
 

@@ -10,6 +10,11 @@ const KINDS = { agent: "agent node", goal: "agent node", ...Object.fromEntries(O
 const KINDS_OF_NOTE = { note: "Note", error: "Error" };
 const OUTCOMES = { done: "", precondition: "refused by the world", unknown_skill: "unknown skill" };
 
+/** Draw a picture; what is said of it is shown where the mouse rests. */
+function image({ source, words: said }, what) {
+  return make("img.picture", { src: source, alt: [what, said].filter(Boolean).join(": "), title: said });
+}
+
 /** The chosen node: its goal, its status and its conversation. */
 export class NodePanel {
   constructor(host, { jump, fold }) {
@@ -93,8 +98,8 @@ export class NodePanel {
     if (entry.kind === "saw") {
       const outcome = entry.seen?.outcome ?? "done";
       const bad = outcome === "done" ? "" : make("span.tag.bad", {}, OUTCOMES[outcome] || outcome.replaceAll("_", " "));
-      const picture = entry.seen?.picture && make("img.picture", { src: `data:image/png;base64,${entry.seen.picture}`, alt: "What the camera saw" });
-      return make("li.turn.saw", {}, this._meta(entry, "Saw", bad), words("div.text", entry.text), picture || "");
+      const pictures = (entry.seen?.pictures ?? []).map((picture) => image(picture, "What the camera saw"));
+      return make("li.turn.saw", {}, this._meta(entry, "Saw", bad), words("div.text", entry.text), ...pictures);
     }
     if (entry.kind === "told") {
       if (entry.about === "answer" && entry.text.length < 4) return make("li.turn.answer", {}, words("span", entry.text));
@@ -149,10 +154,10 @@ export class WorldPanel {
       const list = [...places].map(([place, things]) => this._place(record, place, things, moment, open));
       return disclosure("room", room || "somewhere", count(number), list, !open.has(room));
     });
-    const picture = latest(record.pictures, moment);
+    const picture = latest(record.pictures, moment)?.picture;
     this._host.replaceChildren(
       drawMap(record, moment, known) ?? "",
-      picture ? make("img.picture", { src: `data:image/png;base64,${picture.picture}`, alt: "What the camera saw last" }) : "",
+      picture ? image(picture, "What the camera saw last") : "",
       section("Named in the instruction", inInstruction(record, known).map((thing) => this._thing(thing, whereabouts(thing.name, thing.at)))),
       section("Held", known.held.map((thing) => this._thing(thing))),
       section("Rooms, and when things were last seen", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),

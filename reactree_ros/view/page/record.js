@@ -19,6 +19,8 @@ export function latest(items, moment) {
   return items[countUntil(items, moment) - 1];
 }
 
+/** What pictures may be: an address of anything else is not followed. */
+const MEDIA = ["image/png", "image/jpeg"];
 const GOALS = new Set(["agent", "goal"]);
 const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, requests: 0, refused: 0 };
 
@@ -67,7 +69,8 @@ export class Record {
     this.rooms = new Map(); // name → n
     this.looks = new Map(); // receptacle → [{n, t}]
     this.openable = new Map(); // name → n
-    this.pictures = []; // {n, picture}
+    this.pictures = []; // {n, picture: {source, words}}
+    this.images = new Map(); // id of a picture → its bytes as an address
     this.spots = new Map(); // name → [{n, x, y, yaw, outline}]
     this.way = []; // {n, x, y, yaw}: where the agent was
     this.texts = new Map(); // id → turns
@@ -279,7 +282,7 @@ export class Record {
     const node = this.byId.get(event.node);
     const t = event.t ?? 0;
     if (node) {
-      node.seen = { n, outcome: event.outcome ?? "done", picture: event.picture };
+      node.seen = { n, outcome: event.outcome ?? "done", pictures: this._pictures(event) };
       node.doing.push({ n, skill: "" });
     }
     if (event.of === "survey") return; // a planner's information, not an observation
@@ -289,11 +292,22 @@ export class Record {
       push(this.looks, event.looked_into, { n, t });
       this._opens(event.looked_into, n);
     }
-    if (event.picture) this.pictures.push({ n, picture: event.picture });
+    for (const picture of this._pictures(event)) this.pictures.push({ n, picture });
     for (const { name, x, y, yaw, outline = [] } of event.spots ?? []) {
       if (!name) this.way.push({ n, x, y, yaw });
       else push(this.spots, name, { n, x, y, outline: outline.map(([cornerX, cornerY]) => ({ x: cornerX, y: cornerY })) });
     }
+  }
+
+  /** The pictures of an observation whose bytes are in the record; older records have one as a text. */
+  _pictures(event) {
+    const pictures = event.pictures ?? (event.picture ? [{ id: event.picture, media: "image/png", data: event.picture }] : []);
+    for (const { id, media, data } of pictures) {
+      if (data && MEDIA.includes(media)) this.images.set(id, `data:${media};base64,${data}`);
+    }
+    return pictures
+      .filter(({ id }) => this.images.has(id))
+      .map(({ id, camera, words }) => ({ source: this.images.get(id), words: [camera, words].filter(Boolean).join(": ") }));
   }
 
   _saw(seen, n, t) {

@@ -17,6 +17,7 @@ import thor_peer
 from thor_trials import setup_of, trial_of
 
 from reactree_ros.agent.observation import Spot
+from reactree_ros.agent.picture import PICTURES
 from reactree_ros.errors import UserError
 from reactree_ros.lab.worlds.ai2thor.alfred import Trial, load_trials, split_score
 from reactree_ros.lab.worlds.ai2thor.skills import Agent
@@ -215,9 +216,9 @@ def test_a_scene_without_a_trial_has_no_score(open_world: OpenWorld) -> None:
 def test_pictures_are_taken_where_they_are_asked_for(open_world: OpenWorld) -> None:
     world, _ = open_world(scene="FloorPlan401", pictures=True)
     for observation in (world.observe(), world.execute("go to Toilet (1)")):
-        picture = observation.result(LIMIT).picture
-        assert picture is not None
-        assert picture.startswith(b"\x89PNG")
+        (picture,) = observation.result(LIMIT).pictures
+        assert (picture.media, picture.width, picture.height) == ("image/png", 32, 32)
+        assert (PICTURES.data(picture) or b"").startswith(b"\x89PNG")
     assert world.frame().shape == (32, 32, 3)
 
 
@@ -238,7 +239,7 @@ def test_an_observation_says_where_the_agent_is_and_what_it_sees(open_world: Ope
 
 def test_a_trial_whose_goal_is_not_asked_for_has_no_score(open_world: OpenWorld) -> None:
     world, _ = open_world(trial=SEVEN[0][0], scored=False)
-    assert world.observe().result(LIMIT).picture is None
+    assert world.observe().result(LIMIT).pictures == ()
     assert world.score().result(LIMIT) is None
 
 

@@ -14,6 +14,7 @@ import pytest
 from virtualhome_peer import VirtualHomePeer
 
 import reactree_ros
+from reactree_ros.agent.picture import PICTURES
 from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
@@ -176,12 +177,12 @@ def test_a_room_of_several_of_its_class_is_the_task_s(make_world: MakeWorld) -> 
 
 
 def test_pictures_come_with_observations_where_they_are_asked_for(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
-    assert make_world(peer.port).observe().result(PATIENCE).picture is None
-    picture = make_world(peer.port, pictures=True).observe().result(PATIENCE).picture
-    assert picture is not None
-    assert picture.startswith(b"\x89PNG")
+    assert make_world(peer.port).observe().result(PATIENCE).pictures == ()
+    (picture,) = make_world(peer.port, pictures=True).observe().result(PATIENCE).pictures
+    assert picture.media == "image/png"
+    assert (PICTURES.data(picture) or b"").startswith(b"\x89PNG")
     peer.misbehave["camera_image"] = "refuse"
-    assert make_world(peer.port, pictures=True).observe().result(PATIENCE).picture is None
+    assert make_world(peer.port, pictures=True).observe().result(PATIENCE).pictures == ()
 
 
 @pytest.mark.parametrize(

@@ -355,5 +355,5 @@ class CodeRunner(GoalNode):
         self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
         observation = yield from self.carry_out(skill)
-        self.add(Saw(f"run: {skill}\n{observation.text}", observation))
+        self.add(Saw(f"run: {skill}\n{observation.told}", observation))
         return well_formed(observation.text)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.observation import Spot
+from reactree_ros.agent.picture import picture_of
 from reactree_ros.lab.worlds.ai2thor.alfred import HouseState, Trial
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.lab.worlds.ai2thor.navigation import Navigation
@@ -111,7 +112,7 @@ class Agent:
             if thing is not None and not seen.held and GONE not in seen.states:
                 spots.append(_spot(f"{seen.word} {seen.instance}", thing))
         frame = self._simulator.frame if self._pictures else None
-        return replace(observation, spots=tuple(spots), picture=None if frame is None else _png(frame))
+        return replace(observation, spots=tuple(spots), pictures=() if frame is None else (picture_of(_png(frame)),))
 
     def _execute(self, skill: str) -> Observation:
         view = self._view()

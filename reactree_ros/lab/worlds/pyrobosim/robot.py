@@ -8,14 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Stopped
 from reactree_ros.household import looking, rules
 from reactree_ros.household.household import ONE_HAND, WAH_NL
+from reactree_ros.household.pictures import ABOVE, LOOK_AT, OWN, TAKE_A_PICTURE, WITH_PICTURES
+from reactree_ros.household.pictures import LOOK as PICTURED
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.lab.worlds.pyrobosim.drive import Drive
+from reactree_ros.lab.worlds.pyrobosim.pictures import drawn_floor
 from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_ros.lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
 from reactree_ros.world.multi_robot import teammate_here
@@ -30,6 +34,11 @@ HOUSEHOLD = replace(
     name="pyrobosim",
     actions=(*VERBS, LOOK),
     rules=f"{ONE_HAND} {LOOK.capitalize()} tells what is where you stand.",
+)
+
+#: The household of robots that take pictures.
+WITH_CAMERA = replace(
+    HOUSEHOLD, actions=(*HOUSEHOLD.actions, PICTURED, LOOK_AT, TAKE_A_PICTURE), skills=WITH_PICTURES.skills
 )
 
 #: Seconds that a cancelled robot may take to stop.
@@ -73,6 +82,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         seed: Default seed of random events.
         time_limit: Longest time for one motion, in seconds.
         others: The other usable robots of the house; they and the house end with this world.
+        pictures: Whether the robots have cameras, and the skills ``look``, ``look at`` and ``take a picture``.
         owner: Whether the house ends with this world.
     """
 
@@ -87,9 +97,13 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         seed: int = 0,
         time_limit: float = 120.0,
         others: Sequence[str] = (),
+        pictures: bool = False,
         owner: bool = True,
     ) -> None:
         super().__init__("pyrobosim", scored=goal is not None)
+        self._has_camera = pictures
+        if pictures:
+            self.household = WITH_CAMERA
         self._house, self._name, self._owner = house, robot, owner
         self._goal, self._seed, self._time_limit = tuple(goal or ()), seed, time_limit
         self._scene: HouseScene | None = None
@@ -98,7 +112,9 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         self._companions: Sequence[PyrobosimRobot] = ()  # the other robots in the house
         self._team: dict[str, PyrobosimRobot] = {robot: self} if others else {}
         for name in others:
-            self._team[name] = PyrobosimRobot(house, name, goal=goal, seed=seed, time_limit=time_limit, owner=False)
+            self._team[name] = PyrobosimRobot(
+                house, name, goal=goal, seed=seed, time_limit=time_limit, pictures=pictures, owner=False
+            )
         for one in self._team.values():
             one._companions = [other for other in self._team.values() if other is not one]
         self._right_of_way: RightOfWay | None = None  # None: it has no companions
@@ -161,7 +177,15 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         if self._owner:
             self._house.kill()
 
+    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
+        """Draw what is before the robot, and the floor from above."""
+        wanted = [name for name in (OWN, ABOVE) if self._has_camera and camera in ("", name)]
+        return self._worker.do(lambda: tuple(map(self._picture, wanted)))
+
     # ------------------------------------------------------------------ in the worker's thread
+
+    def _picture(self, camera: str = OWN) -> Picture:
+        return drawn_floor(self._felt(), self._house.truth(), camera=camera)
 
     def _begin(self, seed: int | None = None) -> None:
         """Reset the house for all its robots."""
@@ -208,7 +232,15 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return replace(observation, text=observation.text + "".join(told))
 
     def _skills(self) -> Sequence[str]:
-        return [LOOK, *(one for one in rules.available_skills(self._felt()) if one.startswith(VERBS))]
+        skills = (one for one in rules.available_skills(self._felt()) if one.startswith(VERBS))
+        return [LOOK, *skills, *self._pictured()]
+
+    def _pictured(self) -> list[str]:
+        """List the skills that bring a picture; none without a camera."""
+        if not self._has_camera:
+            return []
+        known = dict.fromkeys((*self._here.visible(), *looking.held(self._here)))
+        return [PICTURED, *(f"{LOOK_AT} {one.name}" for one in known), TAKE_A_PICTURE]
 
     def _rate(self) -> Score:
         scene = HouseScene(self._house.description())
@@ -222,6 +254,8 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         self._worker.check_wanted()
         if skill == LOOK:
             return self._look_here()
+        if skill in self._pictured():
+            return self._located(Observation(f"You {skill}.", pictures=(self._picture(),)))
         parsed = self._parse(skill)
         if isinstance(parsed, str):
             return self._located(Observation(parsed, Outcome.UNKNOWN_SKILL))

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.agent.text import number_of
 from reactree_ros.errors import UserError
+from reactree_ros.household.pictures import CHECKS
 from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.lab.worlds.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_ros.lab.worlds.pyrobosim.simulator import House
@@ -43,6 +44,7 @@ class PyrobosimSettings(WorldSettings):
         default=-1.0, ge=-1, le=1000, description="simulated seconds per real second; -1: as fast as possible"
     )
     failures: float = Field(default=0.0, ge=0, lt=1, description="share of robot actions that fail, by a seed")
+    pictures: bool = Field(default=False, description="whether the robots have cameras, and skills to look with them")
     time_limit: float = Field(default=120.0, gt=0, le=3600, description="longest time for one motion, in seconds")
 
     _passes = field_validator("realtime_factor")(check_factor)
@@ -70,6 +72,7 @@ def _make(settings: PyrobosimSettings, task: PyrobosimTask | None, *, scored: bo
         seed=0 if task is None else task.seed,
         time_limit=settings.time_limit,
         others=() if settings.robot else others,
+        pictures=settings.pictures,
     )
 
 
@@ -83,4 +86,5 @@ SPEC = WorldSpec(
     load_tasks=tasks_of,
     make=_make,
     flags=("house", "task_id", "robots"),
+    checks=CHECKS,
 )

@@ -1,0 +1,146 @@
+"""Pictures: what a camera saw, by reference. The bytes lie in one store; texts and prompts never hold them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+from dataclasses import dataclass
+
+from reactree_ros.agent.foreign import as_seen, cleaned
+from reactree_ros.agent.text import bounded, in_one_line
+
+#: Largest picture, and most bytes of all that are kept, be it in a process or in the record of a run.
+LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
+#: What every model, browser and viewer reads; the name of a file ends with the second.
+SUFFIXES = {"image/png": "png", "image/jpeg": "jpg"}
+#: The longest that is said of what is on a picture, and most pixels, whatever its bytes are.
+LONGEST_WORDS, MOST_PIXELS = 2000, 64 << 20
+#: A token of a model that sees stands for about so many pixels: a patch of 28 by 28.
+_PATCH = 28
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture by reference; :func:`picture_of` makes one, :data:`PICTURES` has its bytes.
+
+    Attributes:
+        id: Digest of its bytes.
+        media: ``image/png`` or ``image/jpeg``.
+        width: In pixels.
+        height: In pixels.
+        size: In bytes.
+        camera: Name of the camera; empty: the only one.
+        frame: Coordinate frame of the camera; empty: unknown.
+        time: When it was taken, in seconds since 1970; None: unknown.
+        words: What is on it, as a detector or another model has said; empty: nobody has.
+    """
+
+    id: str
+    media: str
+    width: int
+    height: int
+    size: int
+    camera: str = ""
+    frame: str = ""
+    time: float | None = None
+    words: str = ""
+
+    def __post_init__(self) -> None:
+        if self.time is not None:
+            object.__setattr__(self, "time", round(self.time, 3))
+        for name in ("camera", "frame", "words"):
+            object.__setattr__(self, name, bounded(in_one_line(cleaned(getattr(self, name))), LONGEST_WORDS))
+
+    @property
+    def name(self) -> str:
+        """What it is called in a prompt."""
+        return f"picture of camera {self.camera}" if self.camera else "picture"
+
+    @property
+    def told(self) -> str:
+        """The line that says in a prompt what is on it; empty if nobody has said that."""
+        return as_seen(f"{self.name[0].upper()}{self.name[1:]}: {self.words}") if self.words else ""
+
+    def tokens(self, longest_side: int) -> int:
+        """Estimate its tokens for a model, once it is no longer or higher than so many pixels."""
+        width, height = fitted(self.width, self.height, longest_side)
+        return -(-width // _PATCH) * -(-height // _PATCH)
+
+
+def digest_of(data: bytes) -> str:
+    """Return the id of a picture with these bytes."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+class PictureStore:
+    """Keeps the bytes of pictures under their digests, each once; the oldest give way to new ones.
+
+    Args:
+        most: Most bytes of all pictures together.
+    """
+
+    def __init__(self, most: int = ALL_PICTURES) -> None:
+        self._most, self._size = most, 0
+        self._kept: dict[str, bytes] = {}  # the one that was asked for last comes last
+        self._lock = threading.Lock()
+
+    def keep(self, data: bytes) -> str:
+        """Keep bytes, and return their digest."""
+        digest = digest_of(data)
+        with self._lock:
+            known = self._kept.pop(digest, None)
+            self._kept[digest] = data if known is None else known
+            self._size += len(data) if known is None else 0
+            while self._size > self._most and len(self._kept) > 1:
+                self._size -= len(self._kept.pop(next(iter(self._kept))))
+        return digest
+
+    def data(self, picture: Picture) -> bytes | None:
+        """Return the bytes of a picture; None if they are not kept any more."""
+        with self._lock:
+            if (data := self._kept.pop(picture.id, None)) is not None:
+                self._kept[picture.id] = data
+            return data
+
+
+#: The bytes of this process's pictures.
+PICTURES = PictureStore()
+
+
+def picture_of(
+    data: bytes, *, camera: str = "", frame: str = "", time: float | None = None, words: str = ""
+) -> Picture:
+    """Keep the bytes of a PNG or JPEG, and return the picture.
+
+    Raises:
+        ValueError: It is no such picture, or too large.
+    """
+    if len(data) > LARGEST_PICTURE:
+        raise ValueError(f"a picture of {len(data):,} bytes is too large: it may have {LARGEST_PICTURE:,}")
+    media, width, height = _measured(data)
+    if not 0 < width * height <= MOST_PIXELS:
+        raise ValueError(f"a picture of {width} by {height} pixels is too large: it may have {MOST_PIXELS:,}")
+    return Picture(PICTURES.keep(data), media, width, height, len(data), camera, frame, time, words)
+
+
+def fitted(width: int, height: int, longest_side: int) -> tuple[int, int]:
+    """Return the size in which a picture's longer side has at most so many pixels."""
+    if (longest := max(width, height)) <= longest_side:
+        return width, height
+    return max(1, round(width * longest_side / longest)), max(1, round(height * longest_side / longest))
+
+
+def _measured(data: bytes) -> tuple[str, int, int]:
+    """Return what a picture is, its width and its height."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":  # so that a record is read without Pillow
+        return "image/png", int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    try:
+        from PIL import Image
+
+        with Image.open(io.BytesIO(data), formats=["PNG", "JPEG"]) as opened:
+            return f"image/{str(opened.format).lower()}", *opened.size
+    except ImportError:
+        raise ValueError("a picture that is no PNG needs Pillow: pip install 'reactree_ros[pictures]'") from None
+    except Exception as error:  # Pillow's readers raise what they like
+        raise ValueError(f"is no PNG or JPEG ({len(data):,} bytes)") from error

@@ -1,0 +1,113 @@
+"""A world with eyes: a second language model looks at its pictures, for planners and models that see nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from reactree_ros.agent.glance import Glance, PictureCheck
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.picture import Picture
+from reactree_ros.background.pending import Pending, asked, followed, mapped
+from reactree_ros.llm.eyes import Eyes, Sight
+from reactree_ros.world.port import Observation, Outcome, World
+from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.wrappers import WorldWrapper
+
+#: The skill by which something is looked at: it is asked where that is, too.
+LOOK_AT = "look at"
+
+
+class WorldWithEyes(WorldWrapper):
+    """Says what is on the pictures that skills bring, and looks whether skills have done what they report.
+
+    A skill that the eyes see undone ends with :attr:`Outcome.POSTCONDITION`. If they fail, or cannot see it, the
+    observation says so and the run goes on, unless the check is necessary. Cancelling a skill cancels what is asked.
+
+    Args:
+        inner: The world.
+        eyes: Who looks; they end with the world.
+        checks: How it is seen whether a skill has done what it reports, by its name.
+    """
+
+    def __init__(self, inner: World, eyes: Eyes, checks: Mapping[str, PictureCheck]) -> None:
+        super().__init__(inner)
+        self._eyes, self._checks = eyes, checks
+
+    def around(self, world: World) -> SharedWorld:
+        """Lend one of the robots the eyes."""
+        return WorldWithEyes(world, self._eyes, self._checks)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`; a skill has ended when it was looked at."""
+        return followed(asked(self.inner.execute, skill), lambda seen: self._looked(skill, seen))
+
+    def close(self) -> None:
+        """Close the inner world, and release the eyes."""
+        super().close()
+        self._eyes.close()
+
+    def _looked(self, skill: str, seen: Observation) -> Pending[Observation]:
+        """Return what was observed after a skill, once the eyes have looked."""
+        name, values = self._said(skill)
+        if seen.outcome is not Outcome.DONE:
+            return Pending.of(seen)
+        if (check := self._checks.get(name)) is not None:
+            sight = self._eyes.check(check, values, partial(self.inner.pictures, check.camera))
+            return mapped(sight, lambda sight: self._judged(seen, skill, sight))
+        asks = (*map(str, values.values()), "") if name == LOOK_AT else ("",)
+        new = [number for number, one in enumerate(seen.pictures) if not one.words]
+        return self._described(seen, [(number, thing) for number in new for thing in asks])
+
+    def _said(self, skill: str) -> tuple[str, Mapping[str, object]]:
+        """Return a skill's name and its values; of one that is not declared its verb, and its thing."""
+        if self.household.skills:
+            try:
+                call = self.household.call(skill)
+            except ParameterError:
+                return "", {}
+            return call.skill.name, call.values
+        verb, thing = self.household.split_skill(skill)
+        return verb, {"thing": thing}
+
+    def _judged(self, seen: Observation, skill: str, sight: Sight) -> Observation:
+        """Return what was observed with what the eyes saw of it."""
+        looked = replace(seen, pictures=_together(seen.pictures, sight.pictures), glances=sight.glances)
+        if sight.holds:
+            return looked
+        said = self._eyes.told_of(sight)
+        if sight.holds is None and not sight.check.necessary:
+            return replace(looked, text=_and(seen.text, f"{said[:1].upper()}{said[1:]}."))
+        undone = f"You tried to {skill}, but {said}."
+        # What the skill reports to be seen now is not.
+        return replace(looked, text=undone, outcome=Outcome.POSTCONDITION, seen=(), data={})
+
+    def _described(self, seen: Observation, asks: Sequence[tuple[int, str]]) -> Pending[Observation]:
+        """Say what is on pictures, and where something is; each a picture's number with that thing, or with nothing."""
+        if not asks:
+            return Pending.of(seen)
+        (number, thing), *others = asks
+        picture = seen.pictures[number]
+        glance = self._eyes.where(thing, picture) if thing else self._eyes.caption(picture)
+        return followed(glance, lambda said: self._described(self._with_words(seen, number, said), others))
+
+    def _with_words(self, seen: Observation, number: int, glance: Glance) -> Observation:
+        pictures, text = list(seen.pictures), seen.text
+        pictures[number] = replace(
+            pictures[number], words=" ".join(filter(None, (pictures[number].words, glance.answer)))
+        )
+        if why := self._eyes.once(glance):
+            text = _and(text, f"Nobody could say what is on the picture: {why}.")
+        return replace(seen, text=text, pictures=tuple(pictures), glances=(*seen.glances, glance))
+
+
+def _together(before: Sequence[Picture], looked_at: Sequence[Picture]) -> tuple[Picture, ...]:
+    """Return the pictures of an observation with those that were looked at, each once."""
+    told = {one.id for one in looked_at}
+    return (*(one for one in before if one.id not in told), *looked_at)
+
+
+def _and(text: str, sentence: str) -> str:
+    """Return an observation with one more sentence; those of the recordings may end without a full stop."""
+    return f"{text.removesuffix('.')}. {sentence}"

@@ -1,0 +1,197 @@
+"""The eyes of a run: a second language model, which is asked about pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reactree_ros.agent.box import place_in_words, read_box
+from reactree_ros.agent.glance import ANSWERS, CANNOT_SEE, Glance, PictureCheck
+from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.agent.turns import About, Saw, Told
+from reactree_ros.background.pending import Pending, asked, followed, pass_on, where_late
+from reactree_ros.llm.engine_settings import EngineSettings
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, NoAnswerInTime, Reply
+from reactree_ros.llm.settings import make_model
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.plugins.settings import Settings
+
+#: Longest answer in tokens, and what ends one that is free.
+_MOST_TOKENS, _STOPS = 200, ("\n\n",)
+_SYSTEM = Told("You see what a robot's camera sees. Answer by what is on the picture alone.", About.SYSTEM)
+_CLOSED = f"{{question}} Answer with {', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}."
+_CAPTION = "Say in one or two sentences what is in the picture and where; name each thing by its usual word."
+_WHERE = (
+    'Where is the {thing} in the picture? Answer with JSON alone: {{"box": [left, top, right, bottom]}} in thousandths '
+    "of the picture's width and height, or with: not there."
+)
+_NOT_SHOWN = "it was shown no picture"
+_NO_PICTURE = "there was no picture to look at"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What came of a check.
+
+    Attributes:
+        check: The check.
+        glances: What was asked and answered, in order.
+        pictures: What was looked at.
+    """
+
+    check: PictureCheck
+    glances: tuple[Glance, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it was seen that the skill was done; None: nobody has seen that, nor the contrary."""
+        return self.check.holds(self.check.found(self.glances) or CANNOT_SEE)
+
+    def after(self, glance: Glance, *pictures: Picture) -> Sight:
+        """Return it after one more look; a picture says what was seen on it."""
+        words = " ".join(filter(None, (glance.question, glance.answer)))
+        known = {one.id for one in self.pictures}
+        new = (replace(one, words=words) for one in pictures if one.id not in known)
+        return replace(self, glances=(*self.glances, glance), pictures=(*self.pictures, *new))
+
+
+class Eyes:
+    """Asks a language model about pictures. What it says never fails: a :class:`Glance` says why nobody could look.
+
+    Args:
+        model: The language model.
+        name: Its name.
+        patience: Longest wait for an answer, in seconds.
+    """
+
+    def __init__(self, model: LanguageModel, name: str, patience: float) -> None:
+        self.model, self.name, self.patience = model, name, patience
+        self._asked, self._failed = 0, False
+
+    @classmethod
+    def of(cls, spec: ModelSpec, settings: Settings) -> Eyes:
+        """Return eyes that a language model and its settings make; it begins to load or connect.
+
+        Raises:
+            UserError: A setting is missing, or a required package is not installed.
+        """
+        patience = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
+        model = make_model(spec, settings)
+        model.ready()
+        return cls(model, " ".join(filter(None, (spec.name, getattr(settings, "model", "")))), patience)
+
+    def close(self) -> None:
+        """Release the language model."""
+        self.model.close()
+
+    def whether(self, question: str, picture: Picture) -> Pending[Glance]:
+        """Ask a question with an answer; it is one of :data:`~reactree_ros.agent.glance.ANSWERS`."""
+        return self._ask(question, _CLOSED.format(question=question), picture, Choice(ANSWERS))
+
+    def caption(self, picture: Picture) -> Pending[Glance]:
+        """Ask what is on a picture."""
+        return self._ask(_CAPTION, _CAPTION, picture, FreeText(_STOPS))
+
+    def where(self, thing: str, picture: Picture) -> Pending[Glance]:
+        """Ask where a thing is; the glance's box says it, and its answer in words."""
+        question = f"Where is the {thing}?"
+        glance = self._ask(question, _WHERE.format(thing=thing), picture, FreeText(_STOPS))
+        return followed(glance, lambda said: Pending.of(_placed(said, thing, picture)))
+
+    def check(
+        self, check: PictureCheck, values: Mapping[str, object], take: Callable[[], Pending[Sequence[Picture]]]
+    ) -> Pending[Sight]:
+        """Look whether a skill was done, with a new picture for each look.
+
+        Args:
+            check: The check.
+            values: The skill's values.
+            take: Takes pictures; the first is looked at.
+        """
+        return self._looked(Sight(check), check.asked(values), take)
+
+    def told_of(self, sight: Sight) -> str:
+        """Say of a check what does not confirm the skill, as the end of a sentence without its full stop."""
+        last = sight.glances[-1]
+        if sight.holds is False:
+            return f"the camera shows otherwise: {last.question} {sight.check.found(sight.glances)}"
+        if last.error:
+            why = self.once(last)
+            return f"nobody could look whether it was done{f': {why}' if why else ''}"
+        return f"the camera cannot see whether it was done ({last.question})"
+
+    def once(self, glance: Glance) -> str:
+        """Return why nobody could look; empty from the second time on, or if somebody did."""
+        before, self._failed = self._failed, self._failed or bool(glance.error)
+        return "" if before else glance.error
+
+    def _looked(self, sight: Sight, question: str, take: Callable[[], Pending[Sequence[Picture]]]) -> Pending[Sight]:
+        if sight.check.found(sight.glances) is not None:
+            return Pending.of(sight)
+
+        def look(pictures: Sequence[Picture]) -> Pending[Sight]:
+            if (picture := next(iter(pictures), None)) is None:
+                return Pending.of(sight.after(Glance(question, error=_NO_PICTURE)))
+            glance = self.whether(question, picture)
+            return followed(glance, lambda one: self._looked(sight.after(one, picture), question, take))
+
+        return followed(asked(take), look)
+
+    def _ask(self, question: str, words: str, picture: Picture, may_say: MaySay) -> Pending[Glance]:
+        self._asked += 1
+        request = DecisionRequest(
+            turns=(_SYSTEM, Saw("", Observation("", pictures=(picture,))), Told(words)),
+            may_say=may_say,
+            max_tokens=_MOST_TOKENS,
+            id=f"eyes.{self._asked}",
+            patience=self.patience,
+        )
+        answer, source = Pending[Reply](), asked(self.model.decide, request)
+        pass_on(source, answer)
+        late = NoAnswerInTime(f"no answer within {self.patience:g} s")
+        where_late(answer, self.patience, lambda one: one.fail(late))
+        glance: Pending[Glance] = Pending(on_cancel=answer.cancel)
+
+        def take(done: object) -> None:
+            source.cancel()  # if it is late, or nobody waits for it any more
+            if answer.cancelled():
+                glance.cancel()
+            elif (error := answer.exception()) is not None:
+                took = getattr(error, "took", None) or Reply("")
+                glance.succeed(self._glance(question, picture, took, str(error) or type(error).__name__))
+            else:
+                reply = answer.result()
+                # Who was shown nothing has guessed.
+                why = reply.objection or ("" if reply.pictures else reply.warning or _NOT_SHOWN)
+                glance.succeed(self._glance(question, picture, reply, why))
+
+        answer.add_done_callback(take)
+        return glance
+
+    def _glance(self, question: str, picture: Picture, reply: Reply, error: str) -> Glance:
+        return Glance(
+            question,
+            "" if error else in_one_line(reply.text),
+            picture.id,
+            error=f"{self.name}: {error}" if error else "",
+            answered_by=reply.answered_by or self.name,
+            prompt_tokens=reply.prompt_tokens,
+            cached_tokens=reply.cached_tokens,
+            output_tokens=reply.output_tokens,
+            picture_tokens=reply.picture_tokens,
+            seconds=round(reply.seconds, 3),
+        )
+
+
+def _placed(glance: Glance, thing: str, picture: Picture) -> Glance:
+    """Return a glance with the place that its answer says; one that says none says why it cannot be read."""
+    if glance.error:
+        return glance
+    box = read_box(glance.answer, picture.width, picture.height)
+    if box is None:
+        return replace(glance, answer="", error=f"{glance.answered_by}: says no place, but {glance.answer[:80]!r}")
+    words = f"The {thing} is {place_in_words(box)}." if box else f"The {thing} is not there."
+    return replace(glance, answer=words, box=box)

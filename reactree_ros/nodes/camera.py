@@ -1,0 +1,86 @@
+"""Pictures of a robot's cameras, from the messages of its topics."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from sensor_msgs.msg import CompressedImage, Image
+
+from reactree_ros.agent.picture import LARGEST_PICTURE, MOST_PIXELS, Picture, fitted, picture_of
+from reactree_ros.nodes.messages import seconds_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Pixels
+
+#: Encodings of raw images: Pillow's mode, how the bytes are ordered, and bytes of a pixel.
+_ENCODINGS = {
+    "rgb8": ("RGB", "RGB", 3),
+    "bgr8": ("RGB", "BGR", 3),
+    "rgba8": ("RGB", "RGBX", 4),
+    "bgra8": ("RGB", "BGRX", 4),
+    "mono8": ("L", "L", 1),
+}
+#: The longest side of a picture that is encoded here.
+_LONGEST_SIDE = 2048
+_NEEDS = "needs Pillow: pip install 'reactree_ros[pictures]'"
+
+
+def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
+    """Keep the picture in a camera's message; JPEG and PNG stay as they are, all else becomes a JPEG.
+
+    Raises:
+        ValueError: It cannot be read; says why.
+    """
+    about: dict[str, Any] = {
+        "camera": camera,
+        "frame": msg.header.frame_id,
+        "time": seconds_of(msg.header.stamp) or None,
+    }
+    if isinstance(msg, CompressedImage):
+        data = bytes(msg.data)
+        try:
+            return picture_of(data, **about)
+        except ValueError:
+            return picture_of(_encoded(_opened(data)), **about)
+    return picture_of(_encoded(_raw(msg)), **about)
+
+
+def _opened(data: bytes) -> Pixels:
+    """Read a picture in whatever form."""
+    try:
+        from PIL import Image as Pictures
+
+        opened = Pictures.open(io.BytesIO(data))
+        if opened.width * opened.height > MOST_PIXELS:
+            raise ValueError(f"{opened.width} by {opened.height} pixels are too many")
+        return opened.convert("RGB")
+    except ImportError:
+        raise ValueError(f"a picture that is neither PNG nor JPEG, or is too large, {_NEEDS}") from None
+    except Exception as error:  # Pillow's readers raise what they like
+        raise ValueError(f"{len(data):,} bytes that are no picture ({error})") from error
+
+
+def _raw(msg: Image) -> Pixels:
+    if msg.encoding not in _ENCODINGS:
+        raise ValueError(f"its encoding is {msg.encoding[:40]!r}; it has to be one of {', '.join(_ENCODINGS)}")
+    mode, order, size = _ENCODINGS[msg.encoding]
+    width, height, step = msg.width, msg.height, msg.step or msg.width * size
+    if not 0 < width * height <= MOST_PIXELS or step < width * size or len(msg.data) < step * height:
+        raise ValueError(f"{width} by {height} pixels of {msg.encoding} in {len(msg.data):,} bytes")
+    try:
+        from PIL import Image as Pictures
+    except ImportError:
+        raise ValueError(f"a raw image {_NEEDS}") from None
+    return Pictures.frombytes(mode, (width, height), bytes(msg.data), "raw", order, step, 1)
+
+
+def _encoded(pixels: Pixels) -> bytes:
+    """Write a JPEG that is not too large."""
+    side = _LONGEST_SIDE
+    while True:
+        file = io.BytesIO()
+        pixels.resize(fitted(pixels.width, pixels.height, side)).save(file, "JPEG", quality=90)
+        if file.tell() <= LARGEST_PICTURE:
+            return file.getvalue()
+        side //= 2

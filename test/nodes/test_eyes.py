@@ -1,0 +1,198 @@
+"""A second model that looks: whether a robot's skill was done, and what is on a picture, over ROS and HTTP."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drawn import data_of, drawn, png
+from openai_peer import Peer, fails, never_answers
+
+from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, Glance
+from reactree_ros.agent.observation import Observation
+from reactree_ros.errors import UserError
+
+NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
+if NAV2:
+    from reactree_interfaces.msg import Observation as ObservationMsg
+    from robot_house import House, Result
+    from sensor_msgs.msg import CompressedImage
+    from test_robot_check import checked, wrong
+
+    from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ros_graph import Graph
+
+pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+
+SWITCH = "turn on light switch 1"
+HELD, FULL = (0, 255, 0), (255, 0, 0)
+
+
+def sees(options: Sequence[str], peer: Peer) -> str:
+    """What a peer says that looks at the picture's bytes: whether it is green."""
+    if not peer.asked:
+        return options[0]
+    return YES if peer.asked[-1].pictures == [png(HELD)] else NO
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    with Peer(chats=True, say=lambda prompt: "A green square.") as one:
+        one.choose = lambda options: sees(options, one)
+        yield one
+
+
+@pytest.fixture
+def look(graph: Graph, tmp_path: Path, peer: Peer) -> Iterator[Callable[..., House]]:
+    """Makes a robot whose `wave` is checked by its camera, which publishes in some colours in turn."""
+
+    def make(*colours: tuple[int, int, int], **check: Any) -> House:
+        def with_eyes(config: dict[str, Any]) -> None:
+            config |= {
+                "cameras": {"head": "head/compressed"},
+                "vision": {"llm": "openai", "base_url": peer.base_url, "model": "tiny", "retries": 0},
+                "look_time": 0.2,
+            }
+            asked = {"camera": "head", "question": "Has the arm waved for {times} times?"}
+            config["skills"] |= {
+                "wave": {
+                    "wording": "wave {times} times",
+                    "parameters": {"times": {"number": {"from": 1, "to": 5}}},
+                    "action": "arm",
+                    "type": "nav2_msgs/action/DummyBehavior",
+                    "goal": {"command.data": "wave"},
+                    "check": asked | check,
+                },
+                "look": {"wording": "look", "camera": "head"},
+            }
+
+        house = House(graph, tmp_path)
+        house.add_robot()
+        camera = graph.probe.create_publisher(CompressedImage, "head/compressed", 1)
+        shown = iter((*colours, *[colours[-1]] * 1000))
+        timer = graph.probe.create_timer(
+            0.05,
+            lambda: (
+                camera.get_subscription_count() and camera.publish(CompressedImage(format="png", data=png(next(shown))))
+            ),
+        )
+        house.camera = timer  # type: ignore[attr-defined]
+        made.append(timer)
+        house.bridge = graph.add(_activated(house, with_eyes))
+        graph.until(lambda: house.bridge.host.bare.inner._robot.senses.map.robot, "tf is there")
+        graph.until(lambda: "heard yet" not in house.bridge.host.bare.inner._robot.stop.engaged(), "the stop is heard")
+        return house
+
+    made: list[Any] = []
+    yield make
+    for timer in made:
+        timer.cancel()
+
+
+def _activated(house: House, change: Callable[[dict[str, Any]], Any]) -> Any:
+    from ros_graph import activate
+
+    return activate(house.make_bridge(change, server_timeout=5.0))
+
+
+def test_a_skill_that_the_camera_shows_done_is_done_and_its_picture_comes(
+    look: Callable[..., House], peer: Peer
+) -> None:
+    result = look(HELD).skill("wave 2 times").result
+    assert (result.outcome, result.message) == (Result.DONE, "")
+    (asked,) = peer.asked
+    assert asked.pictures == [png(HELD)], "byte for byte"
+    assert "Has the arm waved for 2 times?" in asked.prompt
+    seen = observation_from_msg(result.observation)
+    assert [(one.question, one.answer) for one in seen.glances] == [("Has the arm waved for 2 times?", YES)]
+    assert [data_of(one) for one in seen.pictures] == [png(HELD)]
+    assert seen.pictures[0].words == "Has the arm waved for 2 times? yes"
+
+
+def test_a_skill_that_the_camera_shows_undone_is_not_done(look: Callable[..., House]) -> None:
+    result = look(FULL).skill("wave 2 times").result
+    assert result.outcome == Result.POSTCONDITION
+    assert result.message == (
+        "You could not wave 2 times: arm reported success, but the camera shows otherwise: "
+        "Has the arm waved for 2 times? no."
+    )
+
+
+def test_what_more_than_half_of_the_pictures_show_counts(look: Callable[..., House], peer: Peer) -> None:
+    assert look(FULL, HELD, HELD, looks=3).skill("wave 1 times").result.outcome == Result.DONE
+    assert [one.pictures for one in peer.asked] == [[png(FULL)], [png(HELD)], [png(HELD)]]
+
+
+@pytest.mark.parametrize(("necessary", "outcome"), [(False, "DONE"), (True, "POSTCONDITION")])
+@pytest.mark.parametrize("trouble", ["cannot see", "away", "mute", "no picture"])
+def test_where_nobody_can_see_it_the_skill_goes_on_unless_it_has_to_be_seen(
+    look: Callable[..., House], peer: Peer, trouble: str, necessary: bool, outcome: str
+) -> None:
+    house = look(HELD, necessary=necessary, time_limit=1.0)
+    if trouble == "cannot see":
+        peer.choose = lambda options: CANNOT_SEE if CANNOT_SEE in options else options[0]
+    elif trouble == "no picture":
+        house.camera.cancel()
+    elif trouble == "mute":
+        peer.script.append(never_answers)
+    else:
+        peer.script.extend([fails(503, "busy")] * 9)
+    result = house.skill("wave 1 times").result
+    assert result.outcome == getattr(Result, outcome), result.message
+    said = result.observation.text if outcome == "DONE" else result.message
+    assert ("he camera cannot see" if trouble == "cannot see" else "obody could look") in said
+    assert house.skill("go to bed 1").result.outcome == Result.DONE, "and the robot is there for the next"
+
+
+def test_a_check_under_way_can_be_cancelled_and_is_stopped_by_the_emergency_stop(
+    look: Callable[..., House], peer: Peer
+) -> None:
+    house = look(HELD)
+    peer.script.append(never_answers)
+    goal = house.skill("wave 1 times")
+    house.graph.until(lambda: not peer.held.empty(), "the eyes are asked")
+    house.press(True)
+    assert goal.result.outcome == Result.HALTED
+    peer.gone.get(timeout=20)
+    house.press(False)
+    peer.script.append(never_answers)
+    goal = house.skill("wave 1 times")
+    peer.held.get()
+    house.graph.until(lambda: not peer.held.empty(), "the eyes are asked again")
+    goal.cancel()
+    peer.gone.get(timeout=20)
+
+
+def test_what_is_looked_at_comes_in_words(look: Callable[..., House]) -> None:
+    seen = observation_from_msg(look(HELD).skill("look").result.observation)
+    assert seen.pictures[0].words == "A green square."
+    assert "Picture of camera head: A green square." in seen.told
+
+
+def test_a_wrong_model_of_the_eyes_is_found_before_the_robot_moves(graph: Graph, tmp_path: Path) -> None:
+    def blind(config: dict[str, Any]) -> None:
+        config["vision"] = {"llm": "openai", "modl": "tiny"}
+
+    house = House(graph, tmp_path)
+    house.add_robot()
+    (found,) = (one for one in wrong(checked(house, blind)) if one.what == "vision")
+    assert "there is no setting 'modl'" in found.said
+    with pytest.raises(UserError, match="there is no setting 'modl'"):
+        house.make_bridge(blind).load()
+
+
+def test_glances_go_over_ros_as_they_are_and_what_is_none_is_refused() -> None:
+    glance = Glance("Is it?", YES, "abc", (0.1, 0.2, 0.3, 0.4), answered_by="eyes", prompt_tokens=3, seconds=0.5)
+    seen = Observation("You see.", pictures=(drawn(1),), glances=(glance, Glance("Is it?", error="gone")))
+    msg = observation_to_msg(seen, ObservationMsg().stamp)
+    assert observation_from_msg(msg).glances == seen.glances
+    for bad in ("{", '["x"]', '[{"answer": 1}]'):
+        msg.glances = bad
+        with pytest.raises(ValueError, match="validation error"):
+            observation_from_msg(msg)
