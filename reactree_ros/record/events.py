@@ -405,6 +405,7 @@ class Observed(Timed):
     picture: NotRequired[str]
     spots: NotRequired[list[SpotOf]]
     data: NotRequired[dict[str, str | int | float]]
+    remembered: NotRequired[list[SeenThing]]
 
 
 class Shortened(Timed):

@@ -142,6 +142,8 @@ def observation_to_dict(observation: Observation) -> Event:
         values["spots"] = [_spot_to_dict(spot) for spot in observation.spots]
     if observation.data:
         values["data"] = dict(observation.data)
+    if observation.remembered:
+        values["remembered"] = [_seen_to_dict(seen) for seen in observation.remembered]
     return values
 
 
@@ -203,6 +205,7 @@ def observation_from_dict(values: Event) -> Observation:
         picture,
         tuple(map(_spot_from_dict, values.get("spots", ()))),
         dict(values.get("data", {})),
+        tuple(map(seen_from_dict, values.get("remembered", ()))),
     )
 
 

@@ -370,8 +370,15 @@ class SearchStep(_Leaf):
         return None
 
     def _next(self) -> str | None:
-        """Return where to look next: where such things were found, rooms, what has an inside, then the rest."""
+        """Return where to look next: where such things were found, rooms, what has an inside, then the rest.
+
+        Before all that, where a map that is kept takes one to be.
+        """
         run, robot, order = self._routine, self.post.robot, self._search.order
+        memory = self.context.working_memory
+        for place in memory.likely(self._word) if memory is not None else ():
+            if place not in (run.entered if place in run.rooms else run.searched):
+                return place
         carried = self.context.world.recallable
 
         def rank(word: str, *, of_room: bool, here: bool, inside: bool = False) -> tuple[int, int, bool]:
