@@ -48,9 +48,7 @@ def run(
     ] = None,
     house_map: Annotated[
         Path | None,
-        typer.Option(
-            "--map", help="A map of the house, kept from run to run in this file: what was seen where."
-        ),
+        typer.Option("--map", help="A map of the house, kept from run to run in this file: what was seen where."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,

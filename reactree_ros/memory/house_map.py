@@ -36,8 +36,8 @@ SAME_VISIT = 60.0
 AFTER_MISS = 0.2
 #: From this likelihood on a thing is said to have been seen somewhere; below, such a place is one to look at.
 LIKELY, LEAST = 0.3, 0.02
-#: Things that an observation is told of at most, and further places to look at for each word.
-MOST_TOLD, MOST_PLACES = 40, 6
+#: Most that one observation is told: of all, of the things of a word, and of further places to look at for it.
+MOST_TOLD, MOST_OF_A_WORD, MOST_PLACES = 40, 12, 6
 #: Longest wait until all is written that was taken in, in seconds.
 _CLOSING = 30.0
 
@@ -110,8 +110,7 @@ class HouseMap:
                 if GONE in seen.states:
                     house.remove(name)
                 elif seen.held:
-                    _taken(thing, robot, now)
-                    house.put(thing)
+                    _taken(house, thing, robot, now)
                 else:
                     at = "" if seen.place == name else seen.place or ""
                     _found(house, thing, Place(at, seen.room or ""), now, robot=robot)
@@ -144,8 +143,7 @@ class HouseMap:
         """Take in that a robot or a person has picked a thing up."""
         with self._store.writing(self._house) as house:
             if (thing := house.thing(name)) is not None:
-                _taken(thing, robot, self.clock())
-                house.put(thing)
+                _taken(house, thing, robot, self.clock())
 
     # ------------------------------------------------------------------ what is known
 
@@ -168,6 +166,7 @@ class HouseMap:
         """
         with self._store.reading(self._house) as house:
             now, rates, told = self.clock(), _Rates(house), dict[tuple[str, int, str, str], Seen]()
+            places = dict[str, None]()
 
             def tell(thing: Thing, at: Place, states: tuple[str, ...]) -> None:
                 key = (thing.word, thing.number, at.name, at.room)
@@ -177,23 +176,18 @@ class HouseMap:
                     )
                     told.setdefault(key, seen)
 
-            def of_place(at: Place) -> None:
-                if at.name and (thing := house.thing(at.name)) is not None:
-                    for belief in _ranked([thing], rates, now):
-                        tell(thing, belief.spot.place, (ago(belief.age),))
-
             for word in house.words():
                 if not any(names(goal, form) for form in (word, f"{word}s", f"{word}es")):
                     continue
                 things = list(house.things(word))
-                for belief in _ranked(things, rates, now):
+                for belief in _ranked(things, rates, now)[:MOST_OF_A_WORD]:
                     if belief.sure >= LIKELY:
                         tell(belief.thing, belief.spot.place, (ago(belief.age),))
-                        of_place(belief.spot.place)
+                        places.setdefault(belief.spot.place.name)
                 for place, _ in _likely(things, rates, now)[:MOST_PLACES]:
                     tell(things[0], place, (PERHAPS,))
-                    of_place(place)
-            for belief in _ranked(house.latest(MOST_TOLD), rates, now):
+                    places.setdefault(place.name)
+            for belief in _ranked(house.latest(max(0, MOST_TOLD - len(told)), places), rates, now, in_order=False):
                 if belief.sure >= LIKELY:
                     tell(belief.thing, belief.spot.place, (ago(belief.age),))
             return tuple(told.values())
@@ -234,7 +228,8 @@ class HouseMap:
         read = [Thing.of_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
         with self._store.writing(self._house) as house:
             for thing in read:
-                house.put(thing)
+                house.remove(thing.name)
+                house.put(thing, *thing.spots.values())
         return len(read)
 
 
@@ -274,7 +269,7 @@ def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure
         spot.found += 1
     spot.place, spot.last, spot.missed, spot.sure, spot.robot = at, now, 0, sure, robot
     thing.held = None
-    house.put(thing)
+    house.put(thing, spot)
 
 
 def _missed(house: HouseStore.House, thing: Thing, now: float) -> None:
@@ -284,13 +279,17 @@ def _missed(house: HouseStore.House, thing: Thing, now: float) -> None:
     if not last.missed:
         house.count(thing.word, now - last.last, 1)
     last.missed, last.in_vain, last.missed_at = last.missed + 1, last.in_vain + 1, now
-    house.put(thing)
+    house.put(thing, last)
 
 
-def _taken(thing: Thing, robot: str, now: float) -> None:
-    if (last := thing.latest) is not None and not last.missed and thing.held is None:
-        last.missed, last.missed_at = 1, now  # who took it knows that it is not there; it has not moved by itself
+def _taken(house: HouseStore.House, thing: Thing, robot: str, now: float) -> None:
+    last, before = thing.latest, thing.held
     thing.held = robot
+    if last is not None and not last.missed and before is None:
+        last.missed, last.missed_at = 1, now  # who took it knows that it is not there; it has not moved by itself
+        house.put(thing, last)
+    elif before != robot:
+        house.put(thing)
 
 
 class _Rates:
@@ -311,26 +310,23 @@ class _Rates:
         return spot.sure * math.exp(-self.of(thing.word) * age) * float(AFTER_MISS**spot.missed)
 
 
-def _ranked(things: Iterable[Thing], rates: _Rates, now: float) -> list[Belief]:
+def _ranked(things: Iterable[Thing], rates: _Rates, now: float, *, in_order: bool = True) -> list[Belief]:
     known = [(thing, spot) for thing in things if thing.held is None and (spot := thing.latest) is not None]
     beliefs = [Belief(thing, spot, rates.sure(thing, spot, now), max(0.0, now - spot.last)) for thing, spot in known]
-    return sorted(beliefs, key=lambda one: (-one.sure, one.thing.name))
+    return beliefs if not in_order else sorted(beliefs, key=lambda one: (-one.sure, one.thing.name))
 
 
 def _likely(things: Sequence[Thing], rates: _Rates, now: float) -> list[tuple[Place, float]]:
-    absent, elsewhere = defaultdict[Place, float](lambda: 1.0), 1.0
+    absent, elsewhere = defaultdict[tuple[str, str], float](lambda: 1.0), 1.0
     for belief in _ranked(things, rates, now):
-        place = belief.spot.place.plain
-        absent[place] *= 1 - belief.sure
+        absent[belief.spot.place.key] *= 1 - belief.sure
         elsewhere *= 1 - belief.sure
-    often = defaultdict[Place, float](float)
+    often = defaultdict[tuple[str, str], float](float)
     for thing in things:
-        for spot in thing.spots.values():
-            since = 1 - math.exp(-rates.of(thing.word) * max(0.0, now - spot.missed_at)) if spot.missed else 1.0
-            often[spot.place.plain] += spot.found * since
+        rate = rates.of(thing.word)
+        for key, spot in thing.spots.items():
+            often[key] += spot.found * (1 - math.exp(-rate * max(0.0, now - spot.missed_at)) if spot.missed else 1)
     total = sum(often.values()) or 1.0
-    found = {
-        place: 1 - absent[place] * (1 - elsewhere * often[place] / total) for place in dict.fromkeys([*absent, *often])
-    }
-    ranked = sorted(found.items(), key=lambda one: (-one[1], one[0].name, one[0].room))
-    return [(place, sure) for place, sure in ranked if sure >= LEAST]
+    found = {key: 1 - absent[key] * (1 - elsewhere * often[key] / total) for key in dict.fromkeys([*absent, *often])}
+    ranked = sorted(found.items(), key=lambda one: (-one[1], one[0]))
+    return [(Place(*key), sure) for key, sure in ranked if sure >= LEAST]

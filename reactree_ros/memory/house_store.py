@@ -10,7 +10,7 @@ import contextlib
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,11 @@ _SCHEMA = (
         moves INTEGER NOT NULL,
         PRIMARY KEY (house, word)) WITHOUT ROWID""",
 )
-_THINGS = "SELECT id, name, word, number, own, held FROM thing WHERE house = ?"
-_SPOTS = "SELECT place, room, x, y, z, found, in_vain, missed, first, last, missed_at, sure, robot FROM spot"
+_COLUMNS = "SELECT t.name, t.word, t.number, t.own, t.held, s.place, s.room, s.x, s.y, s.z, s.first, s.last"
+_JOINED = "s.found, s.in_vain, s.missed, s.missed_at, s.sure, s.robot FROM thing t LEFT JOIN spot s ON s.thing = t.id"
+_THINGS = f"{_COLUMNS}, {_JOINED} WHERE t.house = ?"
+#: The same with no more than the place where each was seen last.
+_LATEST = f"{_COLUMNS}, {_JOINED} AND s.last = t.last WHERE t.house = ?"
 
 
 class MapError(UserError, RuntimeError):
@@ -87,11 +90,6 @@ class Place:
     def key(self) -> tuple[str, str]:
         """By which it is known again."""
         return self.name, self.room
-
-    @property
-    def plain(self) -> Place:
-        """The same without the position."""
-        return replace(self, pose=None)
 
 
 @dataclass
@@ -255,31 +253,35 @@ class HouseStore(SqliteFile):
 
         def thing(self, name: str) -> Thing | None:
             """Return a thing by its name."""
-            return next(self._of(f"{_THINGS} AND name = ?", name), None)
+            return next(self._of(f"{_THINGS} AND t.name = ?", name), None)
 
         def things(self, word: str | None) -> Iterator[Thing]:
             """Yield the things of a word, or all."""
-            return self._of(f"{_THINGS} ORDER BY name") if word is None else self._of(f"{_THINGS} AND word = ?", word)
+            return self._of(f"{_THINGS} ORDER BY t.id") if word is None else self._of(f"{_THINGS} AND t.word = ?", word)
 
         def held_by(self, robot: str) -> list[Thing]:
             """Return what a robot holds."""
-            return list(self._of(f"{_THINGS} AND held = ?", robot))
+            return list(self._of(f"{_THINGS} AND t.held = ?", robot))
 
         def believed_at(self, place: str) -> list[Thing]:
             """Return what was seen last at a place."""
-            return list(self._of(f"{_THINGS} AND at = ? AND held IS NULL", place))
+            return list(self._of(f"{_THINGS} AND t.at = ? AND t.held IS NULL", place))
 
         def in_vain(self, place: str, now: float, *, not_since: float) -> None:
             """Count that a place was looked at in vain for what was found there once, and is taken to be elsewhere."""
             self._database.execute(
                 "UPDATE spot SET in_vain = in_vain + 1, missed = missed + 1, missed_at = ? "
-                "WHERE place = ? AND missed_at < ? AND thing IN (SELECT id FROM thing WHERE house = ? AND at <> ?)",
-                (now, place, not_since, self._id, place),
+                "WHERE place = ? AND missed_at < ? "
+                "AND EXISTS (SELECT 1 FROM thing WHERE id = spot.thing AND house = ? AND at <> spot.place)",
+                (now, place, not_since, self._id),
             )
 
-        def latest(self, most: int) -> Iterator[Thing]:
-            """Yield the things that were seen last."""
-            return self._of(f"{_THINGS} ORDER BY last DESC LIMIT {most}")
+        def latest(self, most: int, names: Iterable[str] = ()) -> Iterator[Thing]:
+            """Yield the things that were seen last, and those of some names, with where that was alone."""
+            for name in names:
+                yield from self._of(f"{_LATEST} AND t.name = ?", name)
+            newest = f"t.id IN (SELECT id FROM thing WHERE house = {self._id} ORDER BY last DESC LIMIT {most})"
+            yield from self._of(f"{_LATEST} AND {newest} ORDER BY t.last DESC")
 
         def words(self) -> list[str]:
             """Return the words of all things."""
@@ -287,21 +289,23 @@ class HouseStore(SqliteFile):
             return [word for (word,) in rows]
 
         def _of(self, select: str, *given: str) -> Iterator[Thing]:
-            for number, *of_thing in self._database.execute(select, (self._id, *given)).fetchall():
-                thing = Thing(*of_thing)
-                for place, room, x, y, z, *rest in self._database.execute(f"{_SPOTS} WHERE thing = ?", (number,)):
-                    found, in_vain, missed, first, last, missed_at, sure, robot = rest
-                    pose = None if x is None else (x, y, z)
-                    thing.spots[place, room] = Spot(
-                        Place(place, room, pose), first, last, found, in_vain, missed, missed_at, sure, robot
-                    )
+            """Yield things, each with its places, of which the rows follow one another."""
+            thing: Thing | None = None
+            for row in self._database.execute(select, (self._id, *given)).fetchall():
+                if thing is None or thing.name != row[0]:
+                    if thing is not None:
+                        yield thing
+                    thing = Thing(*row[:5])
+                place, room, x, y, z, first, last, *rest = row[5:]
+                if place is not None:
+                    at = Place(place, room, None if x is None else (x, y, z))
+                    thing.spots[at.key] = Spot(at, first, last, *rest)
+            if thing is not None:
                 yield thing
 
-        def put(self, thing: Thing) -> None:
-            """Write a thing, in place of what is there of it."""
+        def put(self, thing: Thing, *changed: Spot) -> None:
+            """Write a thing, with those of its places that have changed."""
             last = thing.latest
-            for key in sorted(thing.spots, key=lambda key: -thing.spots[key].last)[MOST_SPOTS:]:
-                del thing.spots[key]
             at, when = ("", 0.0) if last is None else (last.place.name, last.last)
             row = self._database.execute(
                 "INSERT INTO thing (house, name, word, number, own, held, at, last) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
@@ -309,24 +313,21 @@ class HouseStore(SqliteFile):
                 "own = excluded.own, held = excluded.held, at = excluded.at, last = excluded.last RETURNING id",
                 (self._id, thing.name, thing.word, thing.number, thing.own, thing.held, at, when),
             ).fetchone()
-            self._put_spots(int(row[0]), thing.spots.values())
-            self._make_room()
-
-        def _put_spots(self, thing: int, spots: Iterable[Spot]) -> None:
-            self._database.execute("DELETE FROM spot WHERE thing = ?", (thing,))
             self._database.executemany(
-                f"INSERT INTO spot VALUES ({', '.join('?' * 14)})",
+                f"INSERT OR REPLACE INTO spot VALUES ({', '.join('?' * 14)})",
                 (
                     (
-                        thing,
-                        *spot.place.key,
-                        *(spot.place.pose or (None, None, None)),
+                        *(row[0], *spot.place.key, *(spot.place.pose or (None, None, None))),
                         *(spot.found, spot.in_vain, spot.missed, spot.first, spot.last, spot.missed_at),
                         *(spot.sure, spot.robot),
                     )
-                    for spot in spots
+                    for spot in changed
                 ),
             )
+            for key in sorted(thing.spots, key=lambda key: -thing.spots[key].last)[MOST_SPOTS:]:
+                gone = "DELETE FROM spot WHERE thing = ? AND place = ? AND room = ?"
+                self._database.execute(gone, (row[0], *thing.spots.pop(key).place.key))
+            self._make_room()
 
         def _make_room(self) -> None:
             (highest,) = self._database.execute("SELECT max(id) FROM thing").fetchone()
