@@ -38,6 +38,8 @@ AFTER_MISS = 0.2
 LIKELY, LEAST = 0.3, 0.02
 #: Most that one observation is told: of all, of the things of a word, and of further places to look at for it.
 MOST_TOLD, MOST_OF_A_WORD, MOST_PLACES = 40, 12, 6
+#: The shortest time between two sightings of a thing, in seconds.
+_TICK = 0.001
 #: Longest wait until all is written that was taken in, in seconds.
 _CLOSING = 30.0
 
@@ -257,6 +259,8 @@ def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure
             at = last.place  # seen from the middle of the room: where in it is known
         if last.place == at and now - last.last < SAME_VISIT:
             return
+    if last is not None:
+        now = max(now, last.last + _TICK)  # the newest sighting counts, also where a clock was set back
     spot = thing.spots.get(at.key)
     if last is not None and thing.held is None and now > last.last:
         if last is spot and last.missed and last.missed_at >= last.last:
