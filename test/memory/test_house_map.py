@@ -124,7 +124,7 @@ def test_where_to_look_next_is_where_such_things_were_found(kept: HouseMap, cloc
     for place in ("table 1", "sink 1", "table 1", "shelf 1", "table 1", "sink 1"):
         clock.now += DAY
         kept.take(look(place, "cup 1"))
-    clock.now += HOUR
+    clock.now += DAY
     assert [place.name for place, _ in kept.likely("cup")] == ["sink 1", "table 1", "shelf 1"]
     kept.take(look("sink 1"))
     assert kept.likely("cup")[0][0].name == "table 1"
