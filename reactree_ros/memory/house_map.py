@@ -91,8 +91,11 @@ class HouseMap:
 
     def close(self) -> None:
         """Close the file, once all is written that was taken in; a second call does nothing."""
-        if not self._worker.lost:
-            wait([self._worker.close(self._store.close)], timeout=_CLOSING)
+        wait([self.leave()], timeout=_CLOSING)
+
+    def leave(self) -> Pending[object]:
+        """Close the file in the background; a second call does nothing."""
+        return Pending.of(None) if self._worker.lost else self._worker.close(self._store.close)
 
     def __enter__(self) -> HouseMap:
         return self

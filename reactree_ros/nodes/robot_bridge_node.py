@@ -7,6 +7,7 @@ from typing import Any
 
 from reactree_ros.nodes.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_world import RobotWorld
 from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
@@ -40,7 +41,8 @@ class RobotBridgeNode(Bridge):
 
     def load(self) -> World:
         """Check the robot's configuration against the types that it names, and make its clients."""
-        settings = settings_of(self, RobotBridgeSettings)
+        settings, kept = settings_of(self, RobotBridgeSettings), self.host.kept()
+        log, robot = self.get_logger(), self.get_namespace().strip("/")
         return RobotWorld(
             self,
             load_robot(settings.robot_config),
@@ -50,6 +52,7 @@ class RobotBridgeNode(Bridge):
             server_timeout=settings.server_timeout,
             stop_timeout=self._settings.stop_timeout,
             active=lambda: self.host.active,
+            kept=None if kept is None else KeptSightings(kept, robot, log.warning),
         )
 
     def about(self) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import MappedSkill
 from reactree_ros.nodes.robot_conditions import Conditions
 from reactree_ros.nodes.robot_detector import DetectorClient
+from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_servers import Servers
 from reactree_ros.nodes.robot_topics import Battery
@@ -29,6 +30,7 @@ class RobotParts:
         mapped: The skills whose servers are used.
         where: The configuration's file, for errors.
         asks: Whether the robot's detector is asked.
+        kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
@@ -48,12 +50,13 @@ class RobotParts:
         asks: bool,
         server_timeout: float,
         stop_timeout: float,
+        kept: KeptSightings | None = None,
     ) -> None:
         self.node, self.config = node, config
         self.server_timeout, self.stop_timeout = server_timeout, stop_timeout
         document = load_map(config.map) if config.map else None
         self.stop = EmergencyStop(node, config.emergency_stop, where=where)
-        self.senses = Perception(node, config, document, where=where)
+        self.senses = Perception(node, config, document, where=where, kept=kept)
         self.battery = Battery(node, config.battery, where=config.at(where, "battery"))
         self.conditions = Conditions(node, config, where=where)
         for topics in (self.stop, self.battery, self.conditions):

@@ -33,7 +33,7 @@ from reactree_ros.nodes.goal_templates import (
 )
 from reactree_ros.nodes.mismatch import topic_mismatch
 from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
-from reactree_ros.robot.map_file import TrackingEntry
+from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.poses import Pose
 
 #: Together, subscriptions of these qualities hear every publisher.
@@ -115,12 +115,14 @@ class DetectedObject:
         frame: The frame in which it was detected.
         pose: Its pose; None if the detector gives none.
         own: The robot's own name for it; empty: it has none.
+        score: How certain it is, 0 to 1.
     """
 
     word: str
     frame: str
     pose: Pose | None
     own: str = ""
+    score: float = 1.0
 
 
 class DetectionReader:
@@ -164,19 +166,18 @@ class DetectionReader:
         """Return the classes of all detections, also of those without a word on the map."""
         return [kind for kind, *_ in self._read(msg, "")]
 
-    def found(self, msg: Any, tracking: TrackingEntry, *, frame: str) -> list[DetectedObject]:
-        """Return the detections whose class has a word on the map.
+    def found(self, msg: Any, document: MapDocument) -> list[DetectedObject]:
+        """Return the detections whose class has a word on the map, or may have one, and of persons.
 
         Args:
             msg: The message or answer.
-            tracking: The words of classes, and the least score of a detection.
-            frame: The map's frame.
+            document: The map.
         """
-        seen = []
-        for kind, score, own, at, pose in self._read(msg, self.entry.frame or frame_of(msg) or frame):
-            word = tracking.classes.get(kind)
-            if word is not None and score >= tracking.min_score:
-                seen.append(DetectedObject(word, at, pose, own))
+        seen, tracking = [], document.objects
+        for kind, score, own, at, pose in self._read(msg, self.entry.frame or frame_of(msg) or document.frame):
+            person = document.person(own, kind) if score >= tracking.min_score else ""
+            if word := person or tracking.word_of(kind, score):
+                seen.append(DetectedObject(word, at, pose, "" if person else own, min(1.0, max(0.0, score))))
         return seen
 
     def _reading(self, said: Any, where: str) -> Callable[[Any, str], Any]:

@@ -21,6 +21,7 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import Asked, MappedSkill, missing, values_of
 from reactree_ros.nodes.robot_conditions import Waiting
 from reactree_ros.nodes.robot_errand import Errand
+from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_parts import RobotParts
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig
@@ -56,6 +57,7 @@ class RobotWorld(SharedWorld):
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.
         stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
         active: Says whether the robot may do something by itself: charge.
+        kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
@@ -72,6 +74,7 @@ class RobotWorld(SharedWorld):
         server_timeout: float = 5.0,
         stop_timeout: float = 10.0,
         active: Callable[[], bool] = lambda: True,
+        kept: KeptSightings | None = None,
     ) -> None:
         self._node, self._config, self._dry_run, self._active = node, config, dry_run, active
         self._file = Path(where).name
@@ -89,6 +92,7 @@ class RobotWorld(SharedWorld):
             asks=not dry_run,
             server_timeout=server_timeout,
             stop_timeout=stop_timeout,
+            kept=kept,
         )
         self._last: Errand | Waiting | None = None
         self._told_conditions = ""
@@ -153,7 +157,9 @@ class RobotWorld(SharedWorld):
     def words(self) -> Sequence[str]:  # type: ignore[override]
         """The vocabulary's and the map's own; none as long as there is no map."""
         map = self._robot.senses.map
-        return () if map is None else (*WORDS, *map.document.words)
+        if map is None:
+            return ()
+        return tuple(dict.fromkeys((*WORDS, *map.document.words, *(item.word for item in map.items()))))
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]

@@ -525,6 +525,13 @@ class RobotConfig(Document):
         return tuple(sorted(declared, key=lambda skill: order.get(skill.name, len(order))))
 
     @property
+    def grasped(self) -> frozenset[str]:
+        """The properties that skills ask for in what they take into a hand: those of things nobody has described."""
+        taken = [(skill, skill.effect.get("held", "")) for skill in self.declared]
+        kinds = [skill.parameters.get(name) for skill, name in taken if name]
+        return frozenset(one.which for one in kinds if isinstance(one, Named) and one.which.isupper())
+
+    @property
     def waits(self) -> tuple[Skill, ...]:
         """The skill by which conditions are waited for, where there are any."""
         return (wait_skill([one.wording for one in self.conditions.values()]),) if self.conditions else ()

@@ -12,7 +12,16 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    model_validator,
+)
 
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
@@ -29,6 +38,9 @@ HELD = "held"
 #: That of things which are carried about: a receptacle needs another one.
 _CARRIED = "GRABBABLE"
 _PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*")
+#: What the class of a detector has to be like to be a word: letters, and not too many.
+_WORD = re.compile(r"[^\W\d_][^\W_]*(?: [^\W_]+){0,4}")
+_LONGEST_WORD = 40
 #: From which likeness on a property of one's own is a slip for one that is known.
 _ALIKE = 0.8
 
@@ -130,11 +142,34 @@ class ExpectedEntry(Document):
     at: Name
 
 
+class OthersEntry(Document):
+    """How a detection of a class that the map has no word for becomes a thing, with the class as its word.
+
+    Attributes:
+        min_score: Less certain detections are ignored.
+        times: How often such a thing is detected at about the same place before it is one.
+        never: Classes that never become things.
+        most: How many such things there are at most; the one detected longest ago makes room.
+    """
+
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.7
+    times: Annotated[int, Field(ge=1, le=1000)] = 3
+    never: list[str] = []
+    most: Annotated[int, Field(ge=1, le=10_000)] = 200
+
+    def word(self, kind: str) -> str:
+        """Return the word of a class: in small letters, with spaces; empty if it has none, or may have none."""
+        word = " ".join(re.sub(r"[_\-/]+", " ", kind).casefold().split())
+        forbidden = {" ".join(re.sub(r"[_\-/]+", " ", one).casefold().split()) for one in self.never}
+        return word if len(word) <= _LONGEST_WORD and _WORD.fullmatch(word) and word not in forbidden else ""
+
+
 class TrackingEntry(Document):
     """How detections become objects.
 
     Attributes:
-        classes: Class of the detector to word, e.g. ``{"47": apple}``; other classes are ignored.
+        classes: Class of the detector to word, e.g. ``{"47": apple}``.
+        others: How other classes become objects; None: they are ignored.
         min_score: Less certain detections are ignored.
         same_within: A detection nearer than this to a known object of its word is that object, in metres.
         forget_after: What has not been detected for so long is forgotten, in seconds.
@@ -143,13 +178,26 @@ class TrackingEntry(Document):
         still_within: What is detected this near to where it lay right after a grasp was not picked up, in metres.
     """
 
-    classes: Annotated[dict[ClassId, str], Field(min_length=1)]
+    classes: dict[ClassId, str] = {}
+    others: OthersEntry | None = None
     min_score: Annotated[float, Field(ge=0, le=1)] = 0.5
     same_within: Annotated[FiniteFloat, Field(gt=0)] = 0.3
     forget_after: Annotated[FiniteFloat, Field(gt=0)] = 600.0
     fresh_for: Annotated[FiniteFloat, Field(gt=0)] = 10.0
     in_hand_within: Annotated[FiniteFloat, Field(ge=0)] = 0.7
     still_within: Annotated[FiniteFloat, Field(ge=0)] = 0.05
+
+    @model_validator(mode="after")
+    def _something_is_taken_in(self) -> TrackingEntry:
+        if not self.classes and self.others is None:
+            raise ValueError("name classes, or say others: {} for things of any class")
+        return self
+
+    def word_of(self, kind: str, score: float) -> str:
+        """Return the word for what a detector says; empty: it is ignored."""
+        if (word := self.classes.get(kind)) is not None:
+            return word if score >= self.min_score else ""
+        return self.others.word(kind) if self.others is not None and score >= self.others.min_score else ""
 
 
 class MapDocument(Document):
@@ -182,6 +230,11 @@ class MapDocument(Document):
             ValueError: The word is not known.
         """
         return frozenset(self.words[word]) if word in self.words else class_of_word(word).properties
+
+    def person(self, *called: str) -> str:
+        """Return who is called by one of these names, by the map or by the robot's own servers; empty: nobody."""
+        known = {name.casefold(): one.name for one in self.persons for name in (one.own, one.name) if name}
+        return next((known[name.casefold()] for name in called if name.casefold() in known), "")
 
     @property
     def asked_by(self) -> Sequence[str]:
