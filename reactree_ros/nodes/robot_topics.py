@@ -125,6 +125,19 @@ class DetectedObject:
     score: float = 1.0
 
 
+class Names(tuple[str, ...]):
+    """Names that a detector is asked for; as a text, with what stands between two of them."""
+
+    between = ", "
+
+    def __str__(self) -> str:
+        return self.between.join(self)
+
+
+#: What the templates of a detector may name.
+NAMED: Mapping[str, type] = {"names": list}
+
+
 class DetectionReader:
     """Reads detections from messages or answers of any type.
 
@@ -147,16 +160,16 @@ class DetectionReader:
         goal, said = None, self.kind
         if not entry.topic:
             goal, said = (self.kind.Goal, self.kind.Result) if entry.action else (self.kind.Request, self.kind.Response)
-        self._request = None if goal is None else compiled(goal, entry.goal, f"{where}: goal")
+        self._request = None if goal is None else compiled(goal, entry.goal, f"{where}: goal", NAMED)
         self._success = []
         for path, value in entry.success.items():
             read, slot = reader(said, path, f"{where}: success")
             self._success.append((read, constant(slot, value, f"{where}: success: field '{path}'")))
         self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(said, where)
 
-    def request(self) -> Any:
-        """Return the goal or request that asks for detections."""
-        return None if self._request is None else self._request({})
+    def request(self, names: Names) -> Any:
+        """Return the goal or request that asks for detections, of what has these names if the detector takes any."""
+        return None if self._request is None else self._request({"names": names})
 
     def could_look(self, answer: Any) -> bool:
         """Whether an answer says that the detector could look."""

@@ -129,6 +129,10 @@ class RobotWorld(SharedWorld):
         self._told_conditions = ""
         return Pending.of(self._with_conditions(self._robot.map().around()))
 
+    def attend(self, goal: str) -> None:
+        """Have a detector that takes names look for what the goal names."""
+        self._robot.attend(goal)
+
     def corrections(self) -> Pending[Sequence[Offer]]:
         """Say what a person may correct on the map."""
         return Pending.of(self._robot.map().corrections(self._config.declared))

@@ -10,8 +10,8 @@ from reactree_ros.agent.words import names, words
 #: The most names of one prompt, and of a name the most words.
 MOST, _MOST_WORDS = 100, 4
 _BEFORE = words(
-    "a an the my your his her its our their this that these those some any all both every each another of one two three "
-    "four five six seven eight nine ten"
+    "a an the my your his her its our their this that these those some any all both every each another of one two "
+    "three four five six seven eight nine ten"
 )
 _BETWEEN = words(
     "i me you he she it we they him them us who which what where when if so as than not no yes please then and or but "
