@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -107,17 +107,28 @@ def map_import(
     house: House = "",
 ) -> None:
     """Put things into a map, each in place of what is known of it; none if one of them is wrong."""
-    from reactree_ros.files.read_back import parse_json, text_of
+    things = things_in(source)
+    with _opened(file, house) if file.exists() else open_map(file, house) as kept:
+        count = kept.put(things, where=str(source))
+    _say(f"{count} things put into {file}")
+
+
+def things_in(source: Path) -> list[Any]:
+    """Read JSON lines.
+
+    Raises:
+        UserError: A line is no JSON; the message says which.
+    """
+    from reactree_ros.files.read_back import check_values, parse_json, text_of
 
     things = []
     for number, line in enumerate(text_of(source).splitlines(), 1):
         try:
             things.append(parse_json(line))
+            check_values(things[-1])
         except ValueError as error:
             raise UserError(f"{source}:{number}: no JSON: {error}") from None
-    with _opened(file, house) if file.exists() else open_map(file, house) as kept:
-        count = kept.put(things, where=str(source))
-    _say(f"{count} things put into {file}")
+    return things
 
 
 def _at(place: str, room: str) -> str:

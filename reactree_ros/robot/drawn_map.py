@@ -7,19 +7,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reactree_ros.errors import UserError
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.household.vocabulary import class_of_word
-from reactree_ros.robot.house import STANDOFF
+from reactree_ros.robot.house import MARGIN, STANDOFF
 from reactree_ros.robot.map_file import MapDocument, Source, map_of
 from reactree_ros.robot.poses import Pose, surrounds
 
 Corner = tuple[float, float]
 #: What can be done with a piece of furniture by itself, as far as a semantic map says.
 _OF_FURNITURE = frozenset({"SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"})
+#: How many times larger than a thing its surface is at least, where only their boxes are known.
+_LARGER = 2.0
 #: Coordinates are written to the millimetre.
 _DIGITS = 3
 #: What a class or a label may be called at most, in characters.
@@ -92,15 +94,16 @@ def word_of(label: str) -> str:
 def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, where: str) -> dict[str, Any]:
     """Return a semantic map as a document of :class:`~reactree_ros.robot.map_file.MapDocument`, once it is checked.
 
-    What something is in or on stands where it is; so does what has the properties of furniture, and what is no word of
-    the vocabulary and larger than half a metre. The rest is carried about: it is expected where it is in or on
-    something, and its class is one that a detector may name.
+    What is in or on what is known by where both are, if nobody says it. What bears something stands where it is; so
+    does what has the properties of furniture, and what is no word of the vocabulary and larger than half a metre. The
+    rest is carried about: it is expected where it is in or on something, and a detector may name its class.
 
     Raises:
         UserError: There is no room, or the map cannot be used; the message begins with `where`.
     """
     if not rooms:
         raise UserError(f"{where}: there is no room in it")
+    things = [one if one.on is not None else replace(one, on=_under(one, things)) for one in things]
     bearing = {one.on for one in things if one.on is not None}
     furniture = {at: _furniture(one, at in bearing) for at, one in enumerate(things)}
     stands = {at: properties for at, properties in furniture.items() if properties}
@@ -159,6 +162,20 @@ def _furniture(thing: DrawnThing, bears: bool) -> frozenset[str]:
     if able and "GRABBABLE" not in known:
         return able
     return (able or frozenset({"SURFACES"})) if bears or (not known and max(thing.size) > 0.5) else frozenset()
+
+
+def _under(thing: DrawnThing, things: Sequence[DrawnThing]) -> int | None:
+    """Return what a thing lies in or on by their boxes, the smallest of several; None: the floor."""
+    x, y, z = thing.middle
+    found = []
+    for at, one in enumerate(things):
+        area = one.size[0] * one.size[1]
+        ahead, left = one.pose.seen_from_above(Pose("", x, y))
+        over = abs(ahead) <= one.size[0] / 2 and abs(left) <= one.size[1] / 2
+        high = one.middle[2] - MARGIN <= z <= one.middle[2] + one.size[2] + MARGIN
+        if one is not thing and over and high and area >= _LARGER * thing.size[0] * thing.size[1]:
+            found.append((area, at))
+    return min(found)[1] if found else None
 
 
 def _word(name: str) -> str:

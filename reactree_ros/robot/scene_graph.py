@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,11 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Graph:
-    """The nodes, and what each is in or on."""
+    """The nodes, what each is in or on, and further positions that are in a room."""
 
     nodes: Sequence[_Node]
     within: Mapping[str, str]
+    ground: Mapping[str, Sequence[Corner]] = field(default_factory=dict)
 
 
 def map_of_scene_graph(path: Path, *, labels: Path | None = None) -> dict[str, Any]:
@@ -143,7 +144,11 @@ def _hydra(values: Any, labels: Mapping[int, str]) -> _Graph:
     edges = [(str(one["source"]), str(one["target"])) for one in values.get("edges", ())]
     places = {to: of for of, to in edges if of in rooms and to not in rooms}  # of rooms and the places in them
     inside = [(to, of if of in rooms else places[of]) for of, to in edges if of in rooms or of in places]
-    return _graph(nodes, inside)
+    at = {str(one["id"]): _three(one["attributes"]["position"]) for one in values["nodes"] if str(one["id"]) in places}
+    ground: dict[str, list[Corner]] = {}
+    for place, (x, y, _) in at.items():
+        ground.setdefault(places[place], []).append((x, y))
+    return replace(_graph(nodes, inside), ground=ground)
 
 
 def _hydra_labels(metadata: Any) -> dict[int, str]:
@@ -230,7 +235,7 @@ def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], list[DrawnThing]]:
     rooms = [_room(node, graph) for node in graph.nodes if node.is_room]
     left = [node for node in things if not any(surrounds(room.outline, _at(node)) for room in rooms)]
     if left and not rooms:
-        rooms.append(DrawnRoom("room", _around(left)))
+        rooms.append(DrawnRoom("room", _around(left, ())))
     places = {node.id: at for at, node in enumerate(things)}
     drawn = [
         DrawnThing(
@@ -258,7 +263,7 @@ def _room(node: _Node, graph: _Graph) -> DrawnRoom:
         corners = [(x + a * depth / 2, y + b * width / 2) for a, b in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
         return DrawnRoom(node.label, corners)
     inside = [one for one in graph.nodes if not one.is_room and _room_of(one.id, graph.within) == node.id]
-    return DrawnRoom(node.label, _around([node, *inside]))
+    return DrawnRoom(node.label, _around([node, *inside], graph.ground.get(node.id, ())))
 
 
 def _room_of(id: str, within: Mapping[str, str]) -> str:
@@ -270,8 +275,8 @@ def _room_of(id: str, within: Mapping[str, str]) -> str:
     return id
 
 
-def _around(nodes: Sequence[_Node]) -> list[Corner]:
-    corners = [corner for node in nodes for corner in _corners(node)]
+def _around(nodes: Sequence[_Node], ground: Sequence[Corner]) -> list[Corner]:
+    corners = [*(corner for node in nodes for corner in _corners(node)), *ground]
     (x, y), (depth, width) = box_of(corners)
     dx, dy = depth / 2 + _AROUND, width / 2 + _AROUND
     return [(x + dx, y + dy), (x - dx, y + dy), (x - dx, y - dy), (x + dx, y - dy)]
