@@ -21,6 +21,7 @@ from reactree_ros.plugins.settings import did_you_mean, or_nearest
 from reactree_ros.robot.conditions import ConditionEntry, Scalar, Wanted
 from reactree_ros.robot.map_file import Document, MapDocument, Source, checked, read_yaml
 from reactree_ros.robot.triggers import TriggerEntry
+from reactree_ros.robot.ways import Ways
 from reactree_ros.world.port import Outcome
 
 
@@ -526,6 +527,15 @@ class RobotConfig(Document):
         Raises:
             UserError: It cannot; the message names the parameter and what may have been meant.
         """
+        for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
+            for skill in passage.skills:
+                try:
+                    read_skill(skill, self.declared)
+                except ParameterError as error:
+                    raise UserError(
+                        f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: "
+                        f"'{skill}': {error}"
+                    ) from None
         known = document.asked_by
         for name, entry in self.skills.items():
             for parameter, one in entry.declared(name).parameters.items():

@@ -36,6 +36,8 @@ class HouseholdSkills(MapSkills):
         """See :meth:`MapSkills.check`."""
         skill, receptacle = _skill(map, call), map.target(call)
         thing = skill.thing
+        if far := map.in_the_way(call):
+            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         if skill.verb not in ("go to", "put down") and len(map.held) >= map.hands:
             return Outcome.PRECONDITION, rules.FULL
         if skill.verb == "put down" and thing.id in map.held and receptacle is None:

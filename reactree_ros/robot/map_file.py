@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
 from reactree_ros.household.lexicon import correct, look_up
@@ -51,6 +52,10 @@ def _is_property(text: str) -> str:
     if text not in PROPERTIES and (meant := difflib.get_close_matches(text, PROPERTIES, 1, cutoff=_ALIKE)):
         raise ValueError(f"did you mean {meant[0]}? call a property of your own otherwise")
     return text
+
+
+def _passes(text: str) -> str:
+    return check_template(text, ("by", "to", "floor"))
 
 
 Property = Annotated[str, AfterValidator(_is_property)]
@@ -135,6 +140,28 @@ class PersonEntry(Document):
     at: str = ""
 
 
+class ConnectionEntry(Document):
+    """A connection of two rooms: a door, stairs, an elevator, or just a way.
+
+    Attributes:
+        between: The rooms.
+        by: The door or elevator, a receptacle of the map; or one for each room. Empty: there is none.
+        cost: What passing it costs, in seconds; of several ways the cheapest is taken.
+        pass_: The skills that pass it, in order, with ``{by}`` on this side, ``{to}`` and its ``{floor}``. A door that
+            stands open is passed without.
+    """
+
+    between: tuple[Name, Name]
+    by: str | tuple[str, str] = ""
+    cost: Annotated[FiniteFloat, Field(ge=0)] = 1.0
+    pass_: Annotated[list[Annotated[str, AfterValidator(_passes)]], Field(alias="pass")] = []
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The door or elevator on each side."""
+        return (self.by, self.by) if isinstance(self.by, str) else self.by
+
+
 class ExpectedEntry(Document):
     """An object that is taken to be at a receptacle until it is detected; only a dry run picks it up unseen."""
 
@@ -212,6 +239,7 @@ class MapDocument(Document):
         words: Words besides those of the vocabulary, each with what can be done with such a thing.
         expected: Objects that are taken to be somewhere.
         persons: Whom skills may name.
+        connections: The doors, stairs and elevators between rooms.
     """
 
     frame: Annotated[str, Field(min_length=1)] = "map"
@@ -222,6 +250,7 @@ class MapDocument(Document):
     words: dict[str, list[Property]] = {}
     expected: list[ExpectedEntry] = []
     persons: list[PersonEntry] = []
+    connections: list[ConnectionEntry] = []
 
     def properties(self, word: str) -> frozenset[str]:
         """Say what can be done with things of a word.
@@ -377,6 +406,11 @@ def map_of(source: Source) -> MapDocument:
     for index, expected in enumerate(document.expected):
         _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
         _properties(document, expected.name, source.at("expected", index, "name"), of=Use.OBJECT)
+    for index, connection in enumerate(document.connections):
+        for name in connection.between:
+            _known(name, rooms, source.at("connections", index, "between"), "room")
+        for name in filter(None, connection.sides):
+            _known(name, receptacles, source.at("connections", index, "by"), "receptacle")
     for index, person in enumerate(document.persons):
         if person.at:
             _known(person.at, [*rooms, *receptacles], source.at("persons", index, "at"), "room or receptacle")

@@ -16,6 +16,7 @@ from reactree_ros.robot.house import House, Item, MapPerson, MapThing, Receptacl
 from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.matching import Detection, lies, matched
 from reactree_ros.robot.poses import Pose
+from reactree_ros.robot.ways import Passage, Ways
 from reactree_ros.world.port import Observation
 
 
@@ -49,6 +50,7 @@ class SemanticMap(House):
         self._unknown = unknown
         self._candidates: dict[str, list[_Candidate]] = {}  # of words that nobody has described, the latest last
         self.hands = hands
+        self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
         self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
@@ -159,6 +161,43 @@ class SemanticMap(House):
             self._seen(item, *doubt)
             self.look()
         return told
+
+    # ------------------------------------------------------------------ ways
+
+    def in_the_way(self, call: SkillCall) -> str:
+        """Say by which skills the robot gets to where a skill leads, if that is behind a door or an elevator.
+
+        A skill that passes one is not in its own way.
+        """
+        target = self.by_name.get(call.value("at"))
+        room = None if target is None else self.room_of(target)
+        here = self.agent_room.name
+        if room is None or any(str(call) in one.skills for one in self.ways.leaving(here)):
+            return ""
+        way = self.ways.shortest(here, room.name)
+        if way is None:
+            return f"no way is known from {here} to {room.name}"
+        closed = next((one for one in way if one.skills and not self._is_open(one)), None)
+        if closed is None:
+            return ""
+        by = f" by {closed.by}" if closed.by else ""
+        goes_on = "" if closed is way[-1] else ", then go on"
+        return f"the way to {room.name} leads to {closed.to}{by}; first {', then '.join(closed.skills)}{goes_on}"
+
+    def _is_open(self, passage: Passage) -> bool:
+        door = self.by_name.get(passage.by)
+        return door is not None and "OPEN" in door.states
+
+    def _pass(self, call: SkillCall) -> None:
+        """Take in that the robot has passed a connection by its last skill; its pose knows better, if that is known.
+
+        A door that was opened is no move yet.
+        """
+        for one in self.ways.leaving(self.agent_room.name):
+            if one.skills and one.skills[-1] == str(call) and not self._is_open(one):
+                self.agent_room = self.by_name[one.to]
+                self.leave()
+                return
 
     def leave(self) -> None:
         """Note that the robot is on its way: it stands at nothing that is known."""
@@ -294,6 +333,7 @@ class SemanticMap(House):
         if (place := of.get("at")) is not None:
             self._arrive(place)
         if set(of) <= {"at", "away"}:
+            self._pass(call)
             return
         self._grasped = self._doubt = None
         self._changed = now
