@@ -20,7 +20,9 @@ class HouseholdSkills(MapSkills):
 
     def offered(self, map: SemanticMap) -> list[Offered]:
         """List what may be tried now."""
-        return [*rules.available_skills(map, self.skills)]
+        goes = next((skill.verb for skill in self.skills if "at" in skill.effect), "")
+        met = [person for person in map.persons if goes and map.approach(person) is not None]
+        return [*rules.available_skills(map, self.skills), *(f"{goes} {person.name}" for person in met)]
 
     def read(self, map: SemanticMap, said: str) -> SkillCall | str:
         """Read a skill, or say what is wrong with it."""
