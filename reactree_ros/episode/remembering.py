@@ -7,19 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from reactree_ros.agent.skill import SkillCall
-from reactree_ros.background.pending import Pending, mapped, settle_as
+from reactree_ros.background.pending import Pending, mapped, settle_as, where_late
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.world.port import Observation, World
 from reactree_ros.world.team import SharedWorld, team_of
 from reactree_ros.world.wrappers import WorldWrapper
 
 _log = logging.getLogger(__name__)
+#: Longest wait for what the map knows, in seconds.
+PATIENCE = 2.0
 
 
 class Remembering(WorldWrapper):
     """Feeds a kept map with every observation, and tells of it where somebody looks around.
 
-    A map that cannot be read or written is said once in the log; the world goes on without it.
+    A map that cannot be read or written, or takes longer than :data:`PATIENCE`, is said once in the log; the world goes
+    on without it.
 
     Args:
         inner: The world.
@@ -76,9 +79,14 @@ class Remembering(WorldWrapper):
                 self._take(observation)
                 return replace(observation, remembered=self._map.remembered(goal))
 
+            def without(late: Pending[Observation]) -> None:
+                self._warn(TimeoutError(f"{self._map.path} did not answer within {PATIENCE:g} s"))
+                late.succeed(observation)
+
             self._asks(work).add_done_callback(
                 lambda done: told.succeed(observation if done.cancelled() or done.exception() else done.result())
             )
+            where_late(told, PATIENCE, without)
 
         seen.add_done_callback(
             lambda done: (

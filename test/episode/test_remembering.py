@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from routine.houses import Came, carry_out, tasks
 
 from reactree_ros.agent.observation import PERHAPS, REMEMBERED, Observation, Seen
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode import remembering as remembering_module
 from reactree_ros.episode.remembering import Remembering
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.moving import moved
@@ -115,6 +117,19 @@ def test_a_map_that_fails_is_said_once_and_the_run_goes_on(tmp_path: Path, caplo
         came = remembering(task, kept)
     assert came.result.achieved
     assert [record.getMessage() for record in caplog.records] == ["what is seen is not kept: no space is left"]
+
+
+def test_a_map_on_a_disk_that_hangs_keeps_nobody_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering_module, "PATIENCE", 0.05)
+    hangs = threading.Event()
+    with HouseMap(tmp_path / "house.map") as kept, caplog.at_level(logging.WARNING):
+        kept.do(hangs.wait)
+        told = Remembering(SymbolicWorld(tasks(1)[0]), kept).observe().result(timeout=60)
+        assert told.remembered == ()
+        hangs.set()
+    assert ["did not answer within 0.05 s" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_world_that_fails_or_is_cancelled_does_so_with_a_map_too(tmp_path: Path) -> None:
