@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
@@ -39,6 +39,10 @@ class Outcome(enum.Enum):
 
 #: State of something that is not there any more, such as a potato that was sliced.
 GONE = "GONE"
+#: State of something that is not seen now: a map that is kept says where it was. When, is the next state; or it is
+#: :data:`PERHAPS`, where such things are found at times.
+REMEMBERED = "REMEMBERED"
+PERHAPS = "PERHAPS"
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class Observation:
             stands in them.
         data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.
         glances: What the run's eyes were asked about pictures for it, and what they said.
+        remembered: What is not seen now, but was before this run, the likeliest place first; each is
+            :data:`REMEMBERED`. For working memory: the text does not say it.
     """
 
     text: str
@@ -114,6 +120,7 @@ class Observation:
     spots: tuple[Spot, ...] = ()
     data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
     glances: tuple[Glance, ...] = ()
+    remembered: tuple[Seen, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))
@@ -122,3 +129,12 @@ class Observation:
     def told(self) -> str:
         """The text, and what others have said of what is on its pictures."""
         return "\n".join([self.text, *(told for picture in self.pictures if (told := picture.told))])
+
+    def looked_at(self, name_of: Callable[[str, int], str]) -> frozenset[str]:
+        """Return the places of which all is seen that is there: each is seen itself, from where it is, and not closed.
+
+        Args:
+            name_of: Says what a thing is called, by its word and its number.
+        """
+        seen = ((name_of(one.word, one.instance), one) for one in self.seen if not one.held)
+        return frozenset(name for name, one in seen if one.place == name and "CLOSED" not in one.states)

@@ -37,3 +37,9 @@ def words(text: str) -> tuple[str, ...]:
 def without_articles(text: str) -> str:
     """Return a text without its articles."""
     return _ARTICLE.sub("", text)
+
+
+def names(text: str, word: str) -> bool:
+    """Whether a text names a thing by its word."""
+    is_in = word.lower() in text.lower()  # which is quick to see
+    return is_in and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None

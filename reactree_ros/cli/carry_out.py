@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.cli.opening import open_memory, open_model
+from reactree_ros.cli.opening import open_map, open_memory, open_model
 
 if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
@@ -36,6 +36,7 @@ def carry_out(
     view: bool = False,
     paused: bool = False,
     remember: bool = False,
+    house_map: Path | None = None,
 ) -> EpisodeResult:
     """Carry a run out, show it, and return its result.
 
@@ -48,12 +49,14 @@ def carry_out(
         view: Whether a page shows the run and steers it.
         paused: Whether the run waits on the page before its first decision.
         remember: Whether a run that reaches its goal is added to its memory.
+        house_map: The map of its house that is kept; None: none is.
 
     Raises:
         UserError: Something that the run names is not here.
     """
     from reactree_ros.cli.view import kept_for_the_page, watched
     from reactree_ros.episode.assembly import make_world
+    from reactree_ros.episode.remembering import Remembering
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.view.steering import Steering
 
@@ -65,13 +68,14 @@ def carry_out(
         kept_for_the_page(save) if view else nullcontext(save) as record,
         closing(RecordFile(record)) if record else nullcontext() as file,
         make_world(spec, place) as world,
+        open_map(house_map, spec.where) if house_map else nullcontext() as kept,
         _desk(console, view=view) as desk,
         _shown(file, save, as_json=as_json, console=console, model=model) as write,
     ):
         steering = Steering(model, desk, paused=paused) if view else None
         episode = begin(
             spec,
-            world=_guarded(world, spec, desk),
+            world=_guarded(Remembering(world, kept) if kept else world, spec, desk),
             model=steering or model,
             person=desk,
             memory=episodic,

@@ -13,9 +13,12 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.trained import as_trained, strange
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reactree_ros.cli.options import Chosen
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.llm.spec import ModelSpec
+    from reactree_ros.memory.house_map import HouseMap
     from reactree_ros.memory.port import EpisodicMemory
     from reactree_ros.memory.spec import NamedMemory
     from reactree_ros.planners.spec import Planner
@@ -68,6 +71,13 @@ def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
         memory.prepare()
     with memory.open() as episodic:
         yield episodic
+
+
+def open_map(path: Path, house: str) -> HouseMap:
+    """Open the kept map of a house; a missing file is made."""
+    from reactree_ros.memory.house_map import HouseMap
+
+    return HouseMap(path, house)
 
 
 @contextmanager

@@ -56,6 +56,10 @@ def run(
         ),
     ] = None,
     vision: Annotated[Chosen | None, vision_option()] = None,
+    house_map: Annotated[
+        Path | None,
+        typer.Option("--map", help="A map of the house, kept from run to run in this file: what was seen where."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,
     policy: Annotated[
@@ -99,7 +103,17 @@ def run(
     if not answers and chosen.settings.model_dump().get("questions"):
         text = "Nobody can be asked: nothing can be typed here; with --view a person answers on the page"
         Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
-    result = carry_out(spec, assemble, place=place, save=save, as_json=as_json, view=view, paused=paused, remember=True)
+    result = carry_out(
+        spec,
+        assemble,
+        place=place,
+        save=save,
+        as_json=as_json,
+        view=view,
+        paused=paused,
+        remember=True,
+        house_map=house_map,
+    )
     shown = llm[0].examples and not llm[0].trained_for(llm[1]) and chosen.settings.takes_examples
     if memory is None and shown and not (as_json or result.achieved or result.broken):  # examples may have helped
         hint = f"Nothing is remembered of this run: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"

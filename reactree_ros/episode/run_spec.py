@@ -196,6 +196,11 @@ class RunSpec(Settings):
         asked = instruction or (task.instruction if task else "")
         return self.but(instruction=asked.strip(), task_id=task_id, **named, **in_house(task))
 
+    @property
+    def where(self) -> str:
+        """The house, as a kept map calls it: by its name, or that of the world if that does not name its houses."""
+        return self.house or ("" if self.world is None else self.world.name)
+
     def about(self) -> dict[str, Any]:
         """Return what the record's header says that the episode itself does not know."""
         world: dict[str, Any] = {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 
 from reactree_ros.household.generator import OUT_OF_SIGHT
-from reactree_ros.household.tasks import Edge, Graph, Node, Task
+from reactree_ros.household.tasks import Edge, Graph, Task
 
 #: The share of the things that the goal does not name which are moved.
 _OTHERS = 0.3
@@ -21,7 +22,7 @@ def moved(task: Task, seed: int) -> Task:
     """
     rng = random.Random(f"moved {task.task_id} {seed}")
     nodes = {node.id: node for node in task.init_graph.nodes}
-    lies = _lies(task.init_graph, nodes)
+    lies = lying(task.init_graph)
     wanted: dict[str, set[str]] = defaultdict(set)
     for condition in task.goal:
         wanted[condition.item].add(condition.target)
@@ -29,14 +30,15 @@ def moved(task: Task, seed: int) -> Task:
     for thing in sorted(lies):
         name = nodes[thing].class_name
         fits = [one for one in places if nodes[one[1]].class_name not in wanted.get(name, ())]
-        fits = [(relation, at) for relation, at in fits if not _out_of_sight(relation, nodes[at].class_name)]
+        fits = [(relation, at) for relation, at in fits if not out_of_sight(relation, nodes[at].class_name)]
         if fits and (name in wanted or rng.random() < _OTHERS):
             lies[thing] = rng.choice(fits)
-    return task.model_copy(update={"init_graph": _with(task.init_graph, nodes, lies)})
+    return task.model_copy(update={"init_graph": laid(task.init_graph, lies)})
 
 
-def _lies(graph: Graph, nodes: dict[int, Node]) -> dict[int, tuple[str, int]]:
-    """Return in or on which piece of furniture each thing lies that can be carried."""
+def lying(graph: Graph) -> dict[int, tuple[str, int]]:
+    """Return in or on which piece of furniture each thing lies that can be carried, by their ids."""
+    nodes = {node.id: node for node in graph.nodes}
     carried = {id for id, node in nodes.items() if "GRABBABLE" in node.properties}
     found: dict[int, tuple[str, int]] = {}
     for edge in graph.edges:
@@ -48,12 +50,14 @@ def _lies(graph: Graph, nodes: dict[int, Node]) -> dict[int, tuple[str, int]]:
     return found
 
 
-def _out_of_sight(relation: str, name: str) -> bool:
+def out_of_sight(relation: str, name: str) -> bool:
+    """Return whether a search never looks in a piece of furniture of a class."""
     return relation == "INSIDE" and f"in {name} " in OUT_OF_SIGHT
 
 
-def _with(graph: Graph, nodes: dict[int, Node], lies: dict[int, tuple[str, int]]) -> Graph:
-    """Return the graph with things where they lie, and close to what stands there."""
+def laid(graph: Graph, lies: Mapping[int, tuple[str, int]]) -> Graph:
+    """Return the graph with things where they lie, as of :func:`lying`, and close to what stands there."""
+    nodes = {node.id: node for node in graph.nodes}
     edges = [edge for edge in graph.edges if edge.from_id not in lies and edge.to_id not in lies]
     room_of = {edge.from_id: edge.to_id for edge in edges if nodes[edge.to_id].category == "Rooms"}
     close: dict[int, list[int]] = defaultdict(list)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+
+from reactree_ros.agent.observation import PERHAPS, Seen
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class Sighting:
         room: The room it was in, e.g. ``kitchen 1``; None if the world has no rooms.
         place: The receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room.
         robot: Which robot saw it; empty if there is only one.
+        ago: How long before this run it was seen, in words, by a map that is kept; empty: it was seen in this run.
     """
 
     word: str
@@ -24,6 +28,7 @@ class Sighting:
     place: str | None
     held: bool
     robot: str
+    ago: str = ""
 
     def sentence(self, robot: str = "") -> str:
         """Return the recorded wording: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example."""
@@ -33,7 +38,8 @@ class Sighting:
             return f"You are holding {self.name}."
         near = f" near {self.place}" if self.place is not None else ""
         inside = f" in {self.room}" if self.room is not None else ""
-        return f"You saw {self.name}{near}{inside}."
+        before = f" That was {self.ago}, before this task." if self.ago else ""
+        return f"You saw {self.name}{near}{inside}.{before}"
 
 
 class WorkingMemory:
@@ -45,6 +51,7 @@ class WorkingMemory:
 
     def __init__(self) -> None:
         self._sightings: dict[str, dict[int, Sighting]] = {}  # dicts keep the order of first sighting
+        self._likely: dict[str, dict[str, None]] = {}  # where to look for a word, as a map that is kept says
 
     def see(
         self,
@@ -74,6 +81,30 @@ class WorkingMemory:
             held=held,
             robot=robot,
         )
+
+    def remember(self, seen: Seen, *, name: str) -> None:
+        """Notes where a thing was before this run, or is found at times; what was seen in this run counts more."""
+        where = seen.place or seen.room
+        if where is None:
+            return
+        self._likely.setdefault(seen.word, {}).setdefault(where)
+        if PERHAPS not in seen.states:
+            sighting = Sighting(seen.word, seen.instance, name, seen.room, seen.place, False, "", seen.states[-1])
+            self._sightings.setdefault(seen.word, {}).setdefault(seen.instance, sighting)
+
+    def missed(self, place: str, seen: Collection[str]) -> None:
+        """Notes that a place was looked at where only these things are, so that the others are not there any more.
+
+        What was seen in this run stays as it was told.
+        """
+        for known in self._sightings.values():
+            gone = [number for number, one in known.items() if one.ago and one.place == place and one.name not in seen]
+            for number in gone:
+                del known[number]
+
+    def likely(self, word: str) -> tuple[str, ...]:
+        """The places and rooms where things of a class are found, as a map that is kept says, the likeliest first."""
+        return tuple(self._likely.get(word, ()))
 
     def forget(self, word: str, instance: int) -> None:
         """Forgets an object that is not there any more; nothing happens where it was not known."""

@@ -105,6 +105,7 @@ class RosWorld(SharedWorld):
             *(self._reset, self._observe, self._available, self._evaluate, self._describe),
             *(self._corrections, self._correct),
         )
+        self._goal = ""  # what whoever looks around next is about
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
         self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # of the latest such result: stamp, wall time
@@ -184,7 +185,12 @@ class RosWorld(SharedWorld):
     def observe(self) -> Pending[Observation]:
         """Look around; skills are listed anew, too: somebody else may have been at work."""
         self._now = ()
-        return self._asked(self._observe, Observe.Request(), lambda msg: observation_from_msg(msg.observation))
+        request = Observe.Request(goal=self._goal)
+        return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
+
+    def attend(self, goal: str) -> None:
+        """Note what is told to the bridge with the next look around."""
+        self._goal = goal
 
     def survey(self) -> Pending[Observation]:
         """Ask for everything in the world, seen or not."""

@@ -72,7 +72,8 @@ class Bridge(ManagedNode):
         super().__init__(name, **kwargs)
         declare(self, BridgeSettings)
         self._settings = settings_of(self, BridgeSettings)
-        self.host = WorldHost(self._settings, self.get_logger(), self._confirm)
+        robot = self.get_namespace().strip("/")
+        self.host = WorldHost(self._settings, self.get_logger(), self._confirm, robot=robot, house=self.house)
         self._made.callback(self.host.close)
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "world", self._report)
@@ -154,6 +155,11 @@ class Bridge(ManagedNode):
     def about(self) -> Mapping[str, Any]:
         """Return name and settings of the world, ``{"name": …, "settings": {…}, "house": …}``; empty: unknown."""
         return {}
+
+    def house(self) -> str:
+        """Return which house the world is, for what is kept of it: its name, or that of the world."""
+        about = self.about()
+        return str(about.get("house") or about.get("name", ""))
 
     def lacks(self) -> str:
         """Say what the world lacks, or that there is none."""
@@ -253,7 +259,11 @@ class MemberBridge(Bridge):
             parameter_overrides=[host.get_parameter(name) for name in BridgeSettings.model_fields],
             use_global_arguments=False,
         )
-        self._robot, self.robots = robot, robots
+        self._robot, self.robots, self._first = robot, robots, host
+
+    def house(self) -> str:
+        """Return that of the first robot's bridge."""
+        return self._first.house()
 
     def load(self) -> World:
         """Return the robot."""

@@ -268,6 +268,9 @@ def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill
 
 
 def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
+    match = _PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
+    if match is not None and names.get(match[1]) is list and isinstance(slot.value_type, AbstractString):
+        return lambda values: list(values[match[1]])
     if not isinstance(value, list):
         raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give a list")
     size = slot.size if isinstance(slot, Array) else None

@@ -30,7 +30,7 @@ from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.observation import REMEMBERED, Observation, Outcome, Seen, Spot
 from reactree_ros.agent.picture import PICTURES, Picture, picture_of
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
@@ -78,7 +78,7 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
                 states=list(seen.states),
                 held=seen.held,
             )
-            for seen in observation.seen
+            for seen in (*observation.seen, *observation.remembered)
         ],
         looked_into=observation.looked_into or "",
         spots=list(map(_spot_to_msg, observation.spots)),
@@ -165,13 +165,15 @@ def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
 
 def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -> Observation:
     """Return the observation that a message stands for."""
+    objects = [
+        Seen(seen.word, seen.instance, seen.room or None, seen.place or None, seen.held, tuple(seen.states))
+        for seen in msg.objects
+    ]
     return Observation(
         text=msg.text,
         outcome=outcome,
-        seen=tuple(
-            Seen(seen.word, seen.instance, seen.room or None, seen.place or None, seen.held, tuple(seen.states))
-            for seen in msg.objects
-        ),
+        seen=tuple(seen for seen in objects if REMEMBERED not in seen.states),
+        remembered=tuple(seen for seen in objects if REMEMBERED in seen.states),
         looked_into=msg.looked_into or None,
         rooms=tuple(msg.rooms),
         pictures=tuple(map(picture_from_msg, msg.pictures)),

@@ -10,6 +10,7 @@ from reactree_ros.llm.eyes import Eyes
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_world import RobotWorld
 from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
@@ -55,6 +56,7 @@ class RobotBridgeNode(Bridge):
             raise
 
     def _robot(self, settings: RobotBridgeSettings, config: RobotConfig, eyes: Eyes | None) -> RobotWorld:
+        kept, log, robot = self.host.kept(), self.get_logger(), self.get_namespace().strip("/")
         return RobotWorld(
             self,
             config,
@@ -65,6 +67,7 @@ class RobotBridgeNode(Bridge):
             server_timeout=settings.server_timeout,
             stop_timeout=self._settings.stop_timeout,
             active=lambda: self.host.active,
+            kept=None if kept is None else KeptSightings(kept, robot, log.warning),
         )
 
     def about(self) -> Mapping[str, Any]:

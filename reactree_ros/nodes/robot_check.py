@@ -28,7 +28,7 @@ from reactree_ros.nodes.mapped_skill import MappedCall, MappedSkill, Order, valu
 from reactree_ros.nodes.mismatch import another_type
 from reactree_ros.nodes.robot_conditions import Condition
 from reactree_ros.nodes.robot_perception import Perception
-from reactree_ros.nodes.robot_topics import Battery, DetectionReader, frame_of
+from reactree_ros.nodes.robot_topics import Battery, DetectionReader
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.robot.config import CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
@@ -381,14 +381,10 @@ class Walk:
 
     def _heard_detections(self, detector: DetectionReader, msg: Any, perception: Perception, map: SemanticMap) -> None:
         what, topic = "detections", detector.entry.source
-        tracking, frame = map.document.objects, detector.entry.frame or frame_of(msg) or map.frame
+        document = map.document
         classes = sorted(set(detector.classes(msg)))
-        unknown = [one for one in classes if one not in tracking.classes]
-        away = [
-            one.frame
-            for one in detector.found(msg, tracking, frame=frame)
-            if not perception.reaches(one.frame, map.frame)
-        ]
+        unknown = [one for one in classes if not (document.person(one) or document.objects.word_of(one, 1.0))]
+        away = [one.frame for one in detector.found(msg, document) if not perception.reaches(one.frame, map.frame)]
         if away:
             remedy = (
                 f"publish that transform, or correct the frame: there are {', '.join(perception.frames()) or 'none'}"

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Server, ServiceOf, Underway
-from reactree_ros.nodes.robot_topics import DetectionReader
+from reactree_ros.nodes.robot_topics import DetectionReader, Names
 
 #: Most looks that may be under way because the detector does not end them.
 MOST = 3
@@ -28,6 +28,9 @@ class DetectorClient:
         detector: Reads the answers; it has an action or a service.
         heard: Called with an answer that has detections.
         ended: Called when a look has ended, whatever came of it.
+
+    Attributes:
+        names: What it is asked for, if it takes names.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class DetectorClient:
     ) -> None:
         self._node, self._detector, self._heard, self._ended = node, detector, heard, ended
         of = node, calls, detector.entry.source, detector.kind
+        self.names = Names()
         self.server: Server = ActionOf(*of, heartbeat) if detector.entry.action else ServiceOf(*of)
         self._looks: list[Underway] = []
 
@@ -52,7 +56,7 @@ class DetectorClient:
             self._warn(f"{self.server.name} is not asked: it has not answered {MOST} times")
             self._ended()
             return
-        look = self.server.send("look", self._detector.request())
+        look = self.server.send("look", self._detector.request(self.names))
         self._looks.append(look)
         look.result.add_done_callback(lambda _: self._answered(look))
 

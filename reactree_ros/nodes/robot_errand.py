@@ -335,6 +335,7 @@ class Errand:
             if seen := map.settle(call) or unlike:
                 self._contradicted(seen)
                 return
+            self._robot.senses.missed(call, self._done)
         self._finish(Outcome.DONE, self._words)
 
     def _unlike(self, map: SemanticMap, call: SkillCall) -> str:

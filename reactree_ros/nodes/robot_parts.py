@@ -13,11 +13,14 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import MappedSkill
 from reactree_ros.nodes.robot_conditions import Conditions
 from reactree_ros.nodes.robot_detector import DetectorClient
+from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_perception import Perception
+from reactree_ros.nodes.robot_prompts import Prompts
 from reactree_ros.nodes.robot_servers import Servers
-from reactree_ros.nodes.robot_topics import Battery
+from reactree_ros.nodes.robot_topics import Battery, Names
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.prompts import named_in
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.world.port import WorldError
 
@@ -31,6 +34,7 @@ class RobotParts:
         where: The configuration's file, for errors.
         asks: Whether the robot's detector is asked.
         eyes: Who looks at pictures; None: nobody.
+        kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
@@ -51,12 +55,13 @@ class RobotParts:
         eyes: Eyes | None,
         server_timeout: float,
         stop_timeout: float,
+        kept: KeptSightings | None = None,
     ) -> None:
         self.node, self.config, self.eyes = node, config, eyes
         self.server_timeout, self.stop_timeout = server_timeout, stop_timeout
         document = load_map(config.map) if config.map else None
         self.stop = EmergencyStop(node, config.emergency_stop, where=where)
-        self.senses = Perception(node, config, document, where=where)
+        self.senses = Perception(node, config, document, where=where, kept=kept)
         self.battery = Battery(node, config.battery, where=config.at(where, "battery"))
         self.conditions = Conditions(node, config, where=where)
         for topics in (self.stop, self.battery, self.conditions):
@@ -68,6 +73,22 @@ class RobotParts:
             self.looks = DetectorClient(node, self._calls, detector, heartbeat, heard=heard, ended=ended)
         calls = (call for one in mapped for call in one.calls)
         self.servers = Servers(node, self._calls, calls, heartbeat)
+        entry, at = config.detections, config.at(where, "detections", "prompts")
+        told = None if entry is None or not asks else entry.prompts
+        self.prompts = None if told is None else Prompts(node, self._calls, told, self._take_names, where=at)
+
+    def _take_names(self, names: Names) -> None:
+        if self.looks is not None:
+            self.looks.names = names
+
+    def attend(self, goal: str) -> None:
+        """Have the detector look for what a goal names, besides all that the map has words for."""
+        if self.prompts is None or self.senses.map is None:
+            return
+        map, document = self.senses.map, self.senses.map.document
+        stay = [thing.name for thing in (*map.rooms, *map.receptacles(), *map.persons)]
+        words = (*named_in(goal, stay), *document.objects.classes.values())
+        self.prompts.tell(Names(dict.fromkeys(words)))
 
     def map(self) -> SemanticMap:
         """Return the semantic map.
@@ -95,6 +116,8 @@ class RobotParts:
         if self.looks is not None and self.senses.detector is not None:
             entry = self.senses.detector.entry
             away.append(self.looks.server.lacks(entry.type, "of the detector"))
+        if self.prompts is not None:
+            away.append(self.prompts.lacks())
         unlike = [*self.senses.mismatches(), *self.conditions.mismatches()]
         if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
             away.append(self._no_map())
@@ -118,4 +141,6 @@ class RobotParts:
         self.conditions.close()
         if self.looks is not None:
             self.looks.close()
+        if self.prompts is not None:
+            self.prompts.close()
         self.servers.close()

@@ -12,11 +12,13 @@ from rclpy.time import Time
 from std_msgs.msg import String
 from tf2_ros import Buffer, TransformException, TransformListener
 
+from reactree_ros.agent.skill import SkillCall
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import check_name, type_name
 from reactree_ros.nodes.mismatch import topic_mismatch
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.robot_detector import WARNING_PERIOD
+from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_topics import DetectionReader, RobotPose
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
@@ -40,6 +42,7 @@ class Perception:
     Args:
         document: Its map; None: it comes from a topic.
         where: Start of error messages.
+        kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:
         UserError: The name of a topic is not one that ROS allows, or a type does not fit.
@@ -50,8 +53,16 @@ class Perception:
         detected: Stamp of the newest detections on the map, in seconds.
     """
 
-    def __init__(self, node: Node, config: RobotConfig, document: MapDocument | None, *, where: str) -> None:
-        self._node, self._config = node, config
+    def __init__(
+        self,
+        node: Node,
+        config: RobotConfig,
+        document: MapDocument | None,
+        *,
+        where: str,
+        kept: KeptSightings | None = None,
+    ) -> None:
+        self._node, self._config, self._kept = node, config, kept
         if config.map_topic:
             check_name(config.map_topic, where)
         self.detector = (
@@ -105,14 +116,17 @@ class Perception:
 
     def _take_map(self, document: MapDocument) -> None:
         self._config.check_fits(document, self._where)
-        frame = document.frame
+        frame, before = document.frame, self.map
         self.map = SemanticMap(
             document,
             now=self.now(),
             hands=self._config.hands,
             in_map=lambda pose: self.in_frame(frame, pose),
-            before=self.map,
+            before=before,
+            unknown=self._config.grasped,
         )
+        if before is None and self._kept is not None:
+            self._kept.recollect(self.map, self.now())
 
     # ------------------------------------------------------------------ frames
 
@@ -171,7 +185,14 @@ class Perception:
         self._waiting.clear()
         self._waiting.extend(still_waiting)
         if forget and self.detector is not None:
-            self.map.forget(self.now())
+            self.map.forget(self.now(), () if self._kept is None else self._kept.believed)
+        if self._kept is not None:
+            self._kept.look(self.map, self.now())
+
+    def missed(self, call: SkillCall, since: float) -> None:
+        """Tell a kept map what was not detected since then of what is taken to be before the robot after a skill."""
+        if self._kept is not None and self.map is not None:
+            self._kept.missed(self.map.overlooked(call, since))
 
     def _note_clock(self, map: SemanticMap) -> None:
         """Drop everything with a stamp from before the clock was set back."""
@@ -197,10 +218,10 @@ class Perception:
         if stamp.nanoseconds and self.detector.entry.topic:  # an asked detector answers for now, whatever the stamp
             seconds = self._stamps.ours(stamp.nanoseconds / 1e9, since)
         detections = []
-        for one in self.detector.found(msg, map.document.objects, frame=map.frame):
+        for one in self.detector.found(msg, map.document):
             in_map = None if one.pose is None else self.in_frame(map.frame, one.pose, stamp)
             if in_map is not None:
-                detections.append(Detection(one.word, in_map, one.own))
+                detections.append(Detection(one.word, in_map, one.own, one.score))
             elif one.pose is None:
                 self._warn(f"{source}: the pose of '{one.word}' is no pose; it is ignored")
             elif self.now() - since <= LATE:

@@ -33,7 +33,7 @@ from reactree_ros.nodes.goal_templates import (
 )
 from reactree_ros.nodes.mismatch import topic_mismatch
 from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
-from reactree_ros.robot.map_file import TrackingEntry
+from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.poses import Pose
 
 #: Together, subscriptions of these qualities hear every publisher.
@@ -115,12 +115,27 @@ class DetectedObject:
         frame: The frame in which it was detected.
         pose: Its pose; None if the detector gives none.
         own: The robot's own name for it; empty: it has none.
+        score: How certain it is, 0 to 1.
     """
 
     word: str
     frame: str
     pose: Pose | None
     own: str = ""
+    score: float = 1.0
+
+
+class Names(tuple[str, ...]):
+    """Names that a detector is asked for; as a text, with what stands between two of them."""
+
+    between = ", "
+
+    def __str__(self) -> str:
+        return self.between.join(self)
+
+
+#: What the templates of a detector may name.
+NAMED: Mapping[str, type] = {"names": list}
 
 
 class DetectionReader:
@@ -145,16 +160,16 @@ class DetectionReader:
         goal, said = None, self.kind
         if not entry.topic:
             goal, said = (self.kind.Goal, self.kind.Result) if entry.action else (self.kind.Request, self.kind.Response)
-        self._request = None if goal is None else compiled(goal, entry.goal, f"{where}: goal")
+        self._request = None if goal is None else compiled(goal, entry.goal, f"{where}: goal", NAMED)
         self._success = []
         for path, value in entry.success.items():
             read, slot = reader(said, path, f"{where}: success")
             self._success.append((read, constant(slot, value, f"{where}: success: field '{path}'")))
         self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(said, where)
 
-    def request(self) -> Any:
-        """Return the goal or request that asks for detections."""
-        return None if self._request is None else self._request({})
+    def request(self, names: Names) -> Any:
+        """Return the goal or request that asks for detections, of what has these names if the detector takes any."""
+        return None if self._request is None else self._request({"names": names})
 
     def could_look(self, answer: Any) -> bool:
         """Whether an answer says that the detector could look."""
@@ -164,19 +179,18 @@ class DetectionReader:
         """Return the classes of all detections, also of those without a word on the map."""
         return [kind for kind, *_ in self._read(msg, "")]
 
-    def found(self, msg: Any, tracking: TrackingEntry, *, frame: str) -> list[DetectedObject]:
-        """Return the detections whose class has a word on the map.
+    def found(self, msg: Any, document: MapDocument) -> list[DetectedObject]:
+        """Return the detections whose class has a word on the map, or may have one, and of persons.
 
         Args:
             msg: The message or answer.
-            tracking: The words of classes, and the least score of a detection.
-            frame: The map's frame.
+            document: The map.
         """
-        seen = []
-        for kind, score, own, at, pose in self._read(msg, self.entry.frame or frame_of(msg) or frame):
-            word = tracking.classes.get(kind)
-            if word is not None and score >= tracking.min_score:
-                seen.append(DetectedObject(word, at, pose, own))
+        seen, tracking = [], document.objects
+        for kind, score, own, at, pose in self._read(msg, self.entry.frame or frame_of(msg) or document.frame):
+            person = document.person(own, kind) if score >= tracking.min_score else ""
+            if word := person or tracking.word_of(kind, score):
+                seen.append(DetectedObject(word, at, pose, "" if person else own, min(1.0, max(0.0, score))))
         return seen
 
     def _reading(self, said: Any, where: str) -> Callable[[Any, str], Any]:

@@ -22,6 +22,7 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import Asked, MappedSkill, missing, values_of
 from reactree_ros.nodes.robot_conditions import Waiting
 from reactree_ros.nodes.robot_errand import Errand
+from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_parts import RobotParts
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig
@@ -58,6 +59,7 @@ class RobotWorld(SharedWorld):
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.
         stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
         active: Says whether the robot may do something by itself: charge.
+        kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
@@ -75,6 +77,7 @@ class RobotWorld(SharedWorld):
         server_timeout: float = 5.0,
         stop_timeout: float = 10.0,
         active: Callable[[], bool] = lambda: True,
+        kept: KeptSightings | None = None,
     ) -> None:
         self._node, self._config, self._dry_run, self._active = node, config, dry_run, active
         self._file = Path(where).name
@@ -93,6 +96,7 @@ class RobotWorld(SharedWorld):
             eyes=eyes,
             server_timeout=server_timeout,
             stop_timeout=stop_timeout,
+            kept=kept,
         )
         self._last: Errand | Waiting | None = None
         self._told_conditions = ""
@@ -129,6 +133,10 @@ class RobotWorld(SharedWorld):
         self._told_conditions = ""
         return Pending.of(self._with_conditions(self._robot.map().around()))
 
+    def attend(self, goal: str) -> None:
+        """Have a detector that takes names look for what the goal names."""
+        self._robot.attend(goal)
+
     def corrections(self) -> Pending[Sequence[Offer]]:
         """Say what a person may correct on the map."""
         return Pending.of(self._robot.map().corrections(self._config.declared))
@@ -157,7 +165,9 @@ class RobotWorld(SharedWorld):
     def words(self) -> Sequence[str]:  # type: ignore[override]
         """The vocabulary's and the map's own; none as long as there is no map."""
         map = self._robot.senses.map
-        return () if map is None else (*WORDS, *map.document.words)
+        if map is None:
+            return ()
+        return tuple(dict.fromkeys((*WORDS, *map.document.words, *(item.word for item in map.items()))))
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]

@@ -28,6 +28,9 @@ class BridgeSettings(Settings):
     routine_skills: str = Field(
         default="", description="routines that are skills, too: a file of XML, or a folder of them; empty: none"
     )
+    house_map: str = Field(
+        default="", description="file in which is kept what was seen where, from start to start; empty: nothing is"
+    )
     confirm_timeout: float = Field(default=30.0, ge=0.1, le=3600.0, description="longest wait for a person, in seconds")
     skill_timeout: float = Field(
         default=300.0, ge=0.1, le=86400.0, description="longest time for one skill, in seconds"

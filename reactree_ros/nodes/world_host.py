@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.background.pending import Pending, asked
+from reactree_ros.episode.remembering import Remembering
 from reactree_ros.errors import UserError
+from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.robot_world import RobotWorld
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.routine.skills import RoutineSkills
 from reactree_ros.routine.xml_in import read_routines
@@ -25,16 +28,27 @@ class WorldHost:
     Args:
         settings: Name the policy and the limits.
         confirm: Asks a person; the answer is why a skill is refused; empty: it is approved.
+        robot: The name of the robot.
+        house: Says which house the world is.
 
     Attributes:
         active: Whether skills may be carried out.
         bare: The world as it was loaded; None: there is none.
-        world: The same with policy, time limit and routines around it.
+        world: The same with policy, time limit and routines around it, and what is kept of its house.
         policy: The policy; None: every skill is carried out.
     """
 
-    def __init__(self, settings: BridgeSettings, log: Any, confirm: Callable[[str, str], Pending[str]]) -> None:
-        self._settings, self._log, self._confirm = settings, log, confirm
+    def __init__(
+        self,
+        settings: BridgeSettings,
+        log: Any,
+        confirm: Callable[[str, str], Pending[str]],
+        *,
+        robot: str,
+        house: Callable[[], str],
+    ) -> None:
+        self._settings, self._log, self._confirm, self._robot, self._house = settings, log, confirm, robot, house
+        self._kept: tuple[str, HouseMap] | None = None  # the house, and what is kept of it
         self.active = False
         self.bare: World | None = None
         self.world: World | None = None
@@ -78,6 +92,8 @@ class WorldHost:
         settings, policy = self._settings, self.policy
         limit = settings.skill_timeout
         hosted: World = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
+        if (kept := self.kept()) is not None:
+            hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(world, RobotWorld))
         if policy is not None:
             self._check(policy, world)
             hosted = PolicyGuard(hosted, policy, self._confirm)
@@ -90,6 +106,25 @@ class WorldHost:
         policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         if not world.words and any(rule.object for rule in policy.rules):
             self._log.warning(f"{policy.where}: the world does not say its words: the objects are not checked")
+
+    def kept(self) -> HouseMap | None:
+        """Return what is kept of the house, opened where it is not; None: nothing is kept.
+
+        Raises:
+            UserError: The file cannot be used.
+        """
+        if not self._settings.house_map:
+            return None
+        house = self._house()
+        if self._kept is None or self._kept[0] != house:
+            self._leave_map()
+            self._kept = house, HouseMap(self._settings.house_map, house)
+        return self._kept[1]
+
+    def _leave_map(self) -> None:
+        if self._kept is not None:
+            self._kept[1].leave()
+            self._kept = None
 
     def halted(self) -> str:
         """Say why nothing may move; empty if it may, or if there is no world."""
@@ -117,6 +152,7 @@ class WorldHost:
         """Close every world now, whatever moves."""
         self.release()
         self.close_what_rests(in_any_case=True)
+        self._leave_map()
 
     def close_what_rests(self, *, in_any_case: bool = False) -> None:
         """Close the released worlds in which nothing moves; to be called regularly."""

@@ -101,6 +101,8 @@ class WorldServices:
 
     async def _observe(self, request: Observe.Request, response: Observe.Response) -> None:
         world = self._world()
+        if request.goal:
+            world.attend(request.goal)
         self._observed(await self._said(world.survey if request.everything else world.observe), response)
 
     def _observed(self, observation: Observation, response: Any) -> None:

@@ -449,6 +449,7 @@ class Observed(Timed):
     spots: NotRequired[list[SpotOf]]
     data: NotRequired[dict[str, str | int | float]]
     glances: NotRequired[list[GlanceOf]]
+    remembered: NotRequired[list[SeenThing]]
 
 
 class Shortened(Timed):

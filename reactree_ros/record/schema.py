@@ -146,6 +146,8 @@ def observation_to_dict(observation: Observation) -> Event:
         values["data"] = dict(observation.data)
     if observation.glances:
         values["glances"] = glances_to_list(observation.glances)
+    if observation.remembered:
+        values["remembered"] = [_seen_to_dict(seen) for seen in observation.remembered]
     return values
 
 
@@ -268,6 +270,7 @@ def observation_from_dict(values: Event) -> Observation:
         tuple(map(_spot_from_dict, values.get("spots", ()))),
         dict(values.get("data", {})),
         glances_from_list(values.get("glances", ())),
+        tuple(map(seen_from_dict, values.get("remembered", ()))),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -29,16 +30,33 @@ class From(enum.Enum):
 
     MAP = "map"
     PYROBOSIM = "pyrobosim"
+    NAV2 = "nav2"
+    SCENE_GRAPH = "scene-graph"
 
 
 @app.command("map")
 def robot_map(
-    source: Annotated[Path, typer.Argument(help="The file: a semantic map, or the world that one is made from.")],
-    kind: Annotated[From, typer.Option("--from", help="What the file is: a map, or a world of pyrobosim.")] = From.MAP,
+    source: Annotated[Path, typer.Argument(help="The file: a semantic map, or what one is made from.")],
+    kind: Annotated[
+        From,
+        typer.Option(
+            "--from",
+            help="What the file is: a map; a world of pyrobosim; map_server's YAML of a map of Nav2 with labelled "
+            "regions; or a scene graph as JSON, plain or of VirtualHome, Hydra or ConceptGraphs.",
+        ),
+    ] = From.MAP,
     out: Annotated[Path | None, typer.Option(help="Write the map into this file.")] = None,
-    robot: Annotated[str, typer.Option(help="Whose start is the map's; by default the first robot's.")] = "",
+    robot: Annotated[
+        str, typer.Option(help="Of pyrobosim: whose start is the map's; by default the first robot's.")
+    ] = "",
+    regions: Annotated[
+        Path | None, typer.Option(help="Of Nav2: labelme's file of the map's image; by default beside that, as .json.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Of Hydra: YAML with the names of its labels, unless the graph has them.")
+    ] = None,
 ) -> None:
-    """Check a semantic map, or make one from a world; what is wrong is said with its line and field.
+    """Check a semantic map, or make one from something else; what is wrong is said with its line and field.
 
     Where a robot would stand outside of the room that it is to look around or work in, a note says so: that may be
     right, as in a hallway that is no room of the map. `reactree list words` has the words of furniture and objects.
@@ -47,15 +65,16 @@ def robot_map(
 
     from reactree_ros.robot.map_file import Source, map_of, notes_of, read_yaml
 
-    if kind is From.MAP and (robot or out):
-        raise UserError("--robot and --out are for a map that is made from a world; name the world's kind with --from")
+    if kind is From.MAP and out:
+        raise UserError("--out is for a map that is made from something else; say from what with --from")
+    _check_options(
+        kind, {From.PYROBOSIM: ("robot", robot), From.NAV2: ("regions", regions), From.SCENE_GRAPH: ("labels", labels)}
+    )
     if kind is From.MAP:
         read = read_yaml(source)
         document = map_of(read)
     else:
-        from reactree_ros.robot.pyrobosim_map import map_of_pyrobosim
-
-        values = map_of_pyrobosim(source, robot=robot)
+        values = _made(kind, source, robot=robot, regions=regions, labels=labels)
         read = Source(values, str(source))
         document = map_of(read)
         text = HEADER.format(source=source.name, kind=kind.value) + yaml.safe_dump(
@@ -73,6 +92,27 @@ def robot_map(
     verdict = f"{len(notes)} to look at" if notes else "all right"
     said = "{} rooms, {} receptacles, {} classes of objects; ".format(*counts)
     console.print(f"{out or source}: {said}{verdict}", markup=False, highlight=False)
+
+
+def _check_options(kind: From, options: Mapping[From, tuple[str, object]]) -> None:
+    """Refuse an option that is for another kind of file."""
+    for of, (name, value) in options.items():
+        if value and kind is not of:
+            raise UserError(f"--{name} is for --from {of.value}, not for {kind.value}")
+
+
+def _made(kind: From, source: Path, *, robot: str, regions: Path | None, labels: Path | None) -> dict[str, Any]:
+    if kind is From.PYROBOSIM:
+        from reactree_ros.robot.pyrobosim_map import map_of_pyrobosim
+
+        return map_of_pyrobosim(source, robot=robot)
+    if kind is From.NAV2:
+        from reactree_ros.robot.nav2_map import map_of_nav2
+
+        return map_of_nav2(source, regions=regions)
+    from reactree_ros.robot.scene_graph import map_of_scene_graph
+
+    return map_of_scene_graph(source, labels=labels)
 
 
 @app.command("check")

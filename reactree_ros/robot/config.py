@@ -23,6 +23,7 @@ from reactree_ros.plugins.settings import did_you_mean, or_nearest
 from reactree_ros.robot.conditions import ConditionEntry, Scalar, Wanted
 from reactree_ros.robot.map_file import Document, MapDocument, Source, checked, read_yaml
 from reactree_ros.robot.triggers import TriggerEntry
+from reactree_ros.robot.ways import Ways
 from reactree_ros.world.port import Outcome
 
 
@@ -388,6 +389,32 @@ class ReachEntry(CallEntry):
     time_limit: Limit = 10.0
 
 
+class PromptEntry(Document):
+    """How a detector is told what to look for; without topic and service, by the goal that asks for detections.
+
+    Attributes:
+        topic: Name of a topic; or
+        service: name of a service.
+        type: Type of it.
+        goal: Fields of the message or request; ``{names}`` is the list of names, or a text with all of them.
+        between: What stands between two names of such a text.
+    """
+
+    topic: str = ""
+    service: str = ""
+    type: str = "std_msgs/msg/String"
+    goal: dict[str, Any] = Field(default_factory=lambda: {"data": "{names}"})
+    between: str = ", "
+
+    @model_validator(mode="after")
+    def _one_way(self) -> PromptEntry:
+        if self.topic and self.service:
+            raise ValueError("name one of topic and service")
+        if (self.topic or self.service) and "{names}" not in str(self.goal):
+            raise ValueError("goal: no field has '{names}', so nothing would be asked for")
+        return self
+
+
 class DetectionEntry(Document):
     """Where detections come from: a topic, or an action or a service that is asked when the robot looks.
 
@@ -404,12 +431,14 @@ class DetectionEntry(Document):
         own: Field of one of those with the robot's own name for it, by which it is known again; empty: it has none.
         score: Field of one of those with how certain it is; empty: what is detected is certain.
         frame: Frame of poses that name none; empty: the message's, or the map's.
+        prompts: How it is told what to look for, where it takes names; None: it is not.
     """
 
     topic: str = ""
     action: str = ""
     service: str = ""
     type: str = DETECTION_ARRAY
+    prompts: PromptEntry | None = None
     goal: dict[str, Any] = Field(default_factory=dict)
     success: dict[str, Scalar] = Field(default_factory=dict)
     objects: str = ""
@@ -427,6 +456,8 @@ class DetectionEntry(Document):
             raise ValueError(f"of another type than {DETECTION_ARRAY}, objects and class have to be named")
         if self.topic and (self.goal or self.success):
             raise ValueError("a topic is not asked: leave goal and success out")
+        if self.prompts is not None and not (self.prompts.topic or self.prompts.service or "{names}" in str(self.goal)):
+            raise ValueError("prompts: name a topic or a service, or write {names} into a field of goal")
         return self
 
     @property
@@ -646,6 +677,15 @@ class RobotConfig(Document):
         Raises:
             UserError: It cannot; the message names the parameter and what may have been meant.
         """
+        for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
+            for skill in passage.skills:
+                try:
+                    read_skill(skill, self.declared)
+                except ParameterError as error:
+                    raise UserError(
+                        f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: "
+                        f"'{skill}': {error}"
+                    ) from None
         known = document.asked_by
         for name, entry in self.skills.items():
             for parameter, one in entry.declared(name).parameters.items():
@@ -682,6 +722,13 @@ class RobotConfig(Document):
         order = {skill.name: number for number, skill in enumerate(SKILLS)}
         declared = [entry.declared(name) for name, entry in self.skills.items()]
         return tuple(sorted(declared, key=lambda skill: order.get(skill.name, len(order))))
+
+    @property
+    def grasped(self) -> frozenset[str]:
+        """The properties that skills ask for in what they take into a hand: those of things nobody has described."""
+        taken = [(skill, skill.effect.get("held", "")) for skill in self.declared]
+        kinds = [skill.parameters.get(name) for skill, name in taken if name]
+        return frozenset(one.which for one in kinds if isinstance(one, Named) and one.which.isupper())
 
     @property
     def waits(self) -> tuple[Skill, ...]:

@@ -126,9 +126,10 @@ class Item(MapThing):
         since: When it was detected or put where it is, in seconds.
         tracked: Whether the robot's detector has a name of its own for it.
         taken_from: Where it was picked up, until the robot has gone somewhere else.
+        score: How certain its last detection was.
     """
 
-    __slots__ = ("seen", "since", "taken_from", "tracked")
+    __slots__ = ("score", "seen", "since", "taken_from", "tracked")
 
     def __init__(
         self,
@@ -144,19 +145,25 @@ class Item(MapThing):
         self.seen: float | None = None
         self.since = since
         self.tracked = bool(own)
+        self.score = 1.0
         self.taken_from: Pose | None = None
 
 
 class MapPerson(MapThing):
-    """A person, who is met where the robot stands for a room or a receptacle."""
+    """A person, who is met where the robot stands for a room or a receptacle, or before where they were seen last.
 
-    __slots__ = ()
+    Attributes:
+        seen: When they were detected last, in seconds; None if they were not.
+    """
+
+    __slots__ = ("seen",)
 
     def __init__(self, id: int, entry: PersonEntry, house: House) -> None:
         place = house.by_name.get(entry.at)
         pose = place.approach if isinstance(place, Receptacle) else place.pose if isinstance(place, Room) else None
         super().__init__(id, entry.name, 0, frozenset(), pose, entry.own)
         self.observed = False  # nobody has looked
+        self.seen: float | None = None
         room = place.room if isinstance(place, Receptacle) else place
         if room is not None:
             house.stand(self, room)
@@ -200,6 +207,14 @@ class House(Scene):
         for person in self.persons:
             self._add(person)
 
+    def meet(self, person: MapPerson, pose: Pose, seen: float) -> None:
+        """Take in where a person was seen."""
+        person.pose, person.seen = pose, seen
+        self._room.pop(person.id, None)
+        for room in self.rooms:
+            if isinstance(room, Room) and room.surrounds(pose):
+                self.stand(person, room)
+
     def stand(self, thing: MapThing, room: Thing) -> None:
         """Take in that something is in a room."""
         self._room[thing.id] = room.id
@@ -233,7 +248,7 @@ class House(Scene):
         if place is not None:
             return place.approach
         pose = self.pose_of(thing)
-        if pose is None or thing.is_room or isinstance(thing, MapPerson):
+        if pose is None or thing.is_room or (isinstance(thing, MapPerson) and thing.seen is None):
             return pose
         room = self.room_of(thing)
         start = self.robot or (room.pose if isinstance(room, Room) else None)

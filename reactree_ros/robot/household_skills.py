@@ -22,7 +22,9 @@ class HouseholdSkills(MapSkills):
 
     def offered(self, map: SemanticMap) -> list[Offered]:
         """List what may be tried now."""
-        return [*rules.available_skills(map, self.skills)]
+        goes = next((skill.verb for skill in self.skills if "at" in skill.effect), "")
+        met = [person for person in map.persons if goes and map.approach(person) is not None]
+        return [*rules.available_skills(map, self.skills), *(f"{goes} {person.name}" for person in met)]
 
     def read(self, map: SemanticMap, said: str) -> SkillCall | str:
         """Read a skill, or say what is wrong with it."""
@@ -38,6 +40,8 @@ class HouseholdSkills(MapSkills):
         """See :meth:`MapSkills.check`."""
         skill, receptacle = _skill(map, call), map.target(call)
         thing = skill.thing
+        if far := map.in_the_way(call):
+            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         if skill.verb not in ("go to", "put down") and len(map.held) >= map.hands:
             return Outcome.PRECONDITION, rules.FULL
         if skill.verb == "put down" and thing.id in map.held and receptacle is None:

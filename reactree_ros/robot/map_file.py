@@ -12,8 +12,18 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    model_validator,
+)
 
+from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
 from reactree_ros.household.lexicon import correct, look_up
@@ -29,6 +39,9 @@ HELD = "held"
 #: That of things which are carried about: a receptacle needs another one.
 _CARRIED = "GRABBABLE"
 _PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*")
+#: What the class of a detector has to be like to be a word: letters, and not too many.
+_WORD = re.compile(r"[^\W\d_][^\W_]*(?: [^\W_]+){0,4}")
+_LONGEST_WORD = 40
 #: From which likeness on a property of one's own is a slip for one that is known.
 _ALIKE = 0.8
 
@@ -39,6 +52,10 @@ def _is_property(text: str) -> str:
     if text not in PROPERTIES and (meant := difflib.get_close_matches(text, PROPERTIES, 1, cutoff=_ALIKE)):
         raise ValueError(f"did you mean {meant[0]}? call a property of your own otherwise")
     return text
+
+
+def _passes(text: str) -> str:
+    return check_template(text, ("by", "to", "floor"))
 
 
 Property = Annotated[str, AfterValidator(_is_property)]
@@ -123,6 +140,28 @@ class PersonEntry(Document):
     at: str = ""
 
 
+class ConnectionEntry(Document):
+    """A connection of two rooms: a door, stairs, an elevator, or just a way.
+
+    Attributes:
+        between: The rooms.
+        by: The door or elevator, a receptacle of the map; or one for each room. Empty: there is none.
+        cost: What passing it costs, in seconds; of several ways the cheapest is taken.
+        pass_: The skills that pass it, in order, with ``{by}`` on this side, ``{to}`` and its ``{floor}``. A door that
+            stands open is passed without.
+    """
+
+    between: tuple[Name, Name]
+    by: str | tuple[str, str] = ""
+    cost: Annotated[FiniteFloat, Field(ge=0)] = 1.0
+    pass_: Annotated[list[Annotated[str, AfterValidator(_passes)]], Field(alias="pass")] = []
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The door or elevator on each side."""
+        return (self.by, self.by) if isinstance(self.by, str) else self.by
+
+
 class ExpectedEntry(Document):
     """An object that is taken to be at a receptacle until it is detected; only a dry run picks it up unseen."""
 
@@ -130,11 +169,34 @@ class ExpectedEntry(Document):
     at: Name
 
 
+class OthersEntry(Document):
+    """How a detection of a class that the map has no word for becomes a thing, with the class as its word.
+
+    Attributes:
+        min_score: Less certain detections are ignored.
+        times: How often such a thing is detected at about the same place before it is one.
+        never: Classes that never become things.
+        most: How many such things there are at most; the one detected longest ago makes room.
+    """
+
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.7
+    times: Annotated[int, Field(ge=1, le=1000)] = 3
+    never: list[str] = []
+    most: Annotated[int, Field(ge=1, le=10_000)] = 200
+
+    def word(self, kind: str) -> str:
+        """Return the word of a class: in small letters, with spaces; empty if it has none, or may have none."""
+        word = " ".join(re.sub(r"[_\-/]+", " ", kind).casefold().split())
+        forbidden = {" ".join(re.sub(r"[_\-/]+", " ", one).casefold().split()) for one in self.never}
+        return word if len(word) <= _LONGEST_WORD and _WORD.fullmatch(word) and word not in forbidden else ""
+
+
 class TrackingEntry(Document):
     """How detections become objects.
 
     Attributes:
-        classes: Class of the detector to word, e.g. ``{"47": apple}``; other classes are ignored.
+        classes: Class of the detector to word, e.g. ``{"47": apple}``.
+        others: How other classes become objects; None: they are ignored.
         min_score: Less certain detections are ignored.
         same_within: A detection nearer than this to a known object of its word is that object, in metres.
         forget_after: What has not been detected for so long is forgotten, in seconds.
@@ -143,13 +205,26 @@ class TrackingEntry(Document):
         still_within: What is detected this near to where it lay right after a grasp was not picked up, in metres.
     """
 
-    classes: Annotated[dict[ClassId, str], Field(min_length=1)]
+    classes: dict[ClassId, str] = {}
+    others: OthersEntry | None = None
     min_score: Annotated[float, Field(ge=0, le=1)] = 0.5
     same_within: Annotated[FiniteFloat, Field(gt=0)] = 0.3
     forget_after: Annotated[FiniteFloat, Field(gt=0)] = 600.0
     fresh_for: Annotated[FiniteFloat, Field(gt=0)] = 10.0
     in_hand_within: Annotated[FiniteFloat, Field(ge=0)] = 0.7
     still_within: Annotated[FiniteFloat, Field(ge=0)] = 0.05
+
+    @model_validator(mode="after")
+    def _something_is_taken_in(self) -> TrackingEntry:
+        if not self.classes and self.others is None:
+            raise ValueError("name classes, or say others: {} for things of any class")
+        return self
+
+    def word_of(self, kind: str, score: float) -> str:
+        """Return the word for what a detector says; empty: it is ignored."""
+        if (word := self.classes.get(kind)) is not None:
+            return word if score >= self.min_score else ""
+        return self.others.word(kind) if self.others is not None and score >= self.others.min_score else ""
 
 
 class MapDocument(Document):
@@ -164,6 +239,7 @@ class MapDocument(Document):
         words: Words besides those of the vocabulary, each with what can be done with such a thing.
         expected: Objects that are taken to be somewhere.
         persons: Whom skills may name.
+        connections: The doors, stairs and elevators between rooms.
     """
 
     frame: Annotated[str, Field(min_length=1)] = "map"
@@ -174,6 +250,7 @@ class MapDocument(Document):
     words: dict[str, list[Property]] = {}
     expected: list[ExpectedEntry] = []
     persons: list[PersonEntry] = []
+    connections: list[ConnectionEntry] = []
 
     def properties(self, word: str) -> frozenset[str]:
         """Say what can be done with things of a word.
@@ -182,6 +259,11 @@ class MapDocument(Document):
             ValueError: The word is not known.
         """
         return frozenset(self.words[word]) if word in self.words else class_of_word(word).properties
+
+    def person(self, *called: str) -> str:
+        """Return who is called by one of these names, by the map or by the robot's own servers; empty: nobody."""
+        known = {name.casefold(): one.name for one in self.persons for name in (one.own, one.name) if name}
+        return next((known[name.casefold()] for name in called if name.casefold() in known), "")
 
     @property
     def asked_by(self) -> Sequence[str]:
@@ -324,6 +406,11 @@ def map_of(source: Source) -> MapDocument:
     for index, expected in enumerate(document.expected):
         _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
         _properties(document, expected.name, source.at("expected", index, "name"), of=Use.OBJECT)
+    for index, connection in enumerate(document.connections):
+        for name in connection.between:
+            _known(name, rooms, source.at("connections", index, "between"), "room")
+        for name in filter(None, connection.sides):
+            _known(name, receptacles, source.at("connections", index, "by"), "receptacle")
     for index, person in enumerate(document.persons):
         if person.at:
             _known(person.at, [*rooms, *receptacles], source.at("persons", index, "at"), "room or receptacle")

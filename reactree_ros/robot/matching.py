@@ -17,11 +17,13 @@ class Detection:
         word: Its class in words.
         pose: Where, in the map's frame.
         own: The robot's own name for it; empty: it has none.
+        score: How certain it is, 0 to 1.
     """
 
     word: str
     pose: Pose
     own: str = ""
+    score: float = 1.0
 
 
 def matched(house: House, word: str, found: list[Detection]) -> Iterator[tuple[Detection, Item | None]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import named
 from reactree_ros.agent.parameters import Named, Person
@@ -12,10 +12,11 @@ from reactree_ros.agent.skill import Offer, Skill, SkillCall
 from reactree_ros.household import corrections, looking
 from reactree_ros.household.scene import STATES, Thing
 from reactree_ros.household.tasks import parts_of
-from reactree_ros.robot.house import House, Item, MapThing, Receptacle, Room
+from reactree_ros.robot.house import House, Item, MapPerson, MapThing, Receptacle, Room
 from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.matching import Detection, lies, matched
 from reactree_ros.robot.poses import Pose
+from reactree_ros.robot.ways import Passage, Ways
 from reactree_ros.world.port import Observation
 
 
@@ -32,6 +33,7 @@ class SemanticMap(House):
         hands: How many things the robot can hold.
         in_map: Turns a pose into one in the map's frame; None if that cannot be done.
         before: The map that this one takes the place of; what was known of objects, doors and switches stays.
+        unknown: What may be done with things of a word that nobody has described: what the robot's skills ask for.
     """
 
     def __init__(
@@ -42,9 +44,13 @@ class SemanticMap(House):
         hands: int = 1,
         in_map: Callable[[Pose], Pose | None] | None = None,
         before: SemanticMap | None = None,
+        unknown: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(document, in_map)
+        self._unknown = unknown
+        self._candidates: dict[str, list[_Candidate]] = {}  # of words that nobody has described, the latest last
         self.hands = hands
+        self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
         self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
@@ -67,6 +73,10 @@ class SemanticMap(House):
                 self.by_name[name].states = before.by_name[name].states
         if before.agent_room.name in self.by_name:
             self.agent_room = self.by_name[before.agent_room.name]
+        for person in before.persons:
+            now = self.by_name.get(person.name)
+            if isinstance(now, MapPerson) and person.pose is not None and person.seen is not None:
+                self.meet(now, person.pose, person.seen)
         for old in before.items():
             own = old.own if old.tracked else ""
             item = Item(next(self._ids), old.word, old.number, old.properties, old.pose, old.since, own)
@@ -152,6 +162,43 @@ class SemanticMap(House):
             self.look()
         return told
 
+    # ------------------------------------------------------------------ ways
+
+    def in_the_way(self, call: SkillCall) -> str:
+        """Say by which skills the robot gets to where a skill leads, if that is behind a door or an elevator.
+
+        A skill that passes one is not in its own way.
+        """
+        target = self.by_name.get(call.value("at"))
+        room = None if target is None else self.room_of(target)
+        here = self.agent_room.name
+        if room is None or any(str(call) in one.skills for one in self.ways.leaving(here)):
+            return ""
+        way = self.ways.shortest(here, room.name)
+        if way is None:
+            return f"no way is known from {here} to {room.name}"
+        closed = next((one for one in way if one.skills and not self._is_open(one)), None)
+        if closed is None:
+            return ""
+        by = f" by {closed.by}" if closed.by else ""
+        goes_on = "" if closed is way[-1] else ", then go on"
+        return f"the way to {room.name} leads to {closed.to}{by}; first {', then '.join(closed.skills)}{goes_on}"
+
+    def _is_open(self, passage: Passage) -> bool:
+        door = self.by_name.get(passage.by)
+        return door is not None and "OPEN" in door.states
+
+    def _pass(self, call: SkillCall) -> None:
+        """Take in that the robot has passed a connection by its last skill; its pose knows better, if that is known.
+
+        A door that was opened is no move yet.
+        """
+        for one in self.ways.leaving(self.agent_room.name):
+            if one.skills and one.skills[-1] == str(call) and not self._is_open(one):
+                self.agent_room = self.by_name[one.to]
+                self.leave()
+                return
+
     def leave(self) -> None:
         """Note that the robot is on its way: it stands at nothing that is known."""
         self._anchor, self.close = None, []
@@ -168,34 +215,106 @@ class SemanticMap(House):
         for detection in detections:
             by_word[detection.word].append(detection)
         for word, found in by_word.items():
+            if isinstance(person := self.by_name.get(word), MapPerson):
+                self.meet(person, found[-1].pose, stamp)
+                continue
             for detection, item in matched(self, word, found):
+                if item is None and not self._is_thing(detection):
+                    continue
                 if item is None or item.id not in self.held:
                     self._seen(item or self._new(detection), detection, stamp)
                 elif item is self._grasped and lies(self, item, detection):
                     self._doubt = detection, stamp
 
+    def properties(self, word: str) -> frozenset[str]:
+        """Say what can be done with things of a word; of one that nobody has described, what the skills ask for."""
+        try:
+            return self.document.properties(word)
+        except ValueError:
+            return self._unknown
+
+    def _is_thing(self, detection: Detection) -> bool:
+        """Whether something new is a thing; of a word that nobody has described, once it was seen often enough."""
+        others, word = self.document.objects.others, detection.word
+        if others is None or word in self.document.objects.classes.values():
+            return True
+        before = self._candidates.pop(word, [])
+        near = [one for one in before if one.pose.distance(detection.pose) <= self.document.objects.same_within]
+        times = 1 + max((one.times for one in near), default=0)
+        left = [one for one in before if one not in near]
+        if times < others.times:
+            left.append(_Candidate(detection.pose, times))
+        self._candidates[word] = left[-_MOST_CANDIDATES:]
+        while len(self._candidates) > _MOST_CANDIDATES:
+            del self._candidates[next(iter(self._candidates))]
+        if times >= others.times:
+            self._make_room(others.most)
+        return times >= others.times
+
+    def _make_room(self, most: int) -> None:
+        """Forget what was seen longest ago of words that nobody has described, so that there is room for one more."""
+        described = {
+            *self.document.objects.classes.values(),
+            *(parts_of(one.name)[0] for one in self.document.expected),
+        }
+        others = [one for one in self.items() if one.word not in described and one.id not in {*self.held, *self.borne}]
+        for item in sorted(others, key=lambda one: one.since)[: max(0, len(others) - most + 1)]:
+            self._drop(item)
+
+    def recollect(
+        self, name: str, word: str, number: int, *, place: str, pose: Pose | None, own: str, now: float
+    ) -> None:
+        """Take in where a thing or a person was before this robot was started, as a kept map knows it.
+
+        Nothing is picked up because of it: what was not detected since is not seen.
+        """
+        known, at = self.by_name.get(name), self.by_name.get(place)
+        if isinstance(known, MapPerson):
+            if pose is not None:
+                self.meet(known, pose, now)
+        elif (
+            known is None
+            and word not in self.document.objects.classes.values()
+            and self.document.objects.others is None
+        ):
+            return  # the map has no word for it any more
+        elif number and (known is None or isinstance(known, Item)) and (isinstance(at, Receptacle) or pose is not None):
+            item = known or Item(next(self._ids), word, number, self.properties(word), None, now, own)
+            self._numbers[word] = max(self._numbers[word], number)
+            self._add(item)
+            assert isinstance(item, Item)
+            item.pose = pose
+            if isinstance(at, Receptacle):
+                self._put(item, at)
+            else:
+                self._locate(item)
+
     def _new(self, detection: Detection) -> Item:
         word = detection.word
         self._numbers[word] += 1
-        properties = self.document.properties(word)
+        properties = self.properties(word)
         item = Item(next(self._ids), word, self._numbers[word], properties, detection.pose, 0.0, detection.own)
         self._add(item)
         return item
 
     def _seen(self, item: Item, detection: Detection, stamp: float) -> None:
-        item.pose, item.seen, item.since = detection.pose, stamp, stamp
+        item.pose, item.seen, item.since, item.score = detection.pose, stamp, stamp, detection.score
         if detection.own:
             item.own, item.tracked = detection.own, True
         self._locate(item)
 
-    def forget(self, now: float) -> None:
-        """Forget what has not been detected for too long."""
+    def forget(self, now: float, believed: Container[str] = ()) -> None:
+        """Forget what has not been detected for too long, unless a kept map still believes that it is there."""
         for item in list(self.items()):
-            if item.id not in {*self.held, *self.borne} and now - item.since > self.document.objects.forget_after:
-                self._leave(item)
-                del self.things[item.id], self.by_name[item.name]
-                if self._anchor is item:
-                    self.leave()
+            carried, late = item.id in {*self.held, *self.borne}, now - item.since > self.document.objects.forget_after
+            if late and not carried and item.name not in believed:
+                self._drop(item)
+
+    def _drop(self, item: Item) -> None:
+        self._leave(item)
+        del self.things[item.id], self.by_name[item.name]
+        if self._anchor is item:
+            self.leave()
 
     def clock_was_set_back(self, now: float) -> None:
         """Take in that the time begins anew, as where a simulation is started again: what was known is of now."""
@@ -214,6 +333,7 @@ class SemanticMap(House):
         if (place := of.get("at")) is not None:
             self._arrive(place)
         if set(of) <= {"at", "away"}:
+            self._pass(call)
             return
         self._grasped = self._doubt = None
         self._changed = now
@@ -278,6 +398,13 @@ class SemanticMap(House):
             item.taken_from = None
         self.look()
 
+    def overlooked(self, call: SkillCall, since: float) -> list[Item]:
+        """Return what was not detected since then of what is taken to be before the robot after a skill."""
+        if "at" not in call.skill.effect or not isinstance(self._anchor, Receptacle):
+            return []
+        here = [item for item in self.items() if self.place_of(item) is self._anchor and not self.hidden(item)]
+        return [item for item in here if item.seen is None or item.seen < since]
+
     def look(self) -> list[Thing]:
         """Say what is next to the robot now, but for what it holds."""
         anchor = self._anchor
@@ -296,12 +423,32 @@ class SemanticMap(House):
     def around(self) -> Observation:
         """Word what an agent node starts with, and say where everything is that stays where it is."""
         observation = looking.look_around(self)
-        return self.located(observation, (*self.rooms, *self.receptacles()))
+        return self.located(observation, (*self.rooms, *self.receptacles(), *self.lying))
+
+    @property
+    def lying(self) -> Sequence[MapThing]:
+        """What a person who watches wants to see, too: people, new things, and what is remembered."""
+        described, carried = {*self.document.objects.classes.values(), *self.document.words}, {*self.held, *self.borne}
+        new = [one for one in self.items() if one.word not in described or (one.seen is None and one.pose is not None)]
+        items = [one for one in new if one.id not in carried]
+        return [*items, *(person for person in self.persons if person.seen is not None)]
 
     def located(self, observation: Observation, things: Iterable[Thing] = ()) -> Observation:
         """Say of an observation where the robot is, and what is seen, and further things."""
         seen = (self.by_name.get(named(one.word, one.instance)) for one in observation.seen if not one.held)
         return replace(observation, spots=self.spots((*things, *filter(None, seen))))
+
+
+#: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
+_MOST_CANDIDATES = 100
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Something of a word that nobody has described, and how often it was seen at about the same place."""
+
+    pose: Pose
+    times: int
 
 
 def _the(name: str) -> str:

@@ -53,6 +53,8 @@ class MapSkills:
             now: The time.
             unseen: Whether what was not detected lately may be taken, as in a dry run.
         """
+        if far := map.in_the_way(call):
+            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         held = map.by_name.get(call.value("held"))
         if held is not None and (borne := looking.borne_by(map, held)) and map.borne[held.id] not in call.persons:
             return Outcome.PRECONDITION, borne

@@ -418,8 +418,14 @@ class SearchStep(_Leaf):
         return None
 
     def _next(self) -> str | None:
-        """Return where to look next: where the chance of finding it is the best for the steps that it takes."""
-        run, carried = self._routine, self.context.world.recallable
+        """Return where to look next: where the chance of finding it is the best for the steps that it takes.
+
+        Before all that, where a map that is kept takes one to be.
+        """
+        run, carried, memory = self._routine, self.context.world.recallable, self.context.working_memory
+        for place in memory.likely(self._word) if memory is not None else ():
+            if place not in (run.entered if place in run.rooms else run.searched):
+                return place
         rooms = {room: self._likely(room) for room in run.rooms if room not in run.entered}
         if rooms and not self._is_carried(self._word):
             return max(rooms, key=lambda room: rooms[room])  # a look around it shows what stands there

@@ -146,7 +146,10 @@ class AgentNode(GoalNode):
         return None
 
     def do(self, act: Decision) -> Generator[Step, Any, None]:
-        """Take an act and carry its skill out."""
+        """Take an act and carry its skill out, unless it names one person of several who may be meant."""
+        if other := (yield from self.dialogue.who_is_meant(act.skill_asked, self._offers)):
+            self.refuse(str(act), f"'{act.skill_asked}' is not done: {other}.", act)
+            return
         observation = yield from self.act(act)
         self._done.append((act.skill_asked, observation.text))
         self._last_failed = "" if observation.outcome is Outcome.DONE else observation.text

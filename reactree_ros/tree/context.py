@@ -16,6 +16,7 @@ from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.agent.words import names
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
@@ -25,7 +26,7 @@ from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.team import Robot, Team, names
+from reactree_ros.tree.team import Robot, Team
 from reactree_ros.world.port import GONE, Observation, World, WorldError
 
 if TYPE_CHECKING:
@@ -324,6 +325,11 @@ class RunContext:
             return
         if not self.team.alone:
             self.team.news.add(robot.name, observation)
+        for seen in observation.remembered:
+            self.working_memory.remember(seen, name=self.household.name_of(seen.word, seen.instance))
+        here = {self.household.name_of(seen.word, seen.instance) for seen in observation.seen}
+        for place in observation.looked_at(self.household.name_of):
+            self.working_memory.missed(place, here)
         for seen in observation.seen:
             if GONE in seen.states:
                 self.working_memory.forget(seen.word, seen.instance)

@@ -16,10 +16,12 @@ from reactree_ros.agent.corrections import (
     stated_in,
 )
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.parameters import ParameterError, Person
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.turns import About
+from reactree_ros.agent.words import words as words_of
 from reactree_ros.background.pending import asked
 from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.person.port import Answer, NobodyAnswers, Question, approves, quoted
@@ -64,6 +66,48 @@ class Dialogue:
         put = Question(question, self._context.options.answer_timeout, id=id, goal=self._node.subgoal)
         answer = yield from self._answer_to(put)
         return isinstance(answer, Answer) and approves(answer.text)
+
+    def who_is_meant(self, skill: str, offers: Sequence[Offer]) -> Generator[Step, Any, str]:
+        """Say why a skill may not be done to the person whom it names: several fit the goal, and another one is meant.
+
+        Who is meant is asked once; without an answer nobody is.
+
+        Args:
+            skill: The skill.
+            offers: What may be tried now, with the persons.
+        """
+        goal = {*words_of(self._context.nodes[0].subgoal)}
+        kinds = [(offer, name) for offer in offers for name, one in offer.skill.parameters.items()]
+        known = [
+            (offer.now or {}).get(name, ()) for offer, name in kinds if isinstance(offer.skill.parameters[name], Person)
+        ]
+        persons = list(dict.fromkeys(one for some in known for one in some))
+        for name in _persons_in(skill, self._context.household):
+            said = goal & {*words_of(name)}
+            fits = [one for one in persons if said <= {*words_of(one)}]
+            if not said or {*words_of(name)} <= goal or len(fits) < 2:
+                continue
+            meant = yield from self._meant(fits)
+            if meant != name:
+                return (
+                    f"the person means {meant}" if meant else f"{' and '.join(fits)} fit, and nobody says who is meant"
+                )
+        return ""
+
+    def _meant(self, fits: Sequence[str]) -> Generator[Step, Any, str]:
+        """Ask which of several is meant, once; returns its name, or nothing."""
+        context, question = self._context, f"Which do you mean: {', or '.join(fits)}?"
+        if context.person is None:
+            return ""
+        if question.casefold() not in context.answers:
+            context.shown += 1
+            seconds, id = context.options.answer_timeout, f"person {context.shown}"
+            answer = yield from self._answer_to(Question(question, seconds, id=id, goal=self._node.subgoal))
+            if isinstance(answer, str):
+                return ""
+            context.answers[question.casefold()] = answer.text
+        at = chosen(context.answers[question.casefold()], fits)
+        return "" if at is None else fits[at]
 
     def words_since(self, count: int) -> str:
         """Return what a person has said after so many times, that is no answer; empty if nothing."""
@@ -157,3 +201,11 @@ class Dialogue:
             return None, answer
         meant = (0 if approves(answer.text) else None) if one else chosen(answer.text, stated)
         return meant, f"the person was shown '{or_else}', and says {quoted(answer.text)}"
+
+
+def _persons_in(skill: str, household: Household) -> Sequence[str]:
+    """Return the persons whom a declared skill names."""
+    try:
+        return household.call(skill).persons if household.skills else ()
+    except ParameterError:
+        return ()

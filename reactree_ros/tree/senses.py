@@ -55,6 +55,7 @@ class Senses:
 
     def look_around(self) -> Generator[Step, Any, Observation]:
         """See :meth:`GoalNode.look_around`."""
+        self._node.post.robot.world.attend(self._node.subgoal)
         observation = yield from self._ask("observation", "observe", lambda world: world.observe())
         self._looked_as = self._node.post.robot
         self._context.remember(observation, self._looked_as)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from py_trees.behaviour import Behaviour
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.words import names
 from reactree_ros.background.pending import Pending, after, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
@@ -248,9 +248,3 @@ def _fitness(robot: Robot, subgoal: str, memory: WorkingMemory | None) -> tuple[
     named = [word for word in memory.words if names(subgoal, word)] if memory is not None else []
     rooms = {sighting.room for word in named for sighting in memory.sightings(word)} if memory is not None else set()
     return any(names(subgoal, seen.word) for seen in robot.holds), bool(robot.room) and robot.room in rooms
-
-
-def names(text: str, word: str) -> bool:
-    """Whether a text names a thing by its word."""
-    is_in = word.lower() in text.lower()  # which is quick to see
-    return is_in and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None

@@ -96,6 +96,9 @@ class World(abc.ABC):
         """Tell all there is, seen or not, to planners that plan before they look; few worlds know."""
         return Pending.failed(WorldError("this world cannot say all there is in it; use a planner that looks around"))
 
+    def attend(self, goal: str) -> None:  # noqa: B027
+        """Take in what whoever looks around next is about: a detector may be asked for what it names."""
+
     @abc.abstractmethod
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills that may be tried now, as texts, or declared ones with what may stand in their places.

@@ -62,6 +62,9 @@ class WorldWrapper(SharedWorld):
     def survey(self) -> Pending[Observation]:
         return self.inner.survey()
 
+    def attend(self, goal: str) -> None:
+        self.inner.attend(goal)
+
     def available_skills(self) -> Pending[Sequence[Offered]]:
         return self.inner.available_skills()
 

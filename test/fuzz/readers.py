@@ -18,6 +18,7 @@ from fuzz import mutators
 from lab.bench.bench_runs import SETTINGS, bench_of, line
 from memory.word_hash_embedder import WordHashEmbedder
 from recorded_runs import recorded_episode
+from robot.drawings import GRAPHS, LABELLED
 from view.writing import Wide, demo
 
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -28,6 +29,7 @@ from reactree_ros.episode.going_on import decision_of, resumed, stop_of
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import read_lines
+from reactree_ros.files.read_back import read_json
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.lab.bench.events import told_by
@@ -44,6 +46,8 @@ from reactree_ros.lab.training import dataset
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.trained import trained_for
+from reactree_ros.memory.house_map import HouseMap
+from reactree_ros.memory.house_store import Place
 from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.record import events
@@ -52,6 +56,8 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import follow, read_record
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
+from reactree_ros.robot.nav2_map import _shapes
+from reactree_ros.robot.scene_graph import map_of_scene_graph
 from reactree_ros.view.exports import export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.terminal import tree_rows
@@ -255,11 +261,10 @@ def _rows_changed(content: bytes, rng: random.Random) -> bytes:
         path = Path(folder, "m.db")
         path.write_bytes(content)
         with contextlib.closing(sqlite3.connect(path)) as database:
+            named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name"
+            listed = [name for (name,) in database.execute(named)]
             tables = {
-                "experience": ("subgoal", '"end"', "digest", "task_id", "task_name", "decision", "depth", "turns"),
-                "subgoal": ("id", "text", "embedding"),
-                "meta": ("key", "value"),
-                "run": ("id", "added"),
+                name: [f'"{row[1]}"' for row in database.execute(f"PRAGMA table_info({name})")] for name in listed
             }
             table = rng.choice(list(tables))
             column = rng.choice(tables[table])
@@ -307,6 +312,54 @@ def _read_memory(path: Path) -> None:
         for use in uses:
             with contextlib.suppress(UserError):
                 use()
+
+
+def _house_maps() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "house.map")
+        with HouseMap(path) as kept:
+            _fill_map(kept)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            database.execute("PRAGMA journal_mode = DELETE")
+        return [path.read_bytes()]
+
+
+def _fill_map(kept: HouseMap) -> None:
+    for place, number in (("table 1", 1), ("sink 1", 1), ("table 1", 2)):
+        kept.found(f"cup {number}", "cup", number, Place(place, "kitchen 1", (1.0, 2.0, 0.5)), robot="anna")
+    kept.missed("cup 1")
+    kept.taken("cup 2", "bob")
+
+
+def _read_house_map(path: Path) -> None:
+    with HouseMap(path) as kept:
+        uses: list[Callable[[], object]] = [
+            kept.houses,
+            kept.beliefs,
+            kept.stays,
+            lambda: kept.likely("cup"),
+            lambda: kept.remembered("the cups on table 1"),
+            lambda: kept.put(kept.export()),
+            lambda: _fill_map(kept),
+            lambda: kept.forget("cup"),
+        ]
+        for use in uses:
+            with contextlib.suppress(UserError):
+                use()
+
+
+def _things() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder, HouseMap(Path(folder, "house.map")) as kept:
+        _fill_map(kept)
+        return ["".join(json.dumps(thing) + "\n" for thing in kept.export()).encode()]
+
+
+def _put_things(path: Path) -> None:
+    from reactree_ros.cli.map import things_in
+
+    with tempfile.TemporaryDirectory() as folder, HouseMap(Path(folder, "house.map")) as kept:
+        kept.put(things_in(path), where=str(path))
 
 
 # ---------------------------------------------------------------------- what people write
@@ -422,6 +475,11 @@ READERS = (
     Reader("tasks", lambda: [json.dumps(generate_house(seed=1, tasks=1)).encode()], load_tasks, JSON),
     Reader("robot.yaml", _texts("robot.yaml"), load_robot, TEXT, _made_up_yaml(RobotConfig), ".yaml"),
     Reader("map", _texts("semantic_map.yaml"), load_map, TEXT, _made_up_yaml(MapDocument), ".yaml"),
+    Reader("scene graph", lambda: [json.dumps(one).encode() for one in GRAPHS.values()], map_of_scene_graph, JSON),
+    Reader("labelme", lambda: [json.dumps(LABELLED).encode()],
+           lambda path: read_json(path, "file of labelme", lambda values: _shapes(values, (100, 200))), JSON),
+    Reader("kept map", _house_maps, _read_house_map, (mutators.flipped, _rows_changed, _rows_changed), None, ".map"),
+    Reader("things of a kept map", _things, _put_things, LINES, None, ".jsonl"),
     Reader("policy", _texts("skill_policy.yaml"), load_policy, TEXT, None, ".yaml"),
     Reader("recipe", _texts("train_*.yaml"), lambda path: read_recipe(path, {}), TEXT, _made_up_yaml(TrainSettings),
            ".yaml"),

@@ -62,9 +62,16 @@ class House:
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         return RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides)
 
-    def start(self, change: Change = lambda config: None, *, stop_heard: bool = True, **parameters: Any) -> Any:
+    def start(
+        self,
+        change: Change = lambda config: None,
+        *,
+        stop_heard: bool = True,
+        alone: bool = False,
+        **parameters: Any,
+    ) -> Any:
         """Bring the bridge up; waits until it knows by tf where the robot is, and has heard its emergency stop."""
-        self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)))
+        self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)), alone=alone)
         if self.robot is not None:
             self.graph.until(lambda: self.map is None or self.map.robot, "tf is there")
             unheard = "has not been heard yet"

@@ -484,6 +484,22 @@ FRIDGE = {"name": "fridge 1", "x": 3.5, "y": 2.5, "yaw": 0.0, "outline": [[3, 2]
 APPLE = {"word": "apple", "instance": 1, "room": "kitchen 1", "place": "fridge 1"}
 
 
+def test_what_is_remembered_from_before_the_run_is_shown_as_such(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    remembered = [
+        {"word": "cup", "instance": 1, "room": "kitchen 1", "place": "sink 1", "states": ["REMEMBERED", "2 hours ago"]},
+        {"word": "cup", "instance": 2, "room": "kitchen 1", "place": "sink 1", "states": ["REMEMBERED", "PERHAPS"]},
+    ]
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", remembered=remembered)
+    lines.end()
+    page = open_page(serve(lines.path).url)
+    page.get_by_role("tab", name="World").click()
+    thing = page.locator("li", has=page.locator(".thing", has_text="cup 1"))
+    expect(thing.locator(".state")).to_have_text(["remembered", "2 hours ago"])
+    expect(page.locator(".thing", has_text="cup 2")).to_have_count(0)
+
+
 def test_a_world_with_poses_has_a_map_on_which_the_robot_moves(tmp_path: Path, serve: Serve, open_page: Open) -> None:
     lines = Lines(tmp_path / "run.jsonl", "root")
     lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])

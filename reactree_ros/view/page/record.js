@@ -288,6 +288,7 @@ export class Record {
     if (event.of === "survey") return; // a planner's information, not an observation
     for (const room of event.rooms ?? []) if (!this.rooms.has(room)) this.rooms.set(room, n);
     for (const seen of event.seen ?? []) this._saw(seen, n, t);
+    for (const seen of event.remembered ?? []) this._remembers(seen, n, t);
     if (event.looked_into) {
       push(this.looks, event.looked_into, { n, t });
       this._opens(event.looked_into, n);
@@ -318,6 +319,13 @@ export class Record {
     if (seen.room && !this.rooms.has(seen.room)) this.rooms.set(seen.room, n);
     thing.sightings.push({ n, t, room: seen.room ?? "", place: seen.place ?? "", held: !!seen.held, states });
     if (states.includes("OPEN") || states.includes("CLOSED")) this._opens(name, n);
+  }
+
+  /** Take in what was seen before the run, unless it has been seen since; not where such things are found at times. */
+  _remembers(seen, n, t) {
+    const states = (seen.states ?? []).filter((state) => state !== "REMEMBERED");
+    if (states.includes("PERHAPS") || this.things.has(`${seen.word} ${seen.instance}`)) return;
+    this._saw({ ...seen, states: ["REMEMBERED", ...states] }, n, t);
   }
 
   _skills(event, n) {

@@ -1,19 +1,16 @@
 """The database of an episodic memory: turns and vectors.
 
-Write-ahead logging lets readers read while one process writes; a second writer waits for the first one. A run is
-written in one transaction, so that after a kill it is there as a whole or not at all. ``synchronous=FULL``: a commit
-waits for the disk, once per run, which is nothing beside the minutes that a run takes, and a run that was added
+A run is written in one transaction, so that after a kill it is there as a whole or not at all. ``synchronous=FULL``: a
+commit waits for the disk, once per run, which is nothing beside the minutes that a run takes, and a run that was added
 outlives a power failure.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import json
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
-from reactree_ros.files.read_back import in_a_line, parse_json, shown
+from reactree_ros.files.read_back import parse_json, shown
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
+from reactree_ros.memory.sqlite_file import SqliteFile
 
 APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
 SCHEMA_VERSION = 2
@@ -84,35 +82,20 @@ class Additions:
     digests: NDArray[np.uint64]
 
 
-class ExperienceStore:
+class ExperienceStore(SqliteFile):
     """The database of one episodic memory. Its methods may be called from several threads."""
 
+    what, application_id, version = "an episodic memory", APPLICATION_ID, SCHEMA_VERSION
+    error = EpisodicMemoryError
+
     def __init__(self, path: Path, *, embedder: str, dimension: int, busy_timeout: float) -> None:
-        self.path = path
-        self._dimension = dimension
-        self._busy_timeout = busy_timeout
-        self._read_lock = threading.RLock()
-        self._write_lock = threading.Lock()
+        self._embedder, self._dimension = embedder, dimension
         self._last_subgoal = 0
         self._last_experience = 0
         self._seen_version: int | None = None
         self._routines: Mapping[str, str] = {}
         self._routines_version: int | None = None
-        self._open = True
-        with contextlib.ExitStack() as opened, self._explained("open"):
-            self._writer = opened.enter_context(contextlib.closing(self._connect()))
-            self._prepare(embedder)
-            self._reader = opened.enter_context(contextlib.closing(self._connect()))
-            self._reader.execute("PRAGMA query_only = ON")
-            opened.pop_all()
-
-    def close(self) -> None:
-        """Closes the database; a second call does nothing."""
-        with self._write_lock, self._read_lock:
-            if self._open:
-                self._open = False
-                self._reader.close()
-                self._writer.close()
+        super().__init__(path, busy_timeout=busy_timeout)
 
     def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
         """Writes one run in one transaction, with the embedding of every subgoal that `unknown_subgoals` named."""
@@ -260,74 +243,19 @@ class ExperienceStore:
                 by_task_name=dict(sorted(by_task_name.items())),
             )
 
-    def _connect(self) -> sqlite3.Connection:
-        if not self.path.parent.is_dir():
-            raise EpisodicMemoryError(f"{self.path}: the folder {str(self.path.parent)!r} does not exist")
-        if self.path.is_dir():
-            raise EpisodicMemoryError(f"{self.path}: is a folder, not a database file")
-        connection = sqlite3.connect(
-            self.path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA synchronous = FULL")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _make(self, database: sqlite3.Connection) -> None:
+        for statement in _SCHEMA:
+            database.execute(statement)
+        made_with = (("embedder", self._embedder), ("dimension", str(self._dimension)))
+        database.executemany("INSERT INTO meta VALUES (?, ?)", made_with)
 
-    def _prepare(self, embedder: str) -> None:
-        """Makes the schema in a new file, and refuses every other that does not fit, before anything is changed."""
-        if self._is_new():
-            self._use_write_ahead_log()
-            with self._transaction() as database:
-                if self._is_new():  # another process may have been first
-                    for statement in _SCHEMA:
-                        database.execute(statement)
-                    made_with = (("embedder", embedder), ("dimension", str(self._dimension)))
-                    database.executemany("INSERT INTO meta VALUES (?, ?)", made_with)
-                    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        check_schema(self._writer, self.path)
-        meta = dict(self._writer.execute("SELECT key, value FROM meta"))
-        if meta.get("embedder") != embedder or meta.get("dimension") != str(self._dimension):
+    def _check(self, database: sqlite3.Connection) -> None:
+        meta = dict(database.execute("SELECT key, value FROM meta"))
+        if meta.get("embedder") != self._embedder or meta.get("dimension") != str(self._dimension):
             raise EpisodicMemoryError(
                 f"{self.path}: its embeddings are by {meta.get('embedder')!r} with {meta.get('dimension')} dimensions, "
-                f"not by {embedder!r} with {self._dimension}: open it with that embedder, or export and import"
+                f"not by {self._embedder!r} with {self._dimension}: open it with that embedder, or export and import"
             )
-        self._use_write_ahead_log()
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Writes all that is written meanwhile, or, if anything is raised, nothing."""
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._writer
-            self._writer.execute("COMMIT")
-        except BaseException:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            raise
-
-    def _is_new(self) -> bool:
-        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
-        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
-        (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        return bool(application == version == tables == 0)
-
-    def _use_write_ahead_log(self) -> None:
-        # Two processes that switch a new file at once: SQLite refuses one of them without waiting.
-        deadline = time.monotonic() + self._busy_timeout
-        while True:
-            try:
-                (mode,) = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
-                break
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.005)
-        if mode != "wal":
-            raise EpisodicMemoryError(f"{self.path}: this file system has no write-ahead log: put it on a local disk")
 
     def _subgoal_id(self, subgoal: str, vectors: Mapping[str, NDArray[np.float32]]) -> int:
         row = self._writer.execute("SELECT id FROM subgoal WHERE text = ?", (subgoal,)).fetchone()
@@ -380,44 +308,8 @@ class ExperienceStore:
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise EpisodicMemoryError(f"{self.path}: row {number} of table experience is damaged: {error}") from error
 
-    @contextlib.contextmanager
-    def _explained(self, doing: str) -> Iterator[None]:
-        """Turns SQLite's exceptions into one line that names the file and says what to do."""
-        if not self._open:
-            raise EpisodicMemoryError(f"{self.path}: is closed")
-        try:
-            yield
-        except sqlite3.Error as error:
-            if "locked" in str(error):
-                reason = f"another process has been writing to it for more than {self._busy_timeout:g} s: try again"
-            elif "not a database" in str(error):
-                reason = "not an SQLite database: name another file"
-            else:
-                reason = str(error)
-            raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {reason}") from error
-        except UnicodeEncodeError as error:
-            raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {error}") from error
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:  # of a column of another type
-            said = f"a row is not what was written ({in_a_line(error)})"
-            raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {said}") from error
 
-
-def check_schema(database: sqlite3.Connection, path: Path) -> None:
-    """Looks whether a database is an episodic memory that can be read.
-
-    Raises:
-        EpisodicMemoryError: it is one of another program, or of another schema version.
-        sqlite3.Error: it cannot be read.
-    """
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    if application != APPLICATION_ID:
-        raise EpisodicMemoryError(f"{path}: a database of another program, not an episodic memory")
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version != SCHEMA_VERSION:
-        raise EpisodicMemoryError(
-            f"{path}: has schema version {version}, this reactree_ros knows {SCHEMA_VERSION}: "
-            "export it with the version of reactree_ros that wrote it, then import that"
-        )
+check_schema = ExperienceStore.check_schema
 
 
 def _batches(items: Sequence[int] | Sequence[str]) -> Iterator[Sequence[int] | Sequence[str]]:

@@ -1,0 +1,339 @@
+"""What is kept of a house from run to run: what was seen where and when, what was looked for in vain, how it moves.
+
+A sighting is believed less as time passes: by a rate of its kind of thing, learnt from what was found again where it
+was and what was not. So a cup is soon anywhere, and a sofa stays. How likely a thing is at a place is::
+
+    last sighting    sure * exp(-rate * age), a fifth of that for each look in vain since
+    anywhere else    the rest, shared out by how often such things were found there
+
+The rate of a word is ``(moves + 1) / (time + 1 / rate of the house)``, and that of a house ``(moves + 1) / (time + a
+day)``: what is known of one word only is the house's, and of nothing at all one move a day.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reactree_ros.agent.household import named
+from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observation, Seen
+from reactree_ros.agent.words import names
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
+from reactree_ros.memory.house_store import HouseStore, MapError, Place, Spot, Thing
+
+T = TypeVar("T")
+DAY = 86400.0
+#: A thing that is seen again where it was seen within this time is not counted again, in seconds.
+SAME_VISIT = 60.0
+#: What is left of the belief in a sighting after a look in vain: detectors miss things.
+AFTER_MISS = 0.2
+#: From this likelihood on a thing is said to have been seen somewhere; below, such a place is one to look at.
+LIKELY, LEAST = 0.3, 0.02
+#: Most that one observation is told: of all, of the things of a word, and of further places to look at for it.
+MOST_TOLD, MOST_OF_A_WORD, MOST_PLACES = 40, 12, 6
+#: The shortest time between two sightings of a thing, in seconds.
+_TICK = 0.001
+#: Longest wait until all is written that was taken in, in seconds.
+_CLOSING = 30.0
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Where a thing is taken to be.
+
+    Attributes:
+        thing: What it is.
+        spot: Where it was seen last.
+        sure: How likely it is there still, 0 to 1.
+        age: How long ago it was seen there, in seconds.
+    """
+
+    thing: Thing
+    spot: Spot
+    sure: float
+    age: float
+
+
+class HouseMap:
+    """The map of one house that is kept in a file, which several robots and processes share.
+
+    All methods but :meth:`do` may wait for a disk; a tick calls that.
+
+    Args:
+        path: The file; made if it is not there. It may hold several houses.
+        house: The house, by its name.
+        clock: Seconds since 1970.
+
+    Raises:
+        MapError: The file cannot be used; the message is one line.
+    """
+
+    def __init__(self, path: str | Path, house: str = "", *, clock: Callable[[], float] = time.time) -> None:
+        self._store = HouseStore(Path(path))
+        self._house, self.clock = house, clock
+        self._worker = Worker(f"map of {house or 'a house'}", MapError)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._store.path
+
+    def do(self, work: Callable[[], T]) -> Pending[T]:
+        """Do something with it in the background, after what was asked of it before."""
+        return self._worker.do(work)
+
+    def close(self) -> None:
+        """Close the file, once all is written that was taken in; a second call does nothing."""
+        wait([self.leave()], timeout=_CLOSING)
+
+    def leave(self) -> Pending[object]:
+        """Close the file in the background; a second call does nothing."""
+        return Pending.of(None) if self._worker.lost else self._worker.close(self._store.close)
+
+    def __enter__(self) -> HouseMap:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ what is seen
+
+    def take(self, observation: Observation, name_of: Callable[[str, int], str] = named, *, robot: str = "") -> None:
+        """Take an observation in: what is seen, held and gone, and what is missing where all was seen."""
+        here = {name_of(seen.word, seen.instance): seen for seen in observation.seen}
+        with self._store.writing(self._house) as house:
+            now = self.clock()
+            for name, seen in here.items():
+                thing = house.thing(name) or Thing(name, seen.word, seen.instance)
+                if GONE in seen.states:
+                    house.remove(name)
+                elif seen.held:
+                    _taken(house, thing, robot, now)
+                else:
+                    at = "" if seen.place == name else seen.place or ""
+                    _found(house, thing, Place(at, seen.room or ""), now, robot=robot)
+            for thing in house.held_by(robot):
+                if not here.get(thing.name, _NOWHERE).held:
+                    thing.held = None
+                    house.put(thing)
+            for place in observation.looked_at(name_of):
+                for thing in house.believed_at(place):
+                    if thing.name not in here:
+                        _missed(house, thing, now)
+                house.in_vain(place, now, not_since=now - SAME_VISIT)
+
+    def found(
+        self, name: str, word: str, number: int, place: Place, *, sure: float = 1.0, robot: str = "", own: str = ""
+    ) -> None:
+        """Take in that a thing was seen at a place, as a detector tells."""
+        with self._store.writing(self._house) as house:
+            thing = house.thing(name) or Thing(name, word, number)
+            thing.own = own or thing.own
+            _found(house, thing, place, self.clock(), sure=sure, robot=robot)
+
+    def missed(self, name: str) -> None:
+        """Take in that a thing was looked for where it was taken to be, and is not there."""
+        with self._store.writing(self._house) as house:
+            if (thing := house.thing(name)) is not None:
+                _missed(house, thing, self.clock())
+
+    def taken(self, name: str, robot: str = "") -> None:
+        """Take in that a robot or a person has picked a thing up."""
+        with self._store.writing(self._house) as house:
+            if (thing := house.thing(name)) is not None:
+                _taken(house, thing, robot, self.clock())
+
+    # ------------------------------------------------------------------ what is known
+
+    def beliefs(self, word: str | None = None) -> list[Belief]:
+        """Return where things are taken to be, of one word or all, the surest first; without what is held."""
+        with self._store.reading(self._house) as house:
+            now, rates = self.clock(), _Rates(house)
+            return _ranked(house.things(word), rates, now)
+
+    def likely(self, word: str) -> list[tuple[Place, float]]:
+        """Return the places where a thing of a word may be found, with how likely one is there, the likeliest first."""
+        with self._store.reading(self._house) as house:
+            things = list(house.things(word))
+            return _likely(things, _Rates(house), self.clock())
+
+    def remembered(self, goal: str) -> tuple[Seen, ...]:
+        """Return what is known for a goal, as :attr:`Observation.remembered` has it.
+
+        What the goal names comes first, each with further places to look at, then what was seen lately.
+        """
+        with self._store.reading(self._house) as house:
+            now, rates, told = self.clock(), _Rates(house), dict[tuple[str, int, str, str], Seen]()
+            places = dict[str, None]()
+
+            def tell(thing: Thing, at: Place, states: tuple[str, ...]) -> None:
+                key = (thing.word, thing.number, at.name, at.room)
+                if len(told) < MOST_TOLD:
+                    seen = Seen(
+                        thing.word, thing.number, at.room or None, at.name or None, states=(REMEMBERED, *states)
+                    )
+                    told.setdefault(key, seen)
+
+            for word in house.words():
+                if not any(names(goal, form) for form in (word, f"{word}s", f"{word}es")):
+                    continue
+                things = list(house.things(word))
+                for belief in _ranked(things, rates, now)[:MOST_OF_A_WORD]:
+                    if belief.sure >= LIKELY:
+                        tell(belief.thing, belief.spot.place, (ago(belief.age),))
+                        places.setdefault(belief.spot.place.name)
+                for place, _ in _likely(things, rates, now)[:MOST_PLACES]:
+                    tell(things[0], place, (PERHAPS,))
+                    places.setdefault(place.name)
+            for belief in _ranked(house.latest(max(0, MOST_TOLD - len(told)), places), rates, now, in_order=False):
+                if belief.sure >= LIKELY:
+                    tell(belief.thing, belief.spot.place, (ago(belief.age),))
+            return tuple(told.values())
+
+    def stays(self) -> dict[str, float]:
+        """Return how long things of each word stay where they are, on average, in seconds."""
+        with self._store.reading(self._house) as house:
+            rates = _Rates(house)
+            return {word: 1 / rates.of(word) for word in house.words()}
+
+    # ------------------------------------------------------------------ editing
+
+    def houses(self) -> list[str]:
+        """Return the names of the houses in the file."""
+        return self._store.houses()
+
+    def forget(self, name: str) -> int:
+        """Forget a thing by its name, or all things of a word; returns how many."""
+        with self._store.writing(self._house) as house:
+            gone = [thing.name for thing in house.things(None) if name in (thing.name, thing.word)]
+            for one in gone:
+                house.remove(one)
+            return len(gone)
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Yield every thing as JSON has it, with all places where it was found or looked for in vain."""
+        with self._store.reading(self._house) as house:
+            things = list(house.things(None))
+        for thing in things:
+            yield thing.as_data()
+
+    def put(self, things: Iterable[Any], *, where: str = "things") -> int:
+        """Put things in, as :meth:`export` gives them, each in place of what is known of it; returns how many.
+
+        Raises:
+            MapError: One of them is no thing; nothing is put in then.
+        """
+        read = [Thing.of_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
+        with self._store.writing(self._house) as house:
+            for thing in read:
+                house.remove(thing.name)
+                house.put(thing, *thing.spots.values())
+        return len(read)
+
+
+_NOWHERE = Seen("", 0, None)
+
+
+def ago(seconds: float) -> str:
+    """Say how long ago something was, e.g. ``2 hours ago``."""
+    for unit, length in (("day", DAY), ("hour", 3600.0), ("minute", 60.0)):
+        if seconds >= length:
+            count = int(seconds / length)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+# ---------------------------------------------------------------------- how beliefs change
+
+
+def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure: float = 1.0, robot: str = "") -> None:
+    last = thing.latest
+    if not at.name and not at.room and at.pose is None:
+        return
+    if last is not None and thing.held is None and not last.missed:
+        if at.pose is None and not at.name and last.place.room == at.room:
+            at = last.place  # seen from the middle of the room: where in it is known
+        if last.place == at and now - last.last < SAME_VISIT:
+            return
+    if last is not None:
+        now = max(now, last.last + _TICK)  # the newest sighting counts, also where a clock was set back
+    spot = thing.spots.get(at.key)
+    if last is not None and thing.held is None and now > last.last:
+        if last is spot and last.missed and last.missed_at >= last.last:
+            house.count(thing.word, now - last.missed_at, -1)  # it was overlooked
+        elif not last.missed:
+            house.count(thing.word, now - last.last, int(last is not spot))
+    if spot is None:
+        spot = thing.spots[at.key] = Spot(at, first=now)
+    if not spot.found or spot is not last or spot.missed or now - spot.last >= SAME_VISIT:
+        spot.found += 1
+    spot.place, spot.last, spot.missed, spot.sure, spot.robot = at, now, 0, sure, robot
+    thing.held = None
+    house.put(thing, spot)
+
+
+def _missed(house: HouseStore.House, thing: Thing, now: float) -> None:
+    last = thing.latest
+    if last is None or thing.held is not None or (last.missed and now - last.missed_at < SAME_VISIT):
+        return
+    if not last.missed:
+        house.count(thing.word, now - last.last, 1)
+    last.missed, last.in_vain, last.missed_at = last.missed + 1, last.in_vain + 1, now
+    house.put(thing, last)
+
+
+def _taken(house: HouseStore.House, thing: Thing, robot: str, now: float) -> None:
+    last, before = thing.latest, thing.held
+    thing.held = robot
+    if last is not None and not last.missed and before is None:
+        last.missed, last.missed_at = 1, now  # who took it knows that it is not there; it has not moved by itself
+        house.put(thing, last)
+    elif before != robot:
+        house.put(thing)
+
+
+class _Rates:
+    """How often things move, by word, in moves a second."""
+
+    def __init__(self, house: HouseStore.House) -> None:
+        self._habits = house.habits()
+        stayed, moves = (sum(each) for each in zip(*self._habits.values(), strict=True)) if self._habits else (0.0, 0)
+        self._of_house = (max(0, moves) + 1) / (stayed + DAY)
+
+    def of(self, word: str) -> float:
+        stayed, moves = self._habits.get(word, (0.0, 0))
+        return (max(0, moves) + 1) / (stayed + 1 / self._of_house)
+
+    def sure(self, thing: Thing, spot: Spot, now: float) -> float:
+        """Return how likely a thing is still where it was seen last."""
+        age = max(0.0, now - spot.last)
+        return spot.sure * math.exp(-self.of(thing.word) * age) * float(AFTER_MISS**spot.missed)
+
+
+def _ranked(things: Iterable[Thing], rates: _Rates, now: float, *, in_order: bool = True) -> list[Belief]:
+    known = [(thing, spot) for thing in things if thing.held is None and (spot := thing.latest) is not None]
+    beliefs = [Belief(thing, spot, rates.sure(thing, spot, now), max(0.0, now - spot.last)) for thing, spot in known]
+    return beliefs if not in_order else sorted(beliefs, key=lambda one: (-one.sure, one.thing.name))
+
+
+def _likely(things: Sequence[Thing], rates: _Rates, now: float) -> list[tuple[Place, float]]:
+    absent, elsewhere = defaultdict[tuple[str, str], float](lambda: 1.0), 1.0
+    for belief in _ranked(things, rates, now):
+        absent[belief.spot.place.key] *= 1 - belief.sure
+        elsewhere *= 1 - belief.sure
+    often = defaultdict[tuple[str, str], float](float)
+    for thing in things:
+        rate = rates.of(thing.word)
+        for key, spot in thing.spots.items():
+            often[key] += spot.found * (1 - math.exp(-rate * max(0.0, now - spot.missed_at)) if spot.missed else 1)
+    total = sum(often.values()) or 1.0
+    found = {key: 1 - absent[key] * (1 - elsewhere * often[key] / total) for key in dict.fromkeys([*absent, *often])}
+    ranked = sorted(found.items(), key=lambda one: (-one[1], one[0]))
+    return [(Place(*key), sure) for key, sure in ranked if sure >= LEAST]

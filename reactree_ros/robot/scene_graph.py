@@ -1,0 +1,289 @@
+"""The semantic map of a scene graph as JSON: a plain one, and the forms of VirtualHome, Hydra and ConceptGraphs.
+
+- plain: nodes ``{"id", "class", "pose": [x, y, z, yaw], "box": [x, y, z], "room": true}``, edges ``{"from", "to",
+  "relation"}`` with the relation ``in`` or ``on``; all but id, class and the first two of the pose may be missing.
+- VirtualHome: ``class_name``, ``category``, ``properties``, ``bounding_box`` with ``center`` and ``size``, the second
+  axis upwards; edges ``from_id``, ``relation_type`` (INSIDE, ON), ``to_id``.
+- Hydra, as spark_dsg saves it: ``attributes`` with ``position``, ``semantic_label``, ``bounding_box``; edges ``source``
+  (a room or a place) and ``target``. The names of its labels are in its metadata, or in a file of their own.
+- ConceptGraphs: ``{"object_1": {"object_tag", "bbox_center", "bbox_extent"}}``, or a list of relations of such objects
+  with ``object_relation`` ("a on b").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_json, shown
+from reactree_ros.household.tasks import ROOMS
+from reactree_ros.robot.drawn_map import Corner, DrawnRoom, DrawnThing, box_of, map_values, word_of
+from reactree_ros.robot.map_file import read_yaml
+from reactree_ros.robot.poses import surrounds
+
+#: How far around what is in a room without a box its walls are taken to be, in metres.
+_AROUND = 0.5
+#: The most nodes of a graph.
+_MOST = 20_000
+#: What a node is, whatever a label calls it: the attributes of Hydra's layers.
+_HYDRA_ROOM, _HYDRA_OBJECT = "RoomNodeAttributes", ("ObjectNodeAttributes", "KhronosObjectAttributes")
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A node: a room, or a thing with its box."""
+
+    id: str
+    label: str
+    middle: tuple[float, float, float]
+    size: tuple[float, float, float] | None
+    yaw: float = 0.0
+    is_room: bool = False
+    properties: frozenset[str] = frozenset()
+    own: str = ""
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """The nodes, what each is in or on, and further positions that are in a room."""
+
+    nodes: Sequence[_Node]
+    within: Mapping[str, str]
+    ground: Mapping[str, Sequence[Corner]] = field(default_factory=dict)
+
+
+def map_of_scene_graph(path: Path, *, labels: Path | None = None) -> dict[str, Any]:
+    """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
+
+    Args:
+        path: The graph.
+        labels: For Hydra, the names of its labels: YAML with ``{7: chair}`` or with ``label_names``.
+
+    Raises:
+        UserError: It is no scene graph that is known, or no map comes of it; the message is one line.
+    """
+    names = _labels_of(labels) if labels is not None else {}
+    graph = read_json(path, "scene graph of a known form", lambda values: _read(values, names))
+    if not graph.nodes:
+        raise UserError(f"{path}: there is nothing in it whose class is a word; Hydra's labels are named by --labels")
+    return map_values(*_drawn(graph), where=str(path))
+
+
+def _labels_of(path: Path) -> dict[int, str]:
+    values = read_yaml(path).values
+    listed = values.get("label_names") if isinstance(values, dict) else None
+    try:
+        if listed is not None:
+            return {int(one["label"]): str(one["name"]) for one in listed}
+        return {int(label): str(name) for label, name in values.items()}
+    except (TypeError, ValueError, LookupError, AttributeError):
+        raise UserError(f"{path}: {shown(values)} are no names of labels; write 7: chair, one a line") from None
+
+
+# ---------------------------------------------------------------------- forms
+
+
+def _read(values: Any, labels: Mapping[int, str]) -> _Graph:
+    nodes = values.get("nodes") if isinstance(values, dict) else None
+    if isinstance(nodes, list):
+        if len(nodes) > _MOST:
+            raise ValueError(f"it has more than {_MOST} nodes")
+        first = next((one for one in nodes if isinstance(one, dict)), {})
+        form = _virtualhome if "class_name" in first else _hydra if "attributes" in first else _plain
+        return form(values, labels)
+    if isinstance(values, list) or (isinstance(values, dict) and any(map(_is_concept, values.values()))):
+        return _concepts(values)
+    raise ValueError("it has no nodes")
+
+
+def _plain(values: Any, labels: Mapping[int, str]) -> _Graph:
+    nodes = []
+    for one in values["nodes"]:
+        x, y, *rest = map(_number, one["pose"])
+        z, yaw = (*rest, 0.0, 0.0)[:2]
+        size = None if one.get("box") is None else _three(one["box"])
+        label = str(one["class"])
+        is_room = bool(one.get("room", False))
+        nodes.append(_Node(str(one["id"]), label, (x, y, z), size, yaw, is_room, own=str(one.get("name", ""))))
+    edges = [(one["from"], str(one["relation"]).casefold(), one["to"]) for one in values.get("edges", ())]
+    return _graph(nodes, [(of, to) for of, relation, to in edges if relation in ("in", "on", "inside")])
+
+
+def _virtualhome(values: Any, labels: Mapping[int, str]) -> _Graph:
+    nodes = []
+    for one in values["nodes"]:
+        box = one.get("bounding_box")
+        if not isinstance(box, dict) or one["class_name"] == "character":
+            continue
+        (x, up, y), (depth, height, width) = _three(box["center"]), _three(box["size"])
+        middle, size = (x, y, up - height / 2), (depth, width, height)
+        properties = frozenset(map(str, one.get("properties", ())))
+        is_room = one.get("category") == ROOMS
+        nodes.append(_Node(str(one["id"]), str(one["class_name"]), middle, size, 0.0, is_room, properties))
+    edges = [(one["from_id"], one["relation_type"], one["to_id"]) for one in values.get("edges", ())]
+    return _graph(nodes, [(of, to) for of, relation, to in edges if relation in ("INSIDE", "ON")])
+
+
+def _hydra(values: Any, labels: Mapping[int, str]) -> _Graph:
+    names = {**_hydra_labels(values.get("metadata")), **labels}
+    nodes = []
+    for one in values["nodes"]:
+        attributes = one["attributes"]
+        kind, box = attributes.get("type"), attributes.get("bounding_box")
+        if kind not in (_HYDRA_ROOM, *_HYDRA_OBJECT) or None in attributes["position"]:
+            continue
+        middle, size, yaw = _hydra_box(box, _three(attributes["position"]))
+        is_room = kind == _HYDRA_ROOM
+        label = "room" if is_room else names.get(attributes.get("semantic_label"), "")
+        nodes.append(_Node(str(one["id"]), label, middle, size, yaw, is_room, own=str(attributes.get("name", ""))))
+    rooms = {node.id for node in nodes if node.is_room}
+    edges = [(str(one["source"]), str(one["target"])) for one in values.get("edges", ())]
+    places = {to: of for of, to in edges if of in rooms and to not in rooms}  # of rooms and the places in them
+    inside = [(to, of if of in rooms else places[of]) for of, to in edges if of in rooms or of in places]
+    at = {str(one["id"]): _three(one["attributes"]["position"]) for one in values["nodes"] if str(one["id"]) in places}
+    ground: dict[str, list[Corner]] = {}
+    for place, (x, y, _) in at.items():
+        ground.setdefault(places[place], []).append((x, y))
+    return replace(_graph(nodes, inside), ground=ground)
+
+
+def _hydra_labels(metadata: Any) -> dict[int, str]:
+    spaces = metadata.get("labelspaces") if isinstance(metadata, dict) else None
+    named: dict[int, str] = {}
+    for space in spaces.values() if isinstance(spaces, dict) else ():
+        pairs = space.items() if isinstance(space, dict) else space
+        named |= {int(label): str(name) for label, name in pairs}
+    return named
+
+
+def _hydra_box(
+    box: Any, at: tuple[float, float, float]
+) -> tuple[tuple[float, float, float], tuple[float, float, float] | None, float]:
+    """Return middle with lower edge, size and yaw of a box of spark_dsg, of this version or an older one."""
+    if not isinstance(box, dict):
+        return at, None, 0.0
+    turn, yaw = box.get("world_R_center"), 0.0
+    if isinstance(turn, dict):
+        x, y, z, w = (_number(turn[one]) for one in "xyzw")
+        yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    middle = box.get("world_P_center", box.get("center", at))
+    if "dimensions" in box:
+        size = _three(box["dimensions"])
+    else:
+        low, high = _three(box["min"]), _three(box["max"])
+        size = tuple(b - a for a, b in zip(low, high, strict=True))  # type: ignore[assignment]
+        if "world_P_center" not in box:
+            middle = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
+    if min(size) <= 0:
+        return at, None, yaw
+    x, y, z = _three(middle)
+    return (x, y, z - size[2] / 2), size, yaw
+
+
+def _is_concept(value: Any) -> bool:
+    return isinstance(value, dict) and "bbox_center" in value
+
+
+def _concepts(values: Any) -> _Graph:
+    relations = values if isinstance(values, list) else []
+    objects = [one for each in relations for one in (each["object1"], each["object2"])] if relations else []
+    objects += [one for one in values.values() if _is_concept(one)] if isinstance(values, dict) else []
+    nodes = {}
+    for one in objects:
+        (x, y, z), size = _three(one["bbox_center"]), _three(one["bbox_extent"])
+        label = str(one.get("object_tag") or one.get("object_caption") or "")
+        nodes[str(one["id"])] = _Node(str(one["id"]), label, (x, y, z - size[2] / 2), size)
+    edges = []
+    for each in relations:
+        relation, of, to = str(each["object_relation"]).casefold(), each["object1"]["id"], each["object2"]["id"]
+        if relation in ("a on b", "a in b"):
+            edges.append((of, to))
+        elif relation in ("b on a", "b in a"):
+            edges.append((to, of))
+    return _graph(list(nodes.values()), edges)
+
+
+def _graph(nodes: Sequence[_Node], edges: Sequence[tuple[Any, Any]]) -> _Graph:
+    known = {node.id: replace(node, label=word) for node in nodes if (word := word_of(node.label))}
+    within: dict[str, str] = {}
+    for of, to in ((str(of), str(to)) for of, to in edges):
+        if of in known and to in known and of != to and (of not in within or known[within[of]].is_room):
+            within[of] = to  # what something is on says more than the room that it is in
+    return _Graph(list(known.values()), within)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e6:
+        raise ValueError(f"{shown(value)} is no length")
+    return float(value)
+
+
+def _three(value: Any) -> tuple[float, float, float]:
+    x, y, z = map(_number, value)
+    return x, y, z
+
+
+# ---------------------------------------------------------------------- rooms
+
+
+def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], list[DrawnThing]]:
+    things = [node for node in graph.nodes if not node.is_room]
+    rooms = [_room(node, graph) for node in graph.nodes if node.is_room]
+    left = [node for node in things if not any(surrounds(room.outline, _at(node)) for room in rooms)]
+    if left and not rooms:
+        rooms.append(DrawnRoom("room", _around(left, ())))
+    places = {node.id: at for at, node in enumerate(things)}
+    drawn = [
+        DrawnThing(
+            node.label,
+            node.middle,
+            node.size or (0.1, 0.1, 0.1),
+            node.yaw,
+            node.properties,
+            places.get(graph.within.get(node.id, "")),
+            node.own,
+        )
+        for node in things
+    ]
+    return rooms, drawn
+
+
+def _at(node: _Node) -> Any:
+    return DrawnThing(node.label, node.middle).pose
+
+
+def _room(node: _Node, graph: _Graph) -> DrawnRoom:
+    """Return a room with its box, or around all that is in it."""
+    if node.size is not None:
+        (x, y, _), (depth, width, _) = node.middle, node.size
+        corners = [(x + a * depth / 2, y + b * width / 2) for a, b in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
+        return DrawnRoom(node.label, corners)
+    inside = [one for one in graph.nodes if not one.is_room and _room_of(one.id, graph.within) == node.id]
+    return DrawnRoom(node.label, _around([node, *inside], graph.ground.get(node.id, ())))
+
+
+def _room_of(id: str, within: Mapping[str, str]) -> str:
+    """Return what a thing is in at last."""
+    seen = {id}
+    while (above := within.get(id)) is not None and above not in seen:
+        seen.add(above)
+        id = above
+    return id
+
+
+def _around(nodes: Sequence[_Node], ground: Sequence[Corner]) -> list[Corner]:
+    corners = [*(corner for node in nodes for corner in _corners(node)), *ground]
+    (x, y), (depth, width) = box_of(corners)
+    dx, dy = depth / 2 + _AROUND, width / 2 + _AROUND
+    return [(x + dx, y + dy), (x - dx, y + dy), (x - dx, y - dy), (x + dx, y - dy)]
+
+
+def _corners(node: _Node) -> Iterator[Corner]:
+    (x, y, _), (depth, width, _) = node.middle, node.size or (0.0, 0.0, 0.0)
+    reach = math.hypot(depth, width) / 2 if node.yaw else 0.0
+    dx, dy = (reach, reach) if node.yaw else (depth / 2, width / 2)
+    yield from ((x - dx, y - dy), (x + dx, y + dy))

@@ -1,0 +1,201 @@
+"""What a robot sees is kept from start to start over a real ROS, and what nobody listed has a name."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytestmark = pytest.mark.ros
+
+if importlib.util.find_spec("nav2_msgs"):
+    from rcl_interfaces.srv import ListParameters
+    from rclpy.parameter import Parameter
+    from reactree_interfaces.srv import Observe
+    from robot_house import House
+    from robot_servers import LATCHED
+    from ros_graph import activate
+    from std_msgs.msg import String
+
+    from reactree_ros.agent.observation import REMEMBERED
+    from reactree_ros.memory.house_map import HouseMap
+    from reactree_ros.nodes.bridge_node import BridgeNode
+else:
+    pytest.skip("needs nav2_msgs", allow_module_level=True)
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+KNOWN = {"apple": "apple"}
+OTHERS = {"min_score": 0.5, "times": 3, "never": ["pudding"]}
+BOUND = 60.0
+
+
+@pytest.fixture
+def house(graph: Graph, tmp_path: Path) -> House:
+    house = House(graph, tmp_path)
+    house.change_map(lambda values: values["objects"].update(classes=KNOWN, others=OTHERS) or values.pop("expected"))
+    house.add_robot().house._classes["cup"] = "cup"
+    return house
+
+
+def kept(path: Path) -> dict[str, str]:
+    """What the file knows, once a bridge has written it."""
+    with HouseMap(path, "robot") as one:
+        return {belief.thing.name: belief.spot.place.name for belief in one.beliefs()}
+
+
+def observe(house: House, goal: str = "") -> Any:
+    client = house.graph.probe.create_client(Observe, "/robot_bridge/observe")
+    house.graph.until(client.service_is_ready, "the service is there")
+    future = client.call_async(Observe.Request(goal=goal))
+    house.graph.until(future.done, "it is answered")
+    return future.result().observation
+
+
+def restart(house: House, **parameters: Any) -> None:
+    house.graph.kill(house.bridge)
+    house.start(**parameters)
+
+
+def test_a_restarted_bridge_knows_what_was_seen_and_tells_it_without_a_word(house: House, tmp_path: Path) -> None:
+    path = tmp_path / "house.map"
+    house.start(alone=True, house_map=str(path))
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: kept(path).get("cup 1") == "kitchen table 1", "the cup is kept")
+    assert "pudding 1" not in kept(path)  # the map forbids it
+    house.robot.blind = True
+    restart(house, house_map=str(path))
+    cup = house.map.by_name["cup 1"]
+    assert (cup.seen, house.map.place_of(cup).name) == (None, "kitchen table 1")
+    told = [one for one in observe(house, "Bring the cup").objects if REMEMBERED in one.states]
+    assert [(one.word, one.place, one.room) for one in told if one.word == "cup"] == [
+        ("cup", "kitchen table 1", "kitchen 1")
+    ]
+    refused = house.skill("pick up cup 1").result
+    assert refused.outcome == refused.PRECONDITION  # it was not seen since
+
+
+def test_without_a_file_nothing_is_kept(house: House, tmp_path: Path) -> None:
+    house.start(alone=True)
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: "cup 1" in house.map.by_name, "the cup is seen")
+    house.robot.blind = True
+    restart(house)
+    assert list(house.map.items()) == []
+    assert not list(tmp_path.glob("*.map"))
+
+
+def test_what_is_not_where_it_was_is_missed(house: House, tmp_path: Path) -> None:
+    path = tmp_path / "house.map"
+    house.start(house_map=str(path))
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: "cup 1" in kept(path), "the cup is kept")
+    house.does("go to bed 1")
+    house.robot.house.objects["cup"] = (1.0, 7.0, 0.6)  # on the bed, out of sight of the table
+    house.does("go to kitchen table 1")
+
+    def missed() -> bool:
+        with HouseMap(path, "robot") as one:
+            (belief,) = one.beliefs("cup")
+            return belief.spot.in_vain == 1
+
+    house.graph.until(missed, "it is missed")
+
+
+def test_a_file_that_is_no_map_keeps_the_bridge_from_starting_with_a_line(house: House, tmp_path: Path) -> None:
+    path = tmp_path / "text.map"
+    path.write_text("no map, and long enough to look like a file of something else " * 40, encoding="utf-8")
+    bridge = house.graph.add(house.make_bridge(house_map=str(path)))
+    assert bridge.trigger_configure().name == "FAILURE"
+    path.unlink()
+    assert bridge.trigger_configure().name == "SUCCESS"
+
+
+def test_a_household_bridge_keeps_its_house_by_name(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "house.map"
+    overrides = [Parameter("house_map", value=str(path))]
+    bridge = graph.add(activate(BridgeNode(context=graph.context, parameter_overrides=overrides)))
+    (place,) = [name for name in bridge.host.bare.scene.by_name if name == "coffee table 1"]
+    graph.skill(f"go to {place}", to="household_bridge").result  # noqa: B018
+    client = graph.probe.create_client(Observe, "/household_bridge/observe")
+    graph.until(client.service_is_ready, "the service is there")
+    future = client.call_async(Observe.Request(goal=f"Put it on the {place.rpartition(' ')[0]}"))
+    graph.until(future.done, "it is answered")
+    told = [one for one in future.result().observation.objects if REMEMBERED in one.states]
+    assert ("coffee table", 1) in {(one.word, one.instance) for one in told}
+    with HouseMap(path) as one:
+        assert one.houses() == [bridge.house()]
+        assert bridge.house()
+
+
+# ---------------------------------------------------------------------- prompts
+
+
+def prompted(config: dict[str, Any], **prompts: Any) -> None:
+    entry = config["detections"]
+    config["detections"] = {**({"topic": entry} if isinstance(entry, str) else entry), "prompts": prompts}
+
+
+def test_a_detector_on_a_topic_is_told_what_the_goal_names_once(house: House) -> None:
+    house.start(lambda config: prompted(config, topic="/detector/names", between=" . "))
+    heard: list[str] = []
+    house.graph.probe.create_subscription(String, "/detector/names", lambda msg: heard.append(msg.data), LATCHED)
+    for goal in (
+        "Bring the red stapler to the kitchen table",
+        "Bring the red stapler to the kitchen table",
+        "Find a pen",
+    ):
+        observe(house, goal)
+    house.graph.until(lambda: len(heard) >= 2, "it is told twice")
+    assert heard[0] in ("red stapler . kitchen table . apple", "pen . apple")
+    assert heard[-1] == "pen . apple"
+
+
+def test_a_detector_with_a_service_is_told_the_list(house: House) -> None:
+    asked: list[list[str]] = []
+
+    def serve(request: Any, response: Any) -> Any:
+        asked.append(list(request.prefixes))
+        return response
+
+    house.graph.probe.create_service(ListParameters, "/detector/set_classes", serve)
+    house.start(
+        lambda config: prompted(
+            config,
+            service="/detector/set_classes",
+            type="rcl_interfaces/srv/ListParameters",
+            goal={"prefixes": "{names}"},
+        )
+    )
+    observe(house, "Bring the stapler")
+    house.graph.until(lambda: bool(asked), "it is asked")
+    assert asked == [["stapler", "apple"]]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "said"),
+    [
+        ({"topic": "/a", "goal": {"data": "all"}}, "no field has '{names}'"),
+        ({"topic": "/a", "goal": {"date": "{names}"}}, "field 'date'"),
+        ({"topic": "/a", "type": "std_msgs/msg/Nothing"}, "std_msgs/msg/Nothing"),
+        ({"topic": "/a", "service": "/b"}, "name one of topic and service"),
+        ({}, "name a topic or a service, or write {names} into a field of goal"),
+    ],
+)
+def test_prompts_that_make_no_sense_keep_the_bridge_from_starting(
+    house: House, prompts: dict[str, Any], said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bridge = house.graph.add(house.make_bridge(lambda config: prompted(config, **prompts)))
+    assert bridge.trigger_configure().name == "FAILURE"
+    assert said in capfd.readouterr().err
+
+
+def test_something_that_nobody_listed_is_picked_up(house: House, tmp_path: Path) -> None:
+    house.start(house_map=str(tmp_path / "house.map"))
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: "cup 1" in house.map.by_name, "the cup is a thing")
+    house.does("pick up cup 1")
+    assert house.map.by_name["cup 1"].id in house.map.held

@@ -1,0 +1,203 @@
+"""Semantic maps made of scene graphs and of maps of Nav2 whose regions are labelled."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from robot.drawings import GRAPHS, HYDRA, LABELLED, PLAIN, VIRTUALHOME, write_nav2
+
+from reactree_ros.errors import UserError
+from reactree_ros.robot.drawn_map import word_of
+from reactree_ros.robot.map_file import load_map, notes_of, read_yaml
+from reactree_ros.robot.scene_graph import map_of_scene_graph
+from reactree_ros.robot.semantic_map import SemanticMap
+
+if TYPE_CHECKING:
+    from command_line import Cli
+
+HAS_ROOMS = ("plain", "virtualhome", "hydra")
+
+
+def written(path: Path, values: Any) -> Path:
+    path.write_text(json.dumps(values), encoding="utf-8")
+    return path
+
+
+def made(tmp_path: Path, graph: Any, **given: Any) -> SemanticMap:
+    """The map of a graph, once it has been written and read."""
+    values = map_of_scene_graph(written(tmp_path / "graph.json", graph), **given)
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    return SemanticMap(load_map(tmp_path / "map.yaml"))
+
+
+@pytest.mark.parametrize("form", GRAPHS)
+def test_a_thing_is_on_what_it_is_on_whatever_the_form(tmp_path: Path, form: str) -> None:
+    map = made(tmp_path, GRAPHS[form])
+    (stapler,) = map.items()
+    table = map.place_of(stapler)
+    assert stapler.name == "stapler 1"
+    assert table is not None
+    assert table.word.replace(" ", "") == "meetingtable"
+    assert table.pose is not None
+    assert (table.pose.x, table.pose.y) == (1.0, 1.0)
+    assert {one.word for one in map.receptacles()} == {table.word, "shelf"}
+    assert map.properties("stapler") == {"GRABBABLE"}
+
+
+@pytest.mark.parametrize("form", HAS_ROOMS)
+def test_each_piece_of_furniture_is_in_its_room_and_the_robot_stands_there_too(tmp_path: Path, form: str) -> None:
+    map = made(tmp_path, GRAPHS[form])
+    first, second = (room for room in map.rooms)
+    at = {one.word.replace(" ", ""): one for one in map.receptacles()}
+    assert (at["meetingtable"].room, at["shelf"].room) == (first, second)
+    assert notes_of(map.document, read_yaml(tmp_path / "map.yaml")) == []
+
+
+def test_without_rooms_all_is_in_one(tmp_path: Path) -> None:
+    (room,) = made(tmp_path, GRAPHS["objects"]).rooms
+    assert room.name == "room 1"
+
+
+def test_a_turned_box_keeps_its_sides_and_the_robot_stands_before_it(tmp_path: Path) -> None:
+    map = made(tmp_path, PLAIN)
+    table = map.by_name["meeting table 1"]
+    assert table.size == (1.6, 0.8, 0.75)  # type: ignore[attr-defined]
+    approach = map.approach(table)
+    assert approach is not None
+    assert 0.3 < table.distance(approach, table.pose) < 0.6  # type: ignore[attr-defined]
+
+
+def test_the_labels_of_hydra_may_be_in_a_file_of_their_own(tmp_path: Path) -> None:
+    graph = {**HYDRA, "metadata": {}}
+    with pytest.raises(UserError, match="there is no"):
+        made(tmp_path, {**graph, "nodes": [one for one in graph["nodes"] if one["layer"] == 2]})
+    labels = tmp_path / "labels.yaml"
+    for text in (
+        "5: stapler\n3: meeting table\n",
+        "label_names:\n- {label: 5, name: stapler}\n- {label: 3, name: desk}\n",
+    ):
+        labels.write_text(text, encoding="utf-8")
+        assert [item.name for item in made(tmp_path, graph, labels=labels).items()] == ["stapler 1"]
+    labels.write_text("- chair\n", encoding="utf-8")
+    with pytest.raises(UserError, match="are no names of labels"):
+        made(tmp_path, graph, labels=labels)
+
+
+def test_what_virtualhome_says_of_a_class_counts(tmp_path: Path) -> None:
+    graph = copy.deepcopy(VIRTUALHOME)
+    graph["nodes"][3]["properties"] = ["CONTAINERS", "CAN_OPEN"]
+    map = made(tmp_path, graph)
+    assert map.by_name["shelf 1"].properties == {"CONTAINERS", "CAN_OPEN"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        ({}, "it has no nodes"),
+        ([], "there is nothing in it"),
+        ({"nodes": []}, "there is nothing in it"),
+        ({"nodes": [{"id": 1}]}, "is no scene graph of a known form"),
+        ({"nodes": [{"id": 1, "class": "shelf", "pose": [0, "x"]}]}, "'x' is no length"),
+        ({"nodes": [{"id": 1, "class": "shelf", "pose": [0, 1e9]}]}, "is no length"),
+        ({"nodes": [{"id": 1, "class": "!", "pose": [0, 0]}]}, "there is nothing in it"),
+        ({"nodes": [{"id": 1, "class": "cup", "pose": [0, 0], "box": [1, 2]}]}, "is no scene graph"),
+        (7, "it has no nodes"),
+    ],
+)
+def test_a_graph_that_is_none_is_an_error_of_one_line(tmp_path: Path, graph: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        made(tmp_path, graph)
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(str(tmp_path / "graph.json"))
+
+
+@pytest.mark.parametrize(
+    ("label", "word"),
+    [("kitchen_table", "kitchen table"), ("TV-Stand", "tv stand"), ("7", ""), ("", ""), ("x" * 50, "")],
+)
+def test_a_label_is_a_word_if_it_may_be_one(label: str, word: str) -> None:
+    assert word_of(label) == word
+
+
+# ---------------------------------------------------------------------- Nav2
+
+
+@pytest.fixture
+def nav2() -> Any:
+    pytest.importorskip("PIL", reason="needs Pillow")
+    from reactree_ros.robot.nav2_map import map_of_nav2
+
+    return map_of_nav2
+
+
+def test_labelled_regions_are_rooms_and_what_is_drawn_in_them_is_furniture(tmp_path: Path, nav2: Any) -> None:
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(nav2(write_nav2(tmp_path))), encoding="utf-8")
+    map = SemanticMap(load_map(tmp_path / "map.yaml"))
+    assert [room.name for room in map.rooms] == ["office 204", "print room 1"]
+    at = {one.name: one for one in map.receptacles()}
+    assert {name: one.room.name for name, one in at.items()} == {
+        "meeting table 1": "office 204",
+        "shelf 1": "print room 1",
+    }
+    table = at["meeting table 1"]
+    assert table.pose is not None
+    assert (table.pose.x, table.pose.y, table.size[:2]) == (0.5, -0.1, (1.6, 0.8))
+
+
+def test_the_robot_looks_around_where_the_floor_is_free(tmp_path: Path, nav2: Any) -> None:
+    office, printing = nav2(write_nav2(tmp_path))["rooms"]
+    assert office["pose"]["x"] == pytest.approx(2.5, abs=0.1)  # the left half, up to x = 1.5, is occupied
+    assert printing["pose"]["x"] == pytest.approx(5.5, abs=0.1)
+
+
+def test_the_origin_of_a_map_may_be_turned(tmp_path: Path, nav2: Any) -> None:
+    text = "image: floor.pgm\nresolution: 0.05\norigin: [0.0, 0.0, 1.5707963]\nfree_thresh: 0.196\n"
+    (room, _) = nav2(write_nav2(tmp_path, text=text))["rooms"]
+    assert room["outline"][0] == [-4.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "labelled", "said"),
+    [
+        ("image: none.pgm\nresolution: 0.05\norigin: [0, 0, 0]\n", LABELLED, r"none\.pgm: is no image of a map"),
+        ("image: floor.pgm\nresolution: 0\norigin: [0, 0, 0]\n", LABELLED, "0.0 is no size of a pixel"),
+        ("image: floor.pgm\norigin: [0, 0, 0]\n", LABELLED, r"floor\.yaml:1: .*resolution"),
+        ("resolution: [", LABELLED, r"floor\.yaml"),
+        ("", {**LABELLED, "imageWidth": 100}, "it is of an image of 100 x 100 pixels, the map's has 200 x 100"),
+        ("", {"shapes": []}, "no polygon or rectangle is labelled"),
+        ("", {}, "it has no shapes"),
+        ("", {"shapes": [{"label": "7", "points": [[0, 0], [1, 0], [1, 1]]}]}, "is no region with a name"),
+        ("", {"shapes": [{"label": "office", "points": [[0], [1, 0], [1, 1]]}]}, "is no file of labelme"),
+    ],
+)
+def test_files_that_do_not_fit_are_an_error_of_one_line(
+    tmp_path: Path, nav2: Any, text: str, labelled: Any, said: str
+) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        nav2(write_nav2(tmp_path, labelled, text=text))
+    assert "\n" not in str(error.value)
+
+
+def test_regions_that_are_nowhere_are_asked_for(tmp_path: Path, nav2: Any) -> None:
+    path = write_nav2(tmp_path)
+    (tmp_path / "floor.json").rename(tmp_path / "rooms.json")
+    with pytest.raises(UserError, match=r"label the rooms in floor\.pgm with labelme, or name it"):
+        nav2(path)
+    assert len(nav2(path, regions=tmp_path / "rooms.json")["rooms"]) == 2
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def test_the_command_writes_a_map_that_it_finds_right(cli: Cli, tmp_path: Path) -> None:
+    graph, out = written(tmp_path / "graph.json", PLAIN), tmp_path / "map.yaml"
+    ended = cli("robot", "map", graph, "--from", "scene-graph", "--out", out)
+    assert (ended.code, ended.out) == (0, f"{out}: 2 rooms, 2 receptacles, 1 classes of objects; all right\n")
+    assert cli("robot", "map", out).out == f"{out}: 2 rooms, 2 receptacles, 1 classes of objects; all right\n"
+    assert cli("robot", "map", graph, "--from", "scene-graph", "--robot", "r").code == 2
+    assert cli("robot", "map", graph, "--labels", graph).code == 2

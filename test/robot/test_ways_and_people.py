@@ -1,0 +1,206 @@
+"""Ways by doors and elevators, and people who are gone to and handed to: in the office, from its other floor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from doubles import ScriptedModel
+from hypothesis import given
+from hypothesis import strategies as st
+from office import CONFIG, OfficeWorld
+from persons import Says, replays
+from recorded_runs import Kept
+
+from reactree_ros.episode import Episode
+from reactree_ros.errors import UserError
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.writer import Recorder
+from reactree_ros.robot.config import load_robot
+from reactree_ros.robot.map_file import MapDocument, Source, load_map, map_of, read_yaml
+from reactree_ros.robot.ways import Ways
+from reactree_ros.world.port import Outcome
+
+MAP = CONFIG.parent / "office_map.yaml"
+BRING = "Bring the stapler from office 204 to Anna"
+
+
+def changed(tmp_path: Path, **values: Any) -> Path:
+    """The office robot, with a changed map beside it."""
+    (tmp_path / "office_map.yaml").write_text(yaml.safe_dump({**read_yaml(MAP).values, **values}), encoding="utf-8")
+    (tmp_path / "office.yaml").write_text(CONFIG.read_text(encoding="utf-8"), encoding="utf-8")
+    return tmp_path / "office.yaml"
+
+
+def run(world: OfficeWorld, instruction: str, *says: str, person: Says | None = None) -> tuple[Episode, Kept]:
+    kept = Kept()
+    episode = Episode(
+        instruction,
+        world=world,
+        model=ScriptedModel({instruction: [f"Act: {one}" for one in says]}),
+        planner=planner("reactree"),
+        person=person,
+        record=Recorder(kept.write),
+    )
+    episode.run()
+    return episode, kept
+
+
+# ---------------------------------------------------------------------- ways
+
+
+def test_the_stapler_comes_to_anna_from_the_other_floor_by_the_elevator(tmp_path: Path) -> None:
+    world = OfficeWorld(changed(tmp_path, start="lobby"))
+    refused = world.execute("navigate to desk 1").take()
+    way = "navigate to lobby elevator, then press the button of floor 2"
+    assert (refused.outcome, refused.text) == (
+        Outcome.PRECONDITION,
+        "You cannot navigate to desk 1 now: the way to office 204 leads to corridor 1 by lobby elevator; "
+        f"first {way}, then go on.",
+    )
+    _, kept = run(
+        world,
+        BRING,
+        "navigate to desk 1",
+        *way.split(", then "),
+        "navigate to desk 1",
+        "grip stapler 1 with low force",
+        "navigate to meeting table 1",
+        "hand over stapler 1 to Anna",
+        "done",
+    )
+    outcomes = [event["outcome"] for event in kept.of("observation") if event["of"] == "execute"]
+    assert outcomes == ["precondition", *["done"] * 6]
+    assert world.map.borne == {world.map.by_name["stapler 1"].id: "Anna"}
+    assert replays(kept.record.events)
+
+
+def test_a_skill_that_passes_the_elevator_is_not_in_its_own_way() -> None:
+    world = OfficeWorld()
+    assert world.execute("navigate to corridor elevator").take().outcome is Outcome.DONE
+    assert world.execute("press the button of floor 0").take().outcome is Outcome.DONE
+    assert world.map.agent_room.name == "lobby"
+    assert world.execute("navigate to lobby table").take().outcome is Outcome.DONE
+
+
+DOOR = {"between": ["corridor 1", "office 204"], "by": "office door 204", "cost": 5, "pass": ["open {by}"]}
+
+
+def test_a_door_that_is_closed_is_told_and_one_that_is_open_is_passed() -> None:
+    document = load_map(MAP)
+    values = {**read_yaml(MAP).values, "connections": [DOOR]}
+    world = OfficeWorld()
+    world.map = type(world.map)(map_of(Source(values, "map.yaml")))
+    assert "first open office door 204." in world.execute("navigate to desk 1").take().text
+    world.map.by_name["office door 204"].states = {"OPEN"}
+    assert world.execute("navigate to desk 1").take().outcome is Outcome.DONE
+    assert document.connections  # the shipped one has some, too
+
+
+def ways(*connections: dict[str, Any]) -> Ways:
+    names = {name for one in connections for name in one["between"]}
+    rooms = [{"name": name, "pose": {"x": 0, "y": 0}, "outline": [[0, 0], [1, 0], [1, 1]]} for name in sorted(names)]
+    values = {"start": min(names), "rooms": rooms, "objects": {"others": {}}, "connections": list(connections)}
+    return Ways(MapDocument.model_validate(values))
+
+
+def test_the_cheapest_of_several_ways_is_taken() -> None:
+    found = ways(
+        {"between": ["a", "d"], "cost": 60, "pass": ["ride"]},
+        {"between": ["a", "b"], "cost": 10, "pass": ["climb"]},
+        {"between": ["b", "d"], "cost": 10},
+        {"between": ["e", "f"]},
+    )
+    assert [one.to for one in found.shortest("a", "d") or ()] == ["b", "d"]
+    assert found.shortest("a", "a") == ()
+    assert found.shortest("a", "e") is None
+    assert found.shortest("a", "nobody says how that is reached") == ()
+
+
+EDGES = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.integers(0, 9)), min_size=1, max_size=14
+)
+
+
+@given(EDGES)
+def test_no_other_way_is_cheaper(edges: list[tuple[str, str, int]]) -> None:
+    edges = [(a, b, cost) for a, b, cost in edges if a != b] or [("a", "b", 1)]
+    found = ways(*({"between": [a, b], "cost": cost} for a, b, cost in edges))
+    rooms = {room for a, b, _ in edges for room in (a, b)}
+    cost = {(a, b): 0.0 if a == b else float("inf") for a in rooms for b in rooms}
+    for a, b, one in edges:
+        cost[a, b] = cost[b, a] = min(cost[a, b], one)
+    for by in rooms:
+        for a in rooms:
+            for b in rooms:
+                cost[a, b] = min(cost[a, b], cost[a, by] + cost[by, b])
+    for (a, b), least in cost.items():
+        way = found.shortest(a, b)
+        assert (float("inf") if way is None else sum(one.cost for one in way)) == least
+
+
+@pytest.mark.parametrize(
+    ("connection", "said"),
+    [
+        ({"between": ["corridor 1", "kitchen"]}, r"connections\.0\.between: there is no room 'kitchen'"),
+        ({"between": ["corridor 1", "lobby"], "by": "lift"}, r"connections\.0\.by: there is no receptacle 'lift'"),
+        ({"between": ["corridor 1"]}, r"connections\.0\.between"),
+        ({"between": ["corridor 1", "lobby"], "cost": -1}, r"connections\.0\.cost"),
+        ({"between": ["corridor 1", "lobby"], "pass": ["go {up}"]}, r"connections\.0\.pass\.0"),
+    ],
+)
+def test_a_connection_that_makes_no_sense_is_refused_with_its_place(connection: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        map_of(Source({**read_yaml(MAP).values, "connections": [connection]}, "map.yaml"))
+    assert "\n" not in str(error.value)
+
+
+def test_a_connection_that_no_skill_of_the_robot_passes_is_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path, connections=[{"between": ["corridor 1", "lobby"], "pass": ["fly to {to}"]}])
+    robot = load_robot(path)
+    with pytest.raises(UserError, match="none of them passes the map's connection to lobby: 'fly to lobby'"):
+        robot.check_fits(load_map(robot.map), str(path))
+
+
+# ---------------------------------------------------------------------- people
+
+ANNAS = [{"name": "Anna Berg", "at": "meeting table 1"}, {"name": "Anna Lund", "at": "desk 1"}, {"name": "Bob"}]
+HAND = "hand over stapler 1 to Anna {}"
+TAKE = ("navigate to desk 1", "grip stapler 1 with low force")
+
+
+def test_who_is_meant_is_asked_once_where_two_fit(tmp_path: Path) -> None:
+    world, person = OfficeWorld(changed(tmp_path, persons=ANNAS)), Says("Berg")
+    says = (*TAKE, HAND.format("Lund"), HAND.format("Lund"), HAND.format("Berg"), "done")
+    _, kept = run(world, BRING, *says, person=person)
+    assert [one.text for one in person.asked] == ["Which do you mean: Anna Berg, or Anna Lund?"]
+    assert [event["reason"] for event in kept.of("refused")] == [
+        "'hand over stapler 1 to Anna Lund' is not done: the person means Anna Berg."
+    ] * 2
+    assert list(world.map.borne.values()) == ["Anna Berg"]
+    assert replays(kept.record.events)
+
+
+def test_nothing_is_handed_to_one_of_two_if_nobody_says_to_whom(tmp_path: Path) -> None:
+    world = OfficeWorld(changed(tmp_path, persons=ANNAS))
+    _, kept = run(world, BRING, *TAKE, HAND.format("Lund"), "failure")
+    assert "nobody says who is meant" in kept.of("refused")[0]["reason"]
+    assert world.map.borne == {}
+
+
+@pytest.mark.parametrize(
+    "goal", ["Bring the stapler to Anna Lund", "Bring it to her", "Bring Anna Berg's to Anna Lund"]
+)
+def test_nobody_is_asked_if_one_is_named_in_full_or_none_is(tmp_path: Path, goal: str) -> None:
+    world, person = OfficeWorld(changed(tmp_path, persons=ANNAS)), Says()
+    run(world, goal, *TAKE, HAND.format("Lund"), "done", person=person)
+    assert person.asked == []
+    assert list(world.map.borne.values()) == ["Anna Lund"]
+
+
+def test_one_anna_is_meant_without_a_word(tmp_path: Path) -> None:
+    world, person = OfficeWorld(changed(tmp_path)), Says()
+    run(world, BRING, *TAKE, "hand over stapler 1 to Anna", "done", person=person)
+    assert (person.asked, list(world.map.borne.values())) == ([], ["Anna"])
