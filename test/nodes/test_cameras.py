@@ -121,6 +121,12 @@ def test_a_camera_that_says_nothing_is_not_waited_for_any_longer_than_was_said(h
     assert result.observation.pictures == []
 
 
+def test_a_dry_run_waits_for_no_camera(graph: Graph, tmp_path: Path) -> None:
+    house = House(graph, tmp_path)
+    house.start(eyes, dry_run=True)
+    assert house.skill("look").result.outcome == Result.DONE
+
+
 @pytest.mark.parametrize(
     ("encoding", "data", "said"),
     [
