@@ -132,18 +132,13 @@ def tried_out(routine: Routine, instruction: str, again: Again) -> str:
 
 
 def _rehearsal(routine: Routine, instruction: str, world: World) -> Episode:
-    from reactree_ros.episode import Episode
-    from reactree_ros.planners.spec import planner
+    from reactree_ros.episode.assembly import assemble
+    from reactree_ros.episode.run_spec import RunSpec
 
     found = Pending.of(tuple(Routines([routine], vocabulary_of(world)).fitting(instruction)))
-    return Episode(
-        instruction,
-        world=world,
-        model=NoModel(),
-        planner=planner("reactree_wm"),
-        options=TreeOptions(routines=Wanted.ON),
-        routines=lambda _: lambda goal: found,
-    )
+    spec = RunSpec(instruction=instruction, planner="reactree_wm", options=TreeOptions(routines=Wanted.ON))
+    builder = spec.chosen_planner()  # without the examples of a memory
+    return assemble(spec, world=world, model=NoModel(), builder=builder, routines=lambda _: lambda goal: found)
 
 
 def vocabulary_of(world: World) -> Vocabulary:
