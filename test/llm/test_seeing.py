@@ -41,7 +41,6 @@ REFUSALS: dict[str, Behaviour] = {
     "openrouter": fails(404, "No endpoints found that support image input"),
     "llama.cpp": fails(500, "image input is not supported - hint: you may need to provide the mmproj"),
     "texts only": fails(422, "Input should be a valid string"),
-    "too large": fails(413, "Request Entity Too Large"),
     "FastAPI": repeats,
     "all of it": tells_all,
 }
@@ -139,6 +138,34 @@ def test_a_server_that_refuses_pictures_is_remembered_and_goes_on_without(
         assert "a cup" in peer.asked[-1].prompt
         told = [one.getMessage() for one in caplog.records] + [str(reply) for reply in replies]
         assert not any("iVBORw" in one for one in told), "no bytes of it in a log or a record"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        fails(400, "You uploaded an unsupported image. Please make sure your image is valid."),
+        fails(400, "cannot identify image file <_io.BytesIO object>"),
+        fails(413, "Request Entity Too Large"),
+    ],
+)
+def test_a_picture_that_is_refused_for_what_it_is_blinds_one_run_alone(model: Model, refusal: Behaviour) -> None:
+    turns = (*START, saw(drawn(1, words="a cup")))
+    with Peer(chats=True, blind=refusal, say=lambda prompt: "Fine.") as peer:
+        first = model(peer, retries=0)
+        assert [ask(first, *turns, may_say=FreeText()).pictures for _ in "ab"] == [0, 0]
+        assert len([one for one in peer.asked if one.pictures]) == 1
+        peer.blind = None
+        assert ask(model(peer), *turns, may_say=FreeText()).pictures == 1
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["the user says so", "the server says so"])
+def test_a_server_that_has_got_eyes_is_shown_pictures_again(model: Model, said: bool) -> None:
+    turns = (*START, saw(drawn(1, words="a cup")))
+    blind, seeing = ({"vision": sees} for sees in (False, True))
+    with Peer(owned_by="llamacpp", chats=True, blind=REFUSALS["llama.cpp"], modalities=None if said else blind) as peer:
+        assert ask(model(peer, retries=0), *turns, may_say=FreeText()).pictures == 0
+        peer.blind, peer.modalities = None, None if said else seeing
+        assert ask(model(peer, **({"sees": True} if said else {})), *turns, may_say=FreeText()).pictures == 1
 
 
 def test_a_request_that_is_refused_for_another_reason_says_that_and_blinds_nobody(model: Model) -> None:
