@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from py_trees.common import Status
@@ -13,6 +14,7 @@ from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.going_on import WayBack, resumed, stop_of
 from reactree_ros.episode.run_spec import RunSpec, surroundings
@@ -248,8 +250,15 @@ class TaskRunner:
         try:
             if task.record is not None:
                 task.record.close()
-            episode.remember(result)
+            await self._remember(episode, result)
             saved_to = task.saved_to()
         except (OSError, UserError, RuntimeError) as error:
             code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
         return result_of(result, error_code=code, message=message, saved_to=saved_to)
+
+    async def _remember(self, episode: Episode, result: EpisodeResult) -> None:
+        """Keep what a run has learnt, in the memory's thread: it embeds texts, and tries routines out."""
+        if self.memory is not None:
+            added = self.memory.do(partial(episode.remember, result))
+            await self._waker.settled(added)
+            added.take()

@@ -13,7 +13,16 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins.settings import did_you_mean
 from reactree_ros.routine.fitting import Fit, Routines, Vocabulary, fillings
-from reactree_ros.routine.model import Children, Counts, Node, Routine, RoutineError, Search, children_of
+from reactree_ros.routine.model import (
+    MOST_COUNTED,
+    Children,
+    Counts,
+    Node,
+    Routine,
+    RoutineError,
+    Search,
+    children_of,
+)
 
 #: The most routines of one memory; beyond it, the one that has helped least makes room.
 MOST = 10_000
@@ -140,7 +149,8 @@ class Kept:
 
         def change(text: str | None) -> str | None:
             routine = _read(name, text)
-            return text if routine is None else _counted(routine, reason, found).to_json()
+            is_it = routine is not None and routine.version == fit.routine.version  # nobody has changed it meanwhile
+            return _counted(routine, reason, found).to_json() if routine is not None and is_it else text
 
         return self.memory.do(partial(self.memory.change_routine, name, change))
 
@@ -152,9 +162,9 @@ class Kept:
         return free
 
     def _make_room(self) -> None:
-        routines = self.all()
-        if len(routines) >= self._most:
-            least = min(routines.values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
+        """Remove those that have helped least, also where other processes have added some meanwhile."""
+        routines = sorted(self.all().values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
+        for least in routines[: max(0, len(routines) - self._most + 1)]:
             self.memory.change_routine(least.name, lambda text: None)
 
 
@@ -168,7 +178,8 @@ def _read(name: str, text: object) -> Routine | None:
     if not isinstance(text, str):
         return None
     try:
-        return Routine.of_json(text, where=name).model_copy(update={"name": name})
+        routine = Routine.of_json(text, where=name)
+        return routine if routine.name == name else Routine.of({**routine.model_dump(), "name": name}, where=name)
     except RoutineError:
         return None
 
@@ -183,25 +194,20 @@ def _is_for_the_same(one: Routine, other: Routine) -> bool:
 def _merged(there: Routine | None, new: Routine, name: str) -> Routine:
     if there is None:
         return new.model_copy(update={"name": name, "counts": Counts(runs=1)})
-    runs = there.counts.runs + 1
+    runs = min(there.counts.runs + 1, MOST_COUNTED)
     if _without_orders(there.body) == _without_orders(new.body):
         orders = [node.order for node in new.nodes if isinstance(node, Search)]
         body = _with_orders(there.body, iter(orders))
         return there.model_copy(update={"body": body, "counts": there.counts.model_copy(update={"runs": runs})})
     if there.counts.last_failure:
-        changed = {"name": name, "version": there.version + 1, "counts": Counts(runs=runs)}
+        changed = {"name": name, "version": there.next_version, "counts": Counts(runs=runs)}
         return new.model_copy(update=changed)
     return there.model_copy(update={"counts": there.counts.model_copy(update={"runs": runs})})
 
 
 def _counted(routine: Routine, reason: str, found: Mapping[str, Sequence[str]]) -> Routine:
     counts = routine.counts
-    new = Counts(
-        runs=counts.runs,
-        uses=counts.uses + 1,
-        successes=counts.successes + (not reason),
-        last_failure=shortened_line(reason, 500),
-    )
+    new = counts.and_one(shortened_line(reason, 500))
     orders = (found.get(node.finds, ()) for node in routine.nodes if isinstance(node, Search))
     return routine.model_copy(update={"counts": new, "body": _with_orders(routine.body, orders)})
 

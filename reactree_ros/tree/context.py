@@ -168,6 +168,7 @@ class RunContext:
         warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
         touched: The skills that were done, in order, each with the room in which the robot was then.
+        placed: Where each thing was put that the run has let go of, and does not hold again, by their names.
         known: The words for what was seen, and the names that skills were offered with.
         team: The robots of the world.
     """
@@ -200,6 +201,7 @@ class RunContext:
     answers: dict[str, str] = field(default_factory=dict)
     warned: bool = False
     touched: list[str] = field(default_factory=list)
+    placed: dict[str, str] = field(default_factory=dict)
     known: dict[str, None] = field(default_factory=dict)
     team: Team = field(init=False)
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_routine import AnyRoutine
+from doubles import ScriptedModel, expand
 from houses import Came, carry_out, tasks
 from memory.word_hash_embedder import WordHashEmbedder
 
@@ -27,6 +29,7 @@ from reactree_ros.household.tasks import Task
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.fitting import Routines as Index
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.options import TreeOptions
@@ -214,6 +217,18 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
 
+@pytest.mark.parametrize("seed", TRAPS[::2])
+def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, seed: int) -> None:
+    """Also with conditions, skills and names that the house does not know."""
+    rng, routine = random.Random(seed), AnyRoutine(seed).make()
+    values = {role.name: rng.choice(("apple", "fridge", "3", "{x}", "mug 1", "\n")) for role in routine.roles}
+    found = Pending.of((Fit(routine, values),))
+    task, limits = tasks(1, 8)[seed % 8], TreeOptions(max_decisions=60, max_steps=40)
+    came = carry_out(task, memory, options=limits, routines_of=lambda _: lambda goal: found)
+    assert came.used
+    assert came.result.end not in ("bug", "world_gone", "memory_gone")
+
+
 class Keeps(WorldWrapper):
     """Keeps what is carried out."""
 
@@ -294,27 +309,47 @@ class Answers(Person):
         return Pending.of(Answer("no", "test"))
 
 
-def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(memory: SqliteMemory) -> None:
-    goal = "put the {thing_1} on the {place_2}"
-    body = model.Sequence(
+PUT = model.Routine(
+    name="put",
+    goal="put the {thing_1} on the {place_2}",
+    roles=(model.Role(name="thing_1", kind="thing"), model.Role(name="place_2", kind="place")),
+    body=model.Sequence(
         children=(
             model.Search(finds="a", of="{thing_1}"),
             model.Skill(wording="pick up {a}"),
             model.Search(finds="b", of="{place_2}"),
             model.Skill(wording="put down {a}"),
         )
-    )
-    roles = (model.Role(name="thing_1", kind="thing"), model.Role(name="place_2", kind="place"))
-    Kept(memory).add(model.Routine(name="put", goal=goal, roles=roles, body=body))
+    ),
+)
+
+
+@pytest.mark.parametrize("said", ["", "red ", "big, red "])
+def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(memory: SqliteMemory, said: str) -> None:
+    Kept(memory).add(PUT.model_copy(update={"goal": f"put the {said}{{thing_1}} on the {{place_2}}"}))
     task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
     thing = two_of_a_kind(task)
-    instruction = f"put the {thing} on the sofa"
+    instruction = f"put the {said}{thing} on the sofa"
     alone = carry_out(task, memory, instruction=instruction, options=LIMITS)
     assert alone.used == [""]
     asked = carry_out(task, memory, instruction=instruction, options=LIMITS, person=Answers())
     (reason,) = asked.used
     assert reason.endswith(f"fit '{thing}'")
     assert asked.requests > 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_two_things_that_which_the_goal_names_by_its_number(memory: SqliteMemory, number: int) -> None:
+    task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
+    name = f"{two_of_a_kind(task)} {number}"
+    body = PUT.model_dump(mode="json")["body"]
+    body["children"][0]["of"] = name
+    routine = {"name": "put", "goal": f"put {name} on the sofa", "body": body}
+    body["children"][2]["of"] = "sofa"
+    Kept(memory).add(model.Routine.of(routine))
+    came = carry_out(task, memory, instruction=routine["goal"], options=LIMITS)
+    assert came.used == [""]
+    assert [skill for skill in came.skills if skill.startswith("pick up")] == [f"pick up {name}"]
 
 
 def two_of_a_kind(task: Task) -> str:
@@ -328,6 +363,37 @@ def two_of_a_kind(task: Task) -> str:
             if len(same) == len(total) == 2:
                 return thing.word
     return ""
+
+
+def test_the_same_goal_once_more_in_a_run_does_not_bring_the_same_thing_again(memory: SqliteMemory) -> None:
+    """Whether another one is meant, as in "bring two", an agent node decides."""
+    task, _ = routine_of(1)
+    (one,) = task.goal[:1]
+    thing, place = task.word_of(one.item), task.word_of(one.target)
+    Kept(memory).add(PUT)
+    goals = [f"put the {thing} on the {place}", f"Put the {thing} on the {place}."]
+    script = {"bring two": [expand("sequence", *goals)], goals[1]: ["Act: failure"]}
+    came = carry_out(task, memory, instruction="bring two", model=ScriptedModel(script), options=LIMITS)
+    assert came.used[0] == ""  # also where the root has looked around before
+    assert "before in this run, and whether another one is meant" in came.used[1]
+    assert len([skill for skill in came.skills if skill.startswith("pick up")]) == 1
+
+
+def test_routines_that_have_one_another_in_them_end(memory: SqliteMemory) -> None:
+    """One is not part of itself, three stand in one another, and each below another counts as a decision."""
+    roles = (model.Role(name="thing", kind="thing"),)
+    goals = [f"{verb} {word}" for word in ("apple", "plum", "pear") for verb in ("get", "take", "bring", "fetch")]
+    tried = tuple(model.Decorator(does="succeed", child=model.Goal(text=goal)) for goal in goals)
+    for verb in ("get", "take", "bring", "fetch"):
+        body = model.Sequence(children=tried)
+        Kept(memory).add(model.Routine(name=verb, goal=f"{verb} {{thing}}", roles=roles, body=body))
+    script = {goal: ["Act: failure"] * 999 for goal in goals}
+    limits = TreeOptions(max_decisions=15, max_steps=40)
+    task, _ = routine_of(1)
+    came = carry_out(task, memory, instruction="get apple", model=ScriptedModel(script), options=limits)
+    assert 1 < len(came.used) <= 1 + 15
+    assert came.result.max_depth <= 9
+    assert came.result.end != "bug"
 
 
 # ---------------------------------------------------------------------- two robots
@@ -357,7 +423,25 @@ def taken_by_the_other(world: SymbolicWorld, task: Task) -> list[str]:
     """Have the second robot take a thing that the goal wants; returns its name."""
     other = world.team()["robot_2"]
     assert isinstance(other, SymbolicWorld)
+    return [take(other, task)]
+
+
+def take(world: SymbolicWorld, task: Task) -> str:
+    """Have a robot take a thing that the goal wants; returns its name."""
     item = next(one.item for one in task.goal if one.item)
-    thing = next(thing for thing in other.scene.things.values() if thing.class_name == item)
-    other._apply(Skill("pick up", thing))
-    return [thing.name]
+    thing = next(thing for thing in world.scene.things.values() if thing.class_name == item)
+    world._apply(Skill("pick up", thing))
+    return thing.name
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_what_the_robot_holds_already_is_what_is_meant(memory: SqliteMemory, seed: int) -> None:
+    task, routine = routine_of(seed)
+    Kept(memory).add(routine)
+    world = SymbolicWorld(task)
+    held = take(world, task)
+    came = carry_out(task, memory, world=world, options=LIMITS)
+    assert (came.used, came.result.gsr) == ([""], 1.0)
+    same = [skill for skill in came.skills if skill.startswith(f"pick up {word(held)}")]
+    wanted = sum(one.count for one in task.goal if one.item and task.word_of(one.item) == word(held))
+    assert len(same) == wanted - 1
