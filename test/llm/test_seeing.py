@@ -17,6 +17,7 @@ from reactree_ros.agent.picture import LARGEST_PICTURE, PICTURES, Picture, Pictu
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.llm.check import Given, Lesson, Report, check
 from reactree_ros.llm.check.looking import COLOURS
+from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
 
 START: tuple[Turn, ...] = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: find the cup."))
@@ -29,8 +30,8 @@ def repeats(exchange: Exchange) -> None:
 
 
 def tells_all(exchange: Exchange) -> None:
-    """Refuse in a text with all of the request."""
-    fails(400, f"bad image in {exchange.request.body}")(exchange)
+    """Refuse in a text with the picture."""
+    fails(400, f"bad image in {exchange.request.body['messages'][-1]['content'][1]}")(exchange)
 
 
 #: How servers refuse a picture: vLLM, OpenAI, DeepSeek, OpenRouter, llama.cpp, one that only knows texts, one mute.
@@ -184,6 +185,13 @@ def test_a_server_that_fails_in_passing_blinds_nobody(model: Model) -> None:
         ask(one, *START, may_say=FreeText())
         peer.script.extend([fails(503, "busy")])
         assert ask(one, *START, saw(drawn(1)), may_say=FreeText()).pictures == 1
+
+
+def test_digits_of_a_picture_that_a_refusal_repeats_are_no_tokens() -> None:
+    said = "the context length is 4096, and 5000 tokens were asked for: "
+    refused = Refused(400, {"error": [said, {"url": "data:image/png;base64,AA99999999BB/77777777+=="}]})
+    assert (refused.context(), refused.prompt_tokens(100, 4096)) == (4096, 5000)
+    assert "9999" not in refused.message
 
 
 @pytest.mark.parametrize("vision", [True, False])
