@@ -28,7 +28,7 @@ from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.person.port import Person, is_stop
 from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.record.writer import Recorder
-from reactree_ros.routine.use import Find
+from reactree_ros.routine.use import Wrap
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
@@ -171,8 +171,7 @@ class Episode:
             the episode has a tree of its own.
         growth: The growth of ``tree``.
         examples: Finds examples; by default the memory does.
-        routines: Makes what finds routines, if the options want any, of what finds them in the memory; by default it
-            is that.
+        routines: Finds routines, if the options want any, otherwise than the memory does.
         again: Makes the world once more, as the task starts or with things moved by chance; None: nobody can.
         clock: Seconds, never going back.
 
@@ -198,7 +197,7 @@ class Episode:
         tree: BehaviourTree | None = None,
         growth: Growth | None = None,
         examples: Examples | None = None,
-        routines: Callable[[Find | None], Find] | None = None,
+        routines: Wrap | None = None,
         again: Again | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -20,7 +20,7 @@ from reactree_ros.routine.fitting import Fit, Routines, Vocabulary
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.routine.learn import NotLearnt, learnt, overlooked, unnamed, without
 from reactree_ros.routine.model import Routine
-from reactree_ros.routine.use import Find, Use
+from reactree_ros.routine.use import Find, Tells, Use, Wrap
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import Routines as Wanted
@@ -53,7 +53,7 @@ class Learning:
     Args:
         context: The run's; it gets what finds routines, if any are wanted and there may be some.
         memory: Keeps them; None: nobody does.
-        wrap: Makes what finds routines of what finds them in the memory, e.g. of a record.
+        wrap: Finds and tells otherwise than the memory does.
         again: Makes the world once more, to try a routine out; None: nobody can.
     """
 
@@ -62,7 +62,7 @@ class Learning:
         context: RunContext,
         memory: EpisodicMemory | None,
         *,
-        wrap: Callable[[Find | None], Find] | None = None,
+        wrap: Wrap | None = None,
         again: Again | None = None,
     ) -> None:
         self._context, self._again = context, again
@@ -72,10 +72,11 @@ class Learning:
         self._use: Use | None = None
         wanted = context.options.routines
         find: Find | None = self._find if self._kept is not None else None
+        tells: Tells = self._count
         if wrap is not None:
-            find = wrap(find)
+            find, tells = wrap(find, tells)
         if wanted is not Wanted.OFF and find is not None:
-            self._use = Use(find, proposes=wanted is Wanted.PROPOSE, tells=self._count)
+            self._use = Use(find, proposes=wanted is Wanted.PROPOSE, tells=tells)
             context.routines = self._use
 
     def _find(self, goal: str) -> Pending[tuple[Fit, ...]]:
@@ -167,7 +168,9 @@ def _rehearsal(routine: Routine, instruction: str, world: World) -> Episode:
     found = Pending.of(tuple(Routines([routine], vocabulary_of(world)).fitting(instruction)))
     spec = RunSpec(instruction=instruction, planner="reactree_wm", options=TreeOptions(routines=Wanted.ON))
     builder = spec.chosen_planner()  # without the examples of a memory
-    return assemble(spec, world=world, model=NoModel(), builder=builder, routines=lambda _: lambda goal: found)
+    return assemble(
+        spec, world=world, model=NoModel(), builder=builder, routines=lambda _, tells: (lambda goal: found, tells)
+    )
 
 
 def vocabulary_of(world: World) -> Vocabulary:

@@ -191,15 +191,26 @@ class Routines:
 
     def __init__(self, routines: Iterable[Routine], known: Vocabulary) -> None:
         self._known = known
-        #: By shape, then by which slots are roles, then by the words in the others.
+        #: By shape, then by which slots are roles, then by the words in the others, then by name.
         self._by_shape: dict[
             tuple[str | None, ...],
-            dict[tuple[bool, ...], defaultdict[tuple[str | None, ...], list[tuple[Routine, _Form]]]],
-        ] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+            dict[tuple[bool, ...], defaultdict[tuple[str | None, ...], dict[str, tuple[Routine, _Form]]]],
+        ] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+        self._alike: dict[str, dict[str, tuple[Routine, _Form]]] = {}  # where each is in it, by name
         for routine in routines:
-            form = _form(routine, known)
-            mask = tuple(isinstance(slot, Role) for slot in form.slots)
-            self._by_shape[form.shape][mask][form.literals].append((routine, form))
+            self.put(routine)
+
+    def put(self, routine: Routine) -> None:
+        """Take a routine in, in the place of the one of its name."""
+        self.drop(routine.name)
+        form = _form(routine, self._known)
+        mask = tuple(isinstance(slot, Role) for slot in form.slots)
+        alike = self._alike[routine.name] = self._by_shape[form.shape][mask][form.literals]
+        alike[routine.name] = routine, form
+
+    def drop(self, name: str) -> None:
+        """Leave out the routine of a name, if there is one."""
+        self._alike.pop(name, {}).pop(name, None)
 
     def fitting(self, goal: str) -> list[Fit]:
         """Return the routines that fit a goal, the most specific first: that with the fewest roles, then the best."""
@@ -208,7 +219,7 @@ class Routines:
         for mask, by_words in self._by_shape.get(shape, {}).items():
             pairs = zip(mentions, mask, strict=True)
             literals = tuple(None if is_role else mention.word for mention, is_role in pairs)
-            for routine, form in by_words.get(literals, ()):
+            for routine, form in by_words.get(literals, {}).values():
                 values = _values(form, mentions)
                 if values is not None:
                     found.append(Fit(routine, values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -48,6 +49,7 @@ class Kept:
         self._texts: Mapping[str, str] = {}
         self._routines: dict[str, Routine] = {}
         self._indexes: dict[tuple[str, Vocabulary], Routines] = {}
+        self._by_instruction: defaultdict[str, dict[str, Routine]] = defaultdict(dict)  # then by name
         self._lock = threading.RLock()
 
     def all(self) -> Mapping[str, Routine]:
@@ -55,16 +57,37 @@ class Kept:
         with self._lock:
             texts = self.memory.routines()
             if texts is not self._texts:
+                before, self._texts = self._texts, texts
+                for name in before.keys() - texts.keys():
+                    self._forget(name)
                 known = self._routines
                 self._routines = {
                     name: routine
                     for name, text in texts.items()
                     if (
-                        routine := known[name] if text == self._texts.get(name) and name in known else _read(name, text)
+                        routine := known[name]
+                        if text == before.get(name) and name in known
+                        else self._taken_in(name, text)
                     )
                 }
-                self._texts, self._indexes = texts, {}
             return self._routines
+
+    def _taken_in(self, name: str, text: str) -> Routine | None:
+        """Read a routine that is new, or not as it was; returns None if it is damaged."""
+        self._forget(name)
+        if (routine := _read(name, text)) is not None:
+            self._by_instruction[routine.origin.instruction][name] = routine
+            for (household, _), index in self._indexes.items():
+                if routine.origin.household in ("", household):
+                    index.put(routine)
+        return routine
+
+    def _forget(self, name: str) -> None:
+        """Forget what a routine was for."""
+        if (routine := self._routines.get(name)) is not None:
+            self._by_instruction[routine.origin.instruction].pop(name, None)
+        for index in self._indexes.values():
+            index.drop(name)
 
     def named(self, name: str) -> Routine:
         """Return a routine by its name; a UserError if there is none."""
@@ -97,17 +120,19 @@ class Kept:
 
     def _near(self, goal: str, known: Vocabulary, household: str) -> Iterator[Fit]:
         """Yield the routines of runs whose instruction is like a goal, the most similar first, with its words."""
-        by_instruction = {
-            one.origin.instruction: one
-            for one in self.all().values()
-            if one.origin.instruction and one.origin.household in ("", household) and is_trusted(one)
-        }
         options: dict[str, Fit] = {}
-        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if by_instruction else ():
+        looked_at = {""}  # those that a person wrote are of no run
+        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if self._routines else ():
             if similarity < LIKE or len(options) >= _MOST_OPTIONS:
                 break
-            if (routine := by_instruction.pop(experience.subgoal, None)) is not None:
-                options |= {str(fit): fit for fit in islice(fillings(routine, goal, known), _MOST_FILLINGS)}
+            if (instruction := experience.subgoal) in looked_at:
+                continue
+            looked_at.add(instruction)
+            with self._lock:
+                routines = tuple(self._by_instruction.get(instruction, {}).values())
+            for routine in routines:
+                if routine.origin.household in ("", household) and is_trusted(routine):
+                    options |= {str(fit): fit for fit in islice(fillings(routine, goal, known), _MOST_FILLINGS)}
         yield from islice(options.values(), _MOST_OPTIONS)
 
     def add(self, routine: Routine) -> str:

@@ -112,7 +112,7 @@ class Search(Data):
     Attributes:
         finds: What the nodes after it call what was found, in braces.
         of: What is looked for: a role, or words such as ``kitchen table``. Two searches find two things.
-        order: Where such things were found, the most often first: the words of rooms and places, never their numbers.
+        order: Where such things were found, the latest first: the words of rooms and places, never their numbers.
     """
 
     kind: Literal["search"] = "search"

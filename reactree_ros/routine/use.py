@@ -25,7 +25,10 @@ NONE = "none of these"
 MEANT = f"Task: {{goal}}\n\nWhich of these says the very same task? If none does, say: {NONE}.{{options}}\n- {NONE}"
 #: How many routines run in one another at most, by the goals in them.
 MOST_NESTED = 3
+#: Told of a routine that was run: what was not as expected, and where its searches found what they looked for.
 Tells = Callable[[Fit, str, Mapping[str, Sequence[str]]], object]
+#: Makes what finds routines, and what is told of them, of those of the memory, e.g. along a record.
+Wrap = Callable[[Find | None, Tells], tuple[Find | None, Tells]]
 
 
 class Use:
@@ -34,8 +37,7 @@ class Use:
     Args:
         find: Finds routines.
         proposes: Whether a person has to agree before each.
-        tells: Told of each that was run: what was not as expected, empty if nothing, and where its searches found
-            what they looked for.
+        tells: Told of each that was run.
     """
 
     def __init__(self, find: Find, *, proposes: bool = False, tells: Tells = lambda *_: None) -> None:
@@ -102,7 +104,8 @@ class Use:
 
     def _ended(self, run: Run, reason: str) -> None:
         self.used.append((run.fit, reason))
-        self._tells(run.fit, reason, run.where)
+        self._tells(run.fit, reason, run.where)  # before it is recorded: what a record holds is counted
+        run.node.context.listener.routine_ended(run.node, run.fit.routine.name, reason)
 
 
 def _above(node: AgentNode) -> Iterator[RoutineNode]:

@@ -84,6 +84,9 @@ class Listener:
     def node_ended(self, node: GoalNode) -> None:
         """A goal node has ended; see its status and its feedback message."""
 
+    def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
+        """A routine that a goal node ran has ended; ``differed``: what was not as expected, empty if all was."""
+
     def leaf_stopped(self, node: GoalNode) -> None:
         """A leaf of a tree of one's own has ended or was interrupted, with all that grew under it."""
 

@@ -27,6 +27,7 @@ from reactree_ros.world.wrappers import WorldWrapper
 if importlib.util.find_spec("rclpy"):
     from people import Answerer
     from py_trees_ros_interfaces.msg import Behaviour
+    from rcl_interfaces.msg import Log
     from reactree_interfaces.action import ExecuteTask
     from reactree_interfaces.srv import Hear, SayDecision
     from ros_graph import Goal, Graph
@@ -227,6 +228,7 @@ def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
     house: House, happens: Callable[[World, str], Pending[Observation] | None], before: str
 ) -> None:
     house.meddle(before, happens)
+    log = house.graph.listen(Log, "/rosout")
     goal = house.begin()
     result, did = goal.result, skills_of(goal.result)
     assert (result.gsr, result.end) == (1.0, "done")
@@ -235,6 +237,7 @@ def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
     done = told.partition(": ")[2].partition(". Then")[0].split("; ")
     assert done == did[: len(done)]
     assert did.index(house.meddled.happened) == len(done)
+    house.graph.until(lambda: any("did not do it alone: " in one.msg for one in log), "the log says what differed")
     routines = [one.routine for one in goal.feedback]
     assert routines[0].startswith("routine '")
     assert routines[-1] == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 
 import pytest
@@ -249,3 +250,20 @@ def test_the_words_of_a_robot_are_its_own() -> None:
     assert known.kinds_of("stapler") == {"thing"}
     assert known.kinds_of("Printer 2b") == {"place", "room"}
     assert "mug" not in known
+
+
+def test_what_has_changed_is_found_as_if_all_were_read_anew(memory: SqliteMemory) -> None:
+    """Also by who has looked before: it reads no more than what is otherwise."""
+    rng, kept = random.Random(0), Kept(memory)
+    goals = [f"{verb} apple on the desk" for verb in ("put", "lay", "set")]
+    for _ in range(30):
+        other, verb = Kept(memory), rng.choice(("put", "lay", "set"))
+        if verb not in other.all():
+            other.add(routine(rng.choice((f"{verb} {{thing_1}} on the {{place_2}}", f"{verb} it away")), name=verb))
+        elif rng.random() < 0.5:
+            other.remove(verb)
+        else:
+            used(other, verb, rng.choice(("", "it slipped")))
+        found = [kept.fitting(goal, KNOWN, "wah_nl") for goal in goals]
+        assert found == [Kept(memory).fitting(goal, KNOWN, "wah_nl") for goal in goals]
+        assert list(kept.all().items()) == list(Kept(memory).all().items())

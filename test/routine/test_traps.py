@@ -19,13 +19,14 @@ from any_routine import AnyRoutine
 from doubles import ScriptedModel, expand
 from houses import Came, carry_out, tasks
 from memory.word_hash_embedder import WordHashEmbedder
+from routines import Harm  # of benchmarks/
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.learning import tried_out, vocabulary_of
 from reactree_ros.household.moving import moved
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import Task
+from reactree_ros.household.tasks import Graph, Task
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
@@ -53,26 +54,25 @@ def routine_of(seed: int) -> tuple[Task, model.Routine]:
         return task, routine
 
 
-def by_routine(came: Came) -> list[tuple[str, str]]:
-    """What routines did, each with where the robot had gone: what agent nodes do is their model's part."""
+def watched(task: Task, memory: SqliteMemory, *, world: World, **given: Any) -> tuple[Came, Harm]:
+    """Carry a task out in a house, and count what is done to it that nobody asked for."""
+    house = world
+    while isinstance(house, WorldWrapper):
+        house = house.inner
+    assert isinstance(house, SymbolicWorld)
+    harm = Harm(task, house)
+    return carry_out(task, memory, world=world, options=LIMITS, listener=harm, **given), harm
+
+
+def by_routine(came: Came) -> list[str]:
+    """The skills that routines did; what agent nodes do is their model's part."""
     agents = {node["node"] for grown in came.kept.of("grow") for node in grown["nodes"] if node["kind"] == "agent"}
-    at, did, events = "", list[tuple[str, str]](), came.kept.record.events
-    for event, after in pairwise([event for event in events if event["e"] in ("skill", "observation")]):
-        if event["e"] == "skill" and after.get("outcome") == Outcome.DONE.value:
-            at = event["skill"].removeprefix("go to ") if event["skill"].startswith("go to ") else at
-            did += [] if event["node"] in agents else [(event["skill"], at)]
-    return did
-
-
-def harm(came: Came, task: Task) -> list[str]:
-    """What a routine put where nobody asked."""
-    wanted = {(task.word_of(one.item), task.word_of(one.target)) for one in task.goal if one.item}
-    put = [(skill.removeprefix("put down "), at) for skill, at in by_routine(came) if skill.startswith("put down ")]
-    return [f"{thing} is at {at}" for thing, at in put if (word(thing), word(at)) not in wanted]
-
-
-def word(name: str) -> str:
-    return name.rpartition(" ")[0]
+    events = [event for event in came.kept.record.events if event["e"] in ("skill", "observation")]
+    return [
+        event["skill"]
+        for event, after in pairwise(events)
+        if event["e"] == "skill" and event["node"] not in agents and after.get("outcome") == Outcome.DONE.value
+    ]
 
 
 # ---------------------------------------------------------------------- changes
@@ -129,12 +129,44 @@ def forbidden(rng: random.Random, task: Task) -> World:
     return PolicyGuard(SymbolicWorld(task), policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
 
 
+def without(task: Task, gone: set[int]) -> World:
+    """A task's house without some things, places or rooms, and without what is in or on them."""
+    graph, found = task.init_graph, set(gone)
+    while more := {one.from_id for one in graph.edges if one.to_id in found and one.relation_type != "CLOSE"} - found:
+        found |= more
+    nodes = [node for node in graph.nodes if node.id not in found]
+    edges = [edge for edge in graph.edges if not {edge.from_id, edge.to_id} & found]
+    return SymbolicWorld(task.model_copy(update={"init_graph": Graph(nodes=nodes, edges=edges)}))
+
+
+def without_a_room(rng: random.Random, task: Task) -> World:
+    scene = SymbolicWorld(task).scene
+    return without(task, {rng.choice([room for room in scene.rooms if room is not scene.agent_room]).id})
+
+
+def without_what_is_wanted(rng: random.Random, task: Task) -> World:
+    gone = word_of_goal(rng, task)
+    return without(task, {thing.id for thing in SymbolicWorld(task).scene.things.values() if thing.word == gone})
+
+
+def in_a_hand(rng: random.Random, task: Task) -> World:
+    world = SymbolicWorld(task)
+    item = rng.choice([one.item for one in task.goal if one.item])
+    for thing in world.scene.things.values():
+        if thing.class_name == item:
+            world.scene.hand(thing, "Ann")
+    return world
+
+
 CHANGES: dict[str, Change] = {
     "things moved": lambda rng, task: SymbolicWorld(task),
     "a door that does not open": failing(lambda rng, task: "open "),
     "a room that cannot be reached": failing(
         lambda rng, task: f"go to {rng.choice(('kitchen', 'living room', 'bedroom'))} 1"
     ),
+    "a room that is gone": without_a_room,
+    "a thing or place that is gone": without_what_is_wanted,
+    "a thing in a person's hand": in_a_hand,
     "a thing or place that fails": failing(word_of_goal),
     "one failure on the way": failing(
         lambda rng, task: rng.choice(("go to", "pick up", "put down", "open")), ever=False
@@ -152,22 +184,25 @@ def test_a_house_that_changed_ends_as_an_agent_node_and_not_in_harm(memory: Sqli
     start = moved(task, 50 + number)
     world = CHANGES[name](rng, start)
     Kept(memory).add(routine)
-    came = carry_out(task, memory, world=world, options=LIMITS)
-    check(came, task)
+    came = check(*watched(task, memory, world=world))
     if name == "things moved":
         assert (came.used, came.requests, came.result.gsr) == ([""], 0, 1.0)
+    elif name in ("a thing or place that is gone", "a thing in a person's hand"):
+        assert len(came.used) == 1
+        assert came.used != [""]
 
 
-def check(came: Came, task: Task) -> None:
+def check(came: Came, harm: Harm) -> Came:
     """One that ends well has reached the goal; what else it meets, an agent node goes on from; no harm is done."""
-    assert harm(came, task) == []
+    assert harm.by_routines == []
     if came.used == [""]:
         assert (came.result.gsr, came.requests) == (1.0, 0)
     elif came.used and came.result.end not in ("out_of_steps", "out_of_decisions"):
         assert came.requests > 0
-    put = [skill for skill, _ in by_routine(came) if skill.startswith("put down")]
+    put = [skill for skill in by_routine(came) if skill.startswith("put down")]
     assert len(put) == len(set(put))
     assert came.result.end not in ("bug", "world_gone", "memory_gone", "model_gone")
+    return came
 
 
 # ---------------------------------------------------------------------- bad routines
@@ -211,9 +246,9 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
     rules = [{"skill": verb, "verdict": "allow"} for verb in verbs]
     inner = Keeps(SymbolicWorld(task))
     world = PolicyGuard(inner, policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
-    came = carry_out(task, memory, world=world, options=LIMITS)
+    came, harm = watched(task, memory, world=world)
     assert all(skill.startswith(verbs) and "\n" not in skill for skill in inner.executed)
-    assert harm(came, task) == []
+    assert harm.by_routines == []
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
 
@@ -224,7 +259,7 @@ def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, s
     values = {role.name: rng.choice(("apple", "fridge", "3", "{x}", "mug 1", "\n")) for role in routine.roles}
     found = Pending.of((Fit(routine, values),))
     task, limits = tasks(1, 8)[seed % 8], TreeOptions(max_decisions=60, max_steps=40)
-    came = carry_out(task, memory, options=limits, routines_of=lambda _: lambda goal: found)
+    came = carry_out(task, memory, options=limits, routines_of=lambda _, tells: (lambda goal: found, tells))
     assert came.used
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
@@ -295,6 +330,17 @@ def test_a_goal_with_words_of_another_kind_fits_no_routine(number: int) -> None:
         + ["gold", "moon base", "7", ""]
     )
     assert index.fitting(routine.goal.format(**values)) == []
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_role_that_cannot_be_filled_ends_as_an_agent_node(memory: SqliteMemory, seed: int) -> None:
+    task, routine = routine_of(seed)
+    Kept(memory).add(routine)
+    values = {role.name: "moon" if role.kind == "thing" else "sofa" for role in routine.roles}
+    instruction = routine.goal.format(**values)
+    came, harm = watched(task, memory, world=SymbolicWorld(task), instruction=instruction)
+    assert (came.used, harm.by_routines) == ([], [])
+    assert came.requests > 0
 
 
 @dataclass
@@ -403,9 +449,7 @@ def test_routines_that_have_one_another_in_them_end(memory: SqliteMemory) -> Non
 def test_of_two_robots_one_carries_it_out_and_the_other_is_in_nobodys_way(memory: SqliteMemory, seed: int) -> None:
     task, routine = routine_of(seed)
     Kept(memory).add(routine)
-    world = SymbolicWorld(task, robots=2)
-    came = carry_out(task, memory, world=world, options=LIMITS)
-    check(came, task)
+    check(*watched(task, memory, world=SymbolicWorld(task, robots=2)))
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
@@ -414,9 +458,8 @@ def test_what_the_other_robot_holds_is_not_taken_from_it(memory: SqliteMemory, s
     Kept(memory).add(routine)
     world = SymbolicWorld(task, robots=2)
     held = taken_by_the_other(world, task)
-    came = carry_out(task, memory, world=world, options=LIMITS)
-    assert not any(skill == f"pick up {name}" for skill, _ in by_routine(came) for name in held)
-    assert came.result.end not in ("bug", "world_gone")
+    came = check(*watched(task, memory, world=world))
+    assert not {f"pick up {name}" for name in held} & {*by_routine(came)}
 
 
 def taken_by_the_other(world: SymbolicWorld, task: Task) -> list[str]:
@@ -442,6 +485,7 @@ def test_what_the_robot_holds_already_is_what_is_meant(memory: SqliteMemory, see
     held = take(world, task)
     came = carry_out(task, memory, world=world, options=LIMITS)
     assert (came.used, came.result.gsr) == ([""], 1.0)
-    same = [skill for skill in came.skills if skill.startswith(f"pick up {word(held)}")]
-    wanted = sum(one.count for one in task.goal if one.item and task.word_of(one.item) == word(held))
+    word = held.rpartition(" ")[0]
+    same = [skill for skill in came.skills if skill.startswith(f"pick up {word} ")]
+    wanted = sum(one.count for one in task.goal if one.item and task.word_of(one.item) == word)
     assert len(same) == wanted - 1
