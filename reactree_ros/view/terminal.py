@@ -335,6 +335,11 @@ def _observation(moment: Moment, event: Event) -> Iterator[Line]:
     if event["of"] in ("execute", "recall", "correct"):
         by = _by(event.get("robot", ""))
         yield Line(f"{by}{event['text']}", "dim" if event["outcome"] == Outcome.DONE.value else "yellow", indent=2)
+        for one in event.get("pictures", ()):
+            camera = f" of camera {one['camera']}" if "camera" in one else ""
+            said = f": {one['words']}" if "words" in one else ""
+            size = f"{one.get('width', 0)} by {one.get('height', 0)} pixels"
+            yield Line(f"▣ a picture{camera}, {size}{said}", "dim", indent=2)
 
 
 def _held(moment: Moment, event: Event) -> Iterator[Line]:
