@@ -225,6 +225,14 @@ class RoutinesOf(Timed):
     fits: list[FitOf]
 
 
+class RoutineEnded(Timed):
+    """A routine has ended."""
+
+    node: Count
+    routine: Text
+    differed: Text
+
+
 class Retrieved(Timed):
     """Examples are found."""
 
@@ -555,6 +563,7 @@ KINDS_OF_EVENTS: Mapping[str, Any] = {
     "started": Started,
     "retrieved": Retrieved,
     "routine": RoutinesOf,
+    "routine_ended": RoutineEnded,
     "text": Start,
     "request": Request,
     "reply": Reply,

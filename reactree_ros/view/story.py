@@ -39,11 +39,15 @@ def _table(rows: dict[str, Any]) -> list[str]:
 
 
 def _told(node: Node, moment: Moment) -> list[str]:
-    lines = [f"## {(node.index or 0) + 1}. {_inline(node.subgoal)}", ""]
+    lines = [f"## {(node.index or 0) + 1}. {_inline(node.name)}", ""]
     for number, turn in enumerate(node.turns):
         lines += _turn(turn)
         for picture in node.pictures.get(number, ()):
             lines += _picture(picture, moment)
+    if not node.turns:  # it decides nothing: what it did are the skills below it
+        below = (moment.nodes[number] for number in node.children)
+        skills = [f"- {_inline(one.name)}: *{one.status or 'not reached'}*" for one in below if one.kind == "skill"]
+        lines += [*skills, ""] if skills else []
     feedback = f": {_inline(node.feedback)}" if node.feedback else ""
     return [*lines, f"*{node.status or 'not reached'}*{feedback}", ""]
 

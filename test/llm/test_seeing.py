@@ -17,6 +17,7 @@ from reactree_ros.agent.picture import LARGEST_PICTURE, PICTURES, Picture, Pictu
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.llm.check import Given, Lesson, Report, check
 from reactree_ros.llm.check.looking import COLOURS
+from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
 
 START: tuple[Turn, ...] = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: find the cup."))
@@ -29,8 +30,8 @@ def repeats(exchange: Exchange) -> None:
 
 
 def tells_all(exchange: Exchange) -> None:
-    """Refuse in a text with all of the request."""
-    fails(400, f"bad image in {exchange.request.body}")(exchange)
+    """Refuse in a text with the picture."""
+    fails(400, f"bad image in {exchange.request.body['messages'][-1]['content'][1]}")(exchange)
 
 
 #: How servers refuse a picture: vLLM, OpenAI, DeepSeek, OpenRouter, llama.cpp, one that only knows texts, one mute.
@@ -41,7 +42,6 @@ REFUSALS: dict[str, Behaviour] = {
     "openrouter": fails(404, "No endpoints found that support image input"),
     "llama.cpp": fails(500, "image input is not supported - hint: you may need to provide the mmproj"),
     "texts only": fails(422, "Input should be a valid string"),
-    "too large": fails(413, "Request Entity Too Large"),
     "FastAPI": repeats,
     "all of it": tells_all,
 }
@@ -141,6 +141,34 @@ def test_a_server_that_refuses_pictures_is_remembered_and_goes_on_without(
         assert not any("iVBORw" in one for one in told), "no bytes of it in a log or a record"
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        fails(400, "You uploaded an unsupported image. Please make sure your image is valid."),
+        fails(400, "cannot identify image file <_io.BytesIO object>"),
+        fails(413, "Request Entity Too Large"),
+    ],
+)
+def test_a_picture_that_is_refused_for_what_it_is_blinds_one_run_alone(model: Model, refusal: Behaviour) -> None:
+    turns = (*START, saw(drawn(1, words="a cup")))
+    with Peer(chats=True, blind=refusal, say=lambda prompt: "Fine.") as peer:
+        first = model(peer, retries=0)
+        assert [ask(first, *turns, may_say=FreeText()).pictures for _ in "ab"] == [0, 0]
+        assert len([one for one in peer.asked if one.pictures]) == 1
+        peer.blind = None
+        assert ask(model(peer), *turns, may_say=FreeText()).pictures == 1
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["the user says so", "the server says so"])
+def test_a_server_that_has_got_eyes_is_shown_pictures_again(model: Model, said: bool) -> None:
+    turns = (*START, saw(drawn(1, words="a cup")))
+    blind, seeing = ({"vision": sees} for sees in (False, True))
+    with Peer(owned_by="llamacpp", chats=True, blind=REFUSALS["llama.cpp"], modalities=None if said else blind) as peer:
+        assert ask(model(peer, retries=0), *turns, may_say=FreeText()).pictures == 0
+        peer.blind, peer.modalities = None, None if said else seeing
+        assert ask(model(peer, **({"sees": True} if said else {})), *turns, may_say=FreeText()).pictures == 1
+
+
 def test_a_request_that_is_refused_for_another_reason_says_that_and_blinds_nobody(model: Model) -> None:
     with Peer(chats=True) as peer:
         one = model(peer, retries=0)
@@ -157,6 +185,13 @@ def test_a_server_that_fails_in_passing_blinds_nobody(model: Model) -> None:
         ask(one, *START, may_say=FreeText())
         peer.script.extend([fails(503, "busy")])
         assert ask(one, *START, saw(drawn(1)), may_say=FreeText()).pictures == 1
+
+
+def test_digits_of_a_picture_that_a_refusal_repeats_are_no_tokens() -> None:
+    said = "the context length is 4096, and 5000 tokens were asked for: "
+    refused = Refused(400, {"error": [said, {"url": "data:image/png;base64,AA99999999BB/77777777+=="}]})
+    assert (refused.context(), refused.prompt_tokens(100, 4096)) == (4096, 5000)
+    assert "9999" not in refused.message
 
 
 @pytest.mark.parametrize("vision", [True, False])

@@ -11,6 +11,8 @@ from drawn import data_of, drawn, png
 
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import Saw, Told, Turn
+from reactree_ros.background.pending import Pending
+from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
@@ -20,8 +22,12 @@ if NAV2:
     from robot_house import House, Result
     from sensor_msgs.msg import CompressedImage, Image
     from std_msgs.msg import Header
+    from test_robot_check import checked, wrong
 
+    from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
+    from reactree_ros.nodes.calls import Calls
     from reactree_ros.nodes.camera import picture_from_camera
+    from reactree_ros.nodes.heartbeat import Heartbeat
     from reactree_ros.nodes.messages import _turns, observation_from_msg, turns_to_msgs
 
 if TYPE_CHECKING:
@@ -121,6 +127,12 @@ def test_a_camera_that_says_nothing_is_not_waited_for_any_longer_than_was_said(h
     assert result.observation.pictures == []
 
 
+def test_a_dry_run_waits_for_no_camera(graph: Graph, tmp_path: Path) -> None:
+    house = House(graph, tmp_path)
+    house.start(eyes, dry_run=True)
+    assert house.skill("look").result.outcome == Result.DONE
+
+
 @pytest.mark.parametrize(
     ("encoding", "data", "said"),
     [
@@ -135,6 +147,48 @@ def test_what_is_no_picture_ends_the_skill_with_the_reason(house: House, encodin
     assert result.outcome == Result.POSTCONDITION
     assert f"its picture cannot be read: {said}" in result.message
     house.does("go to bed 1")
+
+
+def test_a_camera_that_nobody_publishes_is_named_by_the_check(house: House) -> None:
+    house.graph.probe.create_publisher(Image, "hand/raw", 1)
+    house.graph.probe.create_publisher(Image, "head/compressed", 1)
+    found = {one.what: one.said for one in wrong(checked(house, eyes)) if "look" in one.what or "picture" in one.what}
+    unlike = "/head/compressed is of type sensor_msgs/msg/Image, not sensor_msgs/msg/CompressedImage"
+    assert found == {"skill 'look'": unlike, "skill 'look at', step 2 of 2": unlike}
+
+
+class Sees(LanguageModel):
+    """Says how many pictures it was shown, and keeps them."""
+
+    def __init__(self) -> None:
+        self.shown: list[list[bytes]] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        pictures = [one for turn in request.turns for one in pictures_of(turn)]
+        self.shown.append([data_of(one) for one in pictures])
+        return Pending.of(
+            Reply("Fine.", pictures=len(pictures), picture_tokens=sum(one.tokens(768) for one in pictures))
+        )
+
+
+def test_a_picture_gets_from_the_camera_to_the_model_over_both_nodes(house: House) -> None:
+    graph, model = house.graph, Sees()
+    graph.inference(model)
+    calls = Calls(graph.probe, patience=3600.0)
+    graph.probe.create_timer(0.02, calls.watch)
+    world = RosWorld(graph.probe, "robot_bridge", calls, Heartbeat(graph.probe))
+    camera = graph.probe.create_publisher(CompressedImage, "head/compressed", 1)
+    seen = world.execute("look")
+    graph.until(camera.get_subscription_count, "a picture is waited for")
+    camera.publish(CompressedImage(header=header(), data=png()))
+    graph.until(seen.done)
+    observation = seen.take()
+    reply = RosLanguageModel(graph.probe, "inference", calls).decide(
+        DecisionRequest((Told("Your task is to: look"), Saw(observation.told, observation)), FreeText())
+    )
+    graph.until(reply.done)
+    assert model.shown == [[png()]]
+    assert (reply.take().pictures, reply.take().picture_tokens) == (1, 1)
 
 
 def test_bytes_that_are_no_picture_are_refused() -> None:

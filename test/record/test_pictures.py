@@ -41,6 +41,13 @@ class Camera(ScriptedWorld):
         return Pending.of(Observation("You look.", pictures=(taken,)))
 
 
+class Dark(ScriptedWorld):
+    """The same world, which draws nothing any more."""
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return Pending.of(Observation("You look."))
+
+
 class Looking(ScriptedModel):
     """Says what it is told to, and keeps what it was shown."""
 
@@ -99,7 +106,7 @@ def test_a_fork_and_a_resumed_run_show_the_pictures_of_the_record(run: tuple[Loo
     forget()
     model, again = Looking(), Kept()
     model.script = {"root": ["Act: done"]}
-    episode = go_on(record, decision_of(record, 4), world=Camera(), model=model, write=again.write)
+    episode = go_on(record, decision_of(record, 4), world=Dark(), model=model, write=again.write)
     assert episode.run().end == "done"
     assert model.shown == [before.shown[3]]
     assert [one["id"] for event in again.of("observation") for one in event.get("pictures", ()) if "data" in one] == [

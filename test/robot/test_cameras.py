@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from docs.blocks import ROOT, blocks_of
 
 from reactree_ros.errors import UserError
 from reactree_ros.robot.config import PICTURE_TIME, RobotConfig, load_robot
@@ -36,6 +37,18 @@ def test_a_step_may_take_a_picture_within_a_time_of_its_own(tmp_path: Path) -> N
     assert first.server == "drive"
     assert (second.server, second.type) == ("/hand/compressed", "sensor_msgs/msg/CompressedImage")
     assert second.time_limit == 3
+
+
+def test_the_skills_of_the_page_are_a_robots(tmp_path: Path) -> None:
+    blocks = blocks_of(ROOT / "docs/how-to/let-the-model-look.md")
+    (page,) = [yaml.safe_load(block.text) for block in blocks if block.language == "yaml"]
+    values = yaml.safe_load(CONFIG.read_text())
+    values["skills"] |= page["skills"]
+    del values["skills"]["take picture"]["time_limit"]
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump({**values, "cameras": page["cameras"]}))
+    skills = load_robot(tmp_path / "robot.yaml").skills
+    assert [name for name, entry in skills.items() if entry.takes_pictures] == [*page["skills"]]
+    assert skills["take picture"].time_limit == PICTURE_TIME, "as the page says of what has none"
 
 
 @pytest.mark.parametrize(

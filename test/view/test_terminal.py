@@ -130,6 +130,14 @@ def test_a_log_file_has_a_plain_line_for_everything_with_seconds_and_decisions(e
     assert "            ○ find and pick up the pudding in bedroom 2" in lines
 
 
+def test_a_picture_is_a_line_that_says_what_is_on_it(events: Sequence[Event]) -> None:
+    picture = {"id": "0", "media": "image/png", "width": 640, "height": 480, "size": 9, "camera": "head"}
+    seen = {"e": "observation", "node": 0, "of": "execute", "text": "You look.", "outcome": "done", "t": 1.0}
+    log = printed([*events[:2], seen | {"pictures": [picture | {"words": "a cup"}]}])
+    assert "You look." in log
+    assert "▣ a picture of camera head, 640 by 480 pixels: a cup" in log
+
+
 def test_a_run_ends_with_what_came_of_it_and_what_can_be_done_next(cli: Cli, tmp_path: Path) -> None:
     whole, short = tmp_path / "a run.jsonl", tmp_path / "short.jsonl"
     out = cli("run", INSTRUCTION, "--save", whole).out

@@ -23,7 +23,7 @@ from reactree_ros.llm.openai.aside import Aside
 from reactree_ros.llm.openai.connection import Connection
 from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect, with_images
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
-from reactree_ros.llm.openai.refusal import Refused, speaks_of_pictures
+from reactree_ros.llm.openai.refusal import Refused, speaks_of_pictures, speaks_of_this_picture
 from reactree_ros.llm.openai.trials import Thoughts
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
@@ -117,8 +117,9 @@ class OpenAIEngine(Engine):
         elif not self.known.chat:
             self._parameters = Parameters()
         self.chat = self.known.chat
-        if self._sees is None and self.known.sees is None and (sees := await self._aside.sees()) is not None:
-            await self.learn(sees=sees)
+        # What the user or the server says now counts more than what is remembered: it may have got eyes since.
+        if (sees := await self._aside.sees() if self._sees is None else self._sees) is not None:
+            self.known = replace(self.known, sees=sees)
         self._ask_as_known()
         self._thoughts, self._dialect = self.known.thoughts, DIALECTS[self.known.dialect or ""]
         self.constraints, self.lost = self.known.constraints or frozenset(), self._puts_off
@@ -193,7 +194,7 @@ class OpenAIEngine(Engine):
         examples = self._examples or self.known.examples
         self._layout = replace(self.known.layout or ChatLayout(), examples=examples != "text")
         self.method = self.known.method
-        self.sees = bool(self.chat) and self._sees is not False and self.known.sees is not False
+        self.sees = bool(self.chat) and self.known.sees is not False
 
     def doubt(self) -> bool:
         """See :meth:`Engine.doubt`: a server may have changed since."""
@@ -335,7 +336,10 @@ class OpenAIEngine(Engine):
             generated = await ask({})
         except LanguageModelError:  # the reason was another
             raise refused from None
-        await self.learn(sees=False)
+        if speaks_of_this_picture(str(refused)):  # another one may do, in another run
+            self.known, self.sees = replace(self.known, sees=False), False
+        else:
+            await self.learn(sees=False)
         _log.warning("%s; it is shown no pictures from now on", refused)
         return generated
 

@@ -26,6 +26,11 @@ _BAD_VALUE = re.compile(
 _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
 #: What a refusal of pictures says; llama.cpp's comes as a failure of its own (500).
 _OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
+_OF_THIS_PICTURE = re.compile(
+    r"decod|corrupt|truncat|could not (?:process|be read|load)|(?:invalid|unsupported|cannot identify) image"
+    r"|image (?:is|was|has|size|dimension|format|data)|too (?:large|small|big)",
+    re.IGNORECASE,
+)
 _PICTURE = re.compile(r"(data:image/\w{1,8};base64,)[A-Za-z0-9+/=]+")
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
 # "parameter". It is no key before its value: some servers repeat the request.
@@ -126,6 +131,11 @@ def _without_pictures(said: Any) -> Any:
 def speaks_of_pictures(message: str) -> bool:
     """Return whether a server's message is about pictures."""
     return _OF_PICTURES.search(message) is not None
+
+
+def speaks_of_this_picture(message: str) -> bool:
+    """Return whether a server's message is about what is wrong with one picture."""
+    return _OF_THIS_PICTURE.search(message) is not None
 
 
 def _words(said: Any) -> str:

@@ -314,6 +314,7 @@ function spentWords(reply) {
     const cached = reply.cached_tokens === undefined ? "" : ` (${Math.round((100 * reply.cached_tokens) / reply.prompt_tokens)} % cached)`;
     parts.push(`${count(reply.prompt_tokens)} tokens in${cached}`);
   }
+  if (reply.pictures) parts.push(`${count(reply.pictures)} picture${reply.pictures === 1 ? "" : "s"}`);
   if (reply.output_tokens) parts.push(`${count(reply.output_tokens)} out`);
   if (reply.seconds >= 0.001) parts.push(seconds(reply.seconds));
   if (reply.finish_reason === "length") parts.push("truncated at the token limit");
