@@ -22,7 +22,8 @@ class RobotBridgeNode(Bridge):
     """Hosts a robot; its endpoints are those of :class:`reactree_ros.nodes.bridge.Bridge`.
 
     Uses:
-        the action servers and services that ``robot_config`` names.
+        the action servers and services that ``robot_config`` names; and the language model that its ``vision`` names,
+        which gets pictures.
 
     Publishes:
         the topics that ``robot_config`` names for skills (any type; reliable).
