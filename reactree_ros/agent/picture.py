@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.foreign import as_seen, cleaned
 from reactree_ros.agent.text import bounded, in_one_line
+from reactree_ros.plugins.installation import install_line
 
 #: Largest picture, and most bytes of all that are kept, be it in a process or in the record of a run.
 LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
@@ -124,6 +125,11 @@ def picture_of(
     return Picture(PICTURES.keep(data), media, width, height, len(data), camera, frame, time, words)
 
 
+def needs_pillow(what: str) -> str:
+    """Say what cannot be done without Pillow, and how it is installed."""
+    return f"{what} needs Pillow: {install_line('reactree_ros[pictures]')}"
+
+
 def fitted(width: int, height: int, longest_side: int) -> tuple[int, int]:
     """Return the size in which a picture's longer side has at most so many pixels."""
     if (longest := max(width, height)) <= longest_side:
@@ -141,6 +147,6 @@ def _measured(data: bytes) -> tuple[str, int, int]:
         with Image.open(io.BytesIO(data), formats=["PNG", "JPEG"]) as opened:
             return f"image/{str(opened.format).lower()}", *opened.size
     except ImportError:
-        raise ValueError("a picture that is no PNG needs Pillow: pip install 'reactree_ros[pictures]'") from None
+        raise ValueError(needs_pillow("a picture that is no PNG")) from None
     except Exception as error:  # Pillow's readers raise what they like
         raise ValueError(f"is no PNG or JPEG ({len(data):,} bytes)") from error

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from itertools import accumulate
 from typing import Any
 
-from reactree_ros.agent.picture import PICTURES, Picture, fitted
+from reactree_ros.agent.picture import PICTURES, Picture, fitted, needs_pillow
 from reactree_ros.agent.turns import Saw, Turn
 
 #: The most pictures in a prompt, and those that travel with one to another process.
@@ -104,10 +104,7 @@ def why_unseen(turns: Sequence[Turn], engine: str, *, sees: bool, side: int) -> 
     if not sees:
         return f"{engine} sees no pictures, so it is told in words what is on them, as far as somebody has said that"
     if max(pictures[-1].width, pictures[-1].height) > side and find_spec("PIL") is None:
-        return (
-            f"a picture of {pictures[-1].width} by {pictures[-1].height} pixels is not shown, because nothing makes it "
-            "smaller: install Pillow (pip install 'reactree_ros[pictures]')"
-        )
+        return needs_pillow(f"a picture of {pictures[-1].width} by {pictures[-1].height} pixels is not shown: that")
     return ""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sensor_msgs.msg import CompressedImage, Image
 
-from reactree_ros.agent.picture import LARGEST_PICTURE, MOST_PIXELS, Picture, fitted, picture_of
+from reactree_ros.agent.picture import LARGEST_PICTURE, MOST_PIXELS, Picture, fitted, needs_pillow, picture_of
 from reactree_ros.nodes.messages import seconds_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _ENCODINGS = {
 }
 #: The longest side of a picture that is encoded here.
 _LONGEST_SIDE = 2048
-_NEEDS = "needs Pillow: pip install 'reactree_ros[pictures]'"
 
 
 def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
@@ -56,7 +55,7 @@ def _opened(data: bytes) -> Pixels:
             raise ValueError(f"{opened.width} by {opened.height} pixels are too many")
         return opened.convert("RGB")
     except ImportError:
-        raise ValueError(f"a picture that is neither PNG nor JPEG, or is too large, {_NEEDS}") from None
+        raise ValueError(needs_pillow("a picture that is neither PNG nor JPEG, or is too large,")) from None
     except Exception as error:  # Pillow's readers raise what they like
         raise ValueError(f"{len(data):,} bytes that are no picture ({error})") from error
 
@@ -71,7 +70,7 @@ def _raw(msg: Image) -> Pixels:
     try:
         from PIL import Image as Pictures
     except ImportError:
-        raise ValueError(f"a raw image {_NEEDS}") from None
+        raise ValueError(needs_pillow("a raw image")) from None
     return Pictures.frombytes(mode, (width, height), bytes(msg.data), "raw", order, step, 1)
 
 

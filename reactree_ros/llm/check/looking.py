@@ -6,7 +6,7 @@ import io
 import time
 
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.picture import Picture, picture_of
+from reactree_ros.agent.picture import Picture, needs_pillow, picture_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.llm.check.asking import Asking, Score
@@ -44,7 +44,7 @@ def look(asking: Asking) -> tuple[Score, str]:
         try:
             seen = Observation("You look.", pictures=(drawn(colour),))
         except ImportError:
-            return Score(), "nothing is shown to it, because pictures are drawn by Pillow: pip install pillow"
+            return Score(), f"nothing is shown to it: {needs_pillow('drawing')}"
         reply, seconds = asking.ask((_SYSTEM, Saw(seen.told, seen), _QUESTION), Choice(tuple(COLOURS)), max_tokens=8)
         if not reply.pictures:
             return Score(tuple(marks)), reply.warning or "no picture reached it"
