@@ -25,8 +25,8 @@ _FORMS = (
     (re.compile(rf"(?:<\|box_start\|>|<box>)\D{{0,4}}{_SIDES}"), 1000.0, False),  # Qwen-VL, InternVL
     (re.compile(rf'"(?:box_2d|point)"\s*:\s*\[\s*{_SIDES}'), 1000.0, True),  # Gemini
 )
-#: Any other box or point: in brackets, or as numbers alone.
-_PLAIN = re.compile(rf'(?:[\[(]\s*|"x1?"\s*:\s*|^\s*){_SIDES}')
+#: Any other box or point: in brackets, as two fields, or as numbers alone.
+_PLAIN = re.compile(rf'(?:[\[(]\s*{_SIDES}\s*[\])]|"x1?"\s*:\s*{_SIDES}|^\s*{_SIDES})')
 _THIRDS = (1 / 3, 2 / 3)
 
 

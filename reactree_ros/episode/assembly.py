@@ -8,11 +8,10 @@ from functools import cache
 from typing import Any, cast
 
 from reactree_ros.episode import Builder, Episode
-from reactree_ros.episode.eyes import WorldWithEyes
+from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.episode.learning import Again
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.llm.eyes import Eyes
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
@@ -107,15 +106,8 @@ def make_world(spec: RunSpec, place: Place | None = None) -> World:
     Raises:
         UserError: Nobody knows which world it is, it cannot be made, or only a record says what it would start.
     """
-    if spec.vision is None:
-        return _make_world(spec, place)
-    eyes = Eyes.of(*spec.chosen("vision"))
-    try:
-        world = _make_world(spec, place)
-    except BaseException:
-        eyes.close()
-        raise
-    return WorldWithEyes(world, eyes, getattr(spec.chosen("world")[0], "checks", {}))
+    vision = None if spec.vision is None else spec.chosen("vision")
+    return with_eyes(lambda _: _make_world(spec, place), vision, getattr(spec.chosen("world")[0], "checks", {}))
 
 
 def _make_world(spec: RunSpec, place: Place | None) -> World:

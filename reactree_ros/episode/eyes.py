@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +11,8 @@ from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending, asked, followed, mapped
 from reactree_ros.llm.eyes import Eyes, Sight
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import WorldWrapper
@@ -100,6 +102,31 @@ class WorldWithEyes(WorldWrapper):
         if why := self._eyes.once(glance):
             text = _and(text, f"Nobody could say what is on the picture: {why}.")
         return replace(seen, text=text, pictures=tuple(pictures), glances=(*seen.glances, glance))
+
+
+def with_eyes(
+    make: Callable[[Eyes | None], World],
+    chosen: tuple[ModelSpec, Settings] | None,
+    checks: Mapping[str, PictureCheck],
+) -> World:
+    """Make a world, with eyes if a language model for them is chosen.
+
+    Args:
+        make: Makes the world, with its eyes.
+        chosen: The language model and its settings; None: there are no eyes.
+        checks: See :class:`WorldWithEyes`.
+
+    Raises:
+        UserError: The language model or the world cannot be made.
+    """
+    if chosen is None:
+        return make(None)
+    eyes = Eyes.of(*chosen)
+    try:
+        return WorldWithEyes(make(eyes), eyes, checks)
+    except BaseException:
+        eyes.close()
+        raise
 
 
 def _together(before: Sequence[Picture], looked_at: Sequence[Picture]) -> tuple[Picture, ...]:

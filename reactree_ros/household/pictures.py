@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from reactree_ros.agent.glance import NO, PictureCheck
-from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Thing as Named
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Skill
@@ -18,15 +18,15 @@ from reactree_ros.world.drawing import Group, arranged, drawn
 OWN, ABOVE = "own", "above"
 LOOK, LOOK_AT, TAKE_A_PICTURE = "look", "look at", "take a picture"
 #: The household of agents that take pictures.
-WITH_PICTURES = Household(
-    name=WAH_NL.name,
+WITH_PICTURES = replace(
+    WAH_NL,
+    actions=(),
     skills=(
         *WAH_NL.skills,
         Skill(name=LOOK, wording=LOOK),
         Skill(name=LOOK_AT, wording=f"{LOOK_AT} {{thing}}", parameters={"thing": Named()}),
         Skill(name=TAKE_A_PICTURE, wording=TAKE_A_PICTURE),
     ),
-    prompts=WAH_NL.prompts,
 )
 #: How eyes see whether a skill was done.
 CHECKS = {

@@ -7,6 +7,8 @@ from typing import Any
 
 from reactree_interfaces.srv import ResetWorld
 
+from reactree_ros.episode.eyes import with_eyes
+from reactree_ros.llm.settings import named_model
 from reactree_ros.nodes.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import HouseholdBridgeSettings
@@ -17,6 +19,9 @@ from reactree_ros.world.spec import WORLDS, Place, Task, WorldSettings, in_house
 
 class BridgeNode(Bridge):
     """Hosts a household; its endpoints are those of :class:`reactree_ros.nodes.bridge.Bridge`.
+
+    Uses:
+        the language model that ``vision`` names, which gets pictures.
 
     Parameters:
         those of :class:`HouseholdBridgeSettings`, of the world that ``world`` names, and of every bridge; read at
@@ -48,10 +53,15 @@ class BridgeNode(Bridge):
         assert isinstance(settings, WorldSettings)
         self._place = place = Place.of(spec, settings)
         if not place.tasks:
-            return place.make(None)
+            return self._with_eyes(place, None)
         task_id = next(iter(place.tasks)) if settings.task_id == -1 else settings.task_id
         self._task = task_id, place.task(task_id)
-        return place.make(self._task[1])
+        return self._with_eyes(place, self._task[1])
+
+    def _with_eyes(self, place: Place, task: Task | None) -> World:
+        """Make the world of a task, with eyes if the parameters name some."""
+        vision = settings_of(self, HouseholdBridgeSettings).vision
+        return with_eyes(lambda _: place.make(task), named_model(vision) if vision else None, place.spec.checks)
 
     def about(self) -> Mapping[str, Any]:
         """Return name and settings of the world; empty for a given world."""
@@ -68,7 +78,7 @@ class BridgeNode(Bridge):
         if task_id not in self._place.tasks:
             return None
         self._task = task_id, self._place.tasks[task_id]
-        return self._place.make(self._task[1])
+        return self._with_eyes(self._place, self._task[1])
 
     def describe_task(self, response: ResetWorld.Response) -> None:
         """Write the task's instruction, name and id into a response."""

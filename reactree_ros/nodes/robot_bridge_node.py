@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reactree_ros.episode.eyes import WorldWithEyes
+from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.llm.eyes import Eyes
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes.bridge import Bridge
@@ -23,7 +23,8 @@ class RobotBridgeNode(Bridge):
     """Hosts a robot; its endpoints are those of :class:`reactree_ros.nodes.bridge.Bridge`.
 
     Uses:
-        the action servers and services that ``robot_config`` names.
+        the action servers and services that ``robot_config`` names; and the language model that its ``vision`` names,
+        which gets pictures.
 
     Publishes:
         the topics that ``robot_config`` names for skills (any type; reliable).
@@ -46,14 +47,9 @@ class RobotBridgeNode(Bridge):
         """Check the robot's configuration against the types that it names, and make its clients."""
         settings = settings_of(self, RobotBridgeSettings)
         config = load_robot(settings.robot_config)
-        if config.vision is None:
-            return self._robot(settings, config, None)
-        eyes = Eyes.of(*model_from_dict(config.vision, where=config.at(settings.robot_config, "vision")))
-        try:
-            return WorldWithEyes(self._robot(settings, config, eyes), eyes, {})
-        except BaseException:
-            eyes.close()
-            raise
+        where = config.at(settings.robot_config, "vision")
+        vision = None if config.vision is None else model_from_dict(config.vision, where=where)
+        return with_eyes(lambda eyes: self._robot(settings, config, eyes), vision, {})
 
     def _robot(self, settings: RobotBridgeSettings, config: RobotConfig, eyes: Eyes | None) -> RobotWorld:
         kept, log, robot = self.host.kept(), self.get_logger(), self.get_namespace().strip("/")

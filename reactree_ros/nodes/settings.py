@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from reactree_ros.llm.engine_settings import AnsweringLimits
+from reactree_ros.llm.settings import named_model
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
@@ -44,6 +45,17 @@ class HouseholdBridgeSettings(Settings):
     """Settings of the household bridge, in addition to those of its world."""
 
     world: str = Field(default=WORLDS.default, description="the world to host")
+    vision: str = Field(
+        default="",
+        description="a language model that is asked about pictures, as NAME:SETTING=VALUE:…; empty: none is",
+    )
+
+    @field_validator("vision")
+    @classmethod
+    def _there_is_such_a_model(cls, text: str) -> str:
+        if text:
+            named_model(text)
+        return text
 
 
 class RobotBridgeSettings(Settings):

@@ -16,11 +16,14 @@ from reactree_ros.errors import UserError
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
+    from rclpy.parameter import Parameter
     from reactree_interfaces.msg import Observation as ObservationMsg
     from robot_house import House, Result
+    from ros_graph import activate
     from sensor_msgs.msg import CompressedImage
     from test_robot_check import checked, wrong
 
+    from reactree_ros.nodes.bridge_node import BridgeNode
     from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 
 if TYPE_CHECKING:
@@ -96,8 +99,6 @@ def look(graph: Graph, tmp_path: Path, peer: Peer) -> Iterator[Callable[..., Hou
 
 
 def _activated(house: House, change: Callable[[dict[str, Any]], Any]) -> Any:
-    from ros_graph import activate
-
     return activate(house.make_bridge(change, server_timeout=5.0))
 
 
@@ -185,6 +186,16 @@ def test_a_wrong_model_of_the_eyes_is_found_before_the_robot_moves(graph: Graph,
     assert "there is no setting 'modl'" in found.said
     with pytest.raises(UserError, match="there is no setting 'modl'"):
         house.make_bridge(blind).load()
+
+
+def test_a_household_over_ros_has_the_eyes_that_its_bridge_names(graph: Graph, peer: Peer) -> None:
+    pytest.importorskip("PIL", reason="its pictures are drawn")
+    vision = f"openai:base_url={peer.base_url}:model=tiny"
+    parameters = [Parameter("pictures", value=True), Parameter("vision", value=vision)]
+    graph.add(activate(BridgeNode(context=graph.context, parameter_overrides=parameters)))
+    seen = observation_from_msg(graph.skill("look", to="household_bridge").result.observation)
+    assert seen.pictures[0].words == "A green square."
+    assert [one.answer for one in seen.glances] == ["A green square."]
 
 
 def test_glances_go_over_ros_as_they_are_and_what_is_none_is_refused() -> None:
