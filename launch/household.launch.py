@@ -10,7 +10,7 @@ from reactree_ros.nodes.launching import NodeArguments, describe, fields, robots
 from reactree_ros.nodes.settings import BridgeSettings, HouseholdBridgeSettings
 from reactree_ros.world.spec import WORLDS
 
-OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy")}
+OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy", "routine_skills")}
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -12,7 +12,7 @@ from reactree_ros.nodes.launching import NodeArguments, describe, fields
 from reactree_ros.nodes.robot_launch import ROBOT, ROBOTS, robots_of
 from reactree_ros.nodes.settings import BridgeSettings, RobotBridgeSettings
 
-OWN = {**fields(RobotBridgeSettings, "robot_config", "dry_run"), **fields(BridgeSettings, "policy")}
+OWN = {**fields(RobotBridgeSettings, "robot_config", "dry_run"), **fields(BridgeSettings, "policy", "routine_skills")}
 
 
 def generate_launch_description() -> LaunchDescription:

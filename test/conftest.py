@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,21 @@ sys.path.insert(0, str(Path(__file__).parent / "lab" / "simulators"))  # for the
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 _NUMBERS = itertools.count()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take every nth case of each test that is marked as a sweep, n being the environment's SWEEP."""
+    every, seen = int(os.environ.get("SWEEP", "1")), Counter[str]()
+    left_out = []
+    for item in items:
+        if item.get_closest_marker("sweep") is not None:
+            name = item.nodeid.partition("[")[0]
+            if seen[name] % every:
+                left_out.append(item)
+            seen[name] += 1
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture(autouse=True)

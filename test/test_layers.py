@@ -65,6 +65,7 @@ def test_importing_every_core_module_loads_no_heavy_library() -> None:
     assert loaded_by_importing(*modules) & HEAVY == set()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("command", ["", *COMMANDS.own])
 def test_the_help_of_a_command_loads_no_heavy_library(command: str) -> None:
     code = (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.opening import open_map, open_memory, open_model
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def carry_out(
             result = _result(episode, as_json=as_json)
             if remember:
                 episode.remember(result)  # last: if the memory cannot be written, nothing else is lost
+                for said in episode.learning.told:
+                    console.print(in_one_line(said), style="dim", markup=False, highlight=False, soft_wrap=True)
     return result
 
 

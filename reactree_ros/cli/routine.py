@@ -6,13 +6,14 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from reactree_ros.agent.text import visible
 from reactree_ros.cli.options import memory_option
 from reactree_ros.cli.routine_files import routine_export, routine_import, routine_nodes
 from reactree_ros.errors import UserError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reactree_ros.routine.keeping import Kept
-    from reactree_ros.routine.model import Node
+    from reactree_ros.routine.model import Node, Routine
 
 AFTER = "memory"
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the routines of an episodic memory.")
@@ -31,7 +32,8 @@ Name = Annotated[str, typer.Argument(help="The routine, see `reactree routine li
 
 
 def _say(text: str) -> None:
-    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+    """Print a line of what others may have written."""
+    Console().print(visible(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def _kept(memory: NamedMemory) -> Kept:
@@ -49,13 +51,14 @@ def routine_list(memory: Memory) -> None:
     kept = _kept(memory)
     with kept.memory:
         routines = kept.all().values()
-    table = Table("name", "goal", "version", "runs", "used", "done", "last failure")
     for one in routines:
         counts = one.counts
-        failure = counts.last_failure if is_trusted(one) else f"not used any more: {counts.last_failure}"
-        numbers = (one.version, counts.runs, counts.uses, counts.successes)
-        table.add_row(one.name, one.goal, *map(str, numbers), failure)
-    Console().print(table)
+        _say(f"{one.name}: {one.goal}")
+        _say(f"  version {one.version}, from {counts.runs} runs, done {counts.successes} of {counts.uses} times")
+        if counts.last_failure:
+            _say(f"  {'last failure' if is_trusted(one) else 'not used any more'}: {counts.last_failure}")
+    if not routines:
+        _say("there are none yet")
 
 
 @app.command("show")
@@ -95,14 +98,12 @@ def routine_edit(
 
     kept = _kept(memory)
     with kept.memory:
-        there = kept.all().get(name)
-        text = text_of(file) if file is not None else _edited(kept.named(name).model_dump_json(indent=2))
-        routine = Routine.of_json(text, where=str(file or name))
-        if routine == there:
-            _say("nothing is changed")
-            return
-        if there is not None:
-            changed = {"version": there.version + 1, "counts": Counts(runs=there.counts.runs)}
+        routine = _edited(kept.named(name)) if file is None else Routine.of_json(text_of(file), where=str(file))
+        if (there := kept.all().get(name)) is not None:
+            if routine == there:
+                _say("nothing is changed")
+                return
+            changed = {"version": there.next_version, "counts": Counts(runs=there.counts.runs)}
             routine = routine.model_copy(update=changed)
         kept.replace(name, routine)
     _say(f"{routine.name}: version {routine.version} is kept in {memory}")
@@ -140,19 +141,29 @@ app.command("import")(routine_import)
 app.command("nodes")(routine_nodes)
 
 
-def _edited(text: str) -> str:
-    """Return a text as a person changes it in the editor of their own."""
+def _edited(routine: Routine) -> Routine:
+    """Return a routine as a person changes it in the editor of their own; what cannot be read is left for them."""
+    from reactree_ros.files.read_back import text_of
+    from reactree_ros.routine.model import Routine
+
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "routine.json"
-        path.write_text(text, encoding="utf-8")
-        try:
-            ended = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
-        except (OSError, ValueError) as error:
-            raise UserError(f"the editor '{editor}' cannot be opened ({error}): set EDITOR, or use --file") from None
-        if ended:
-            raise UserError(f"the editor '{editor}' ended with {ended}; nothing is changed")
-        return path.read_text(encoding="utf-8")
+    folder = Path(mkdtemp(prefix="reactree-"))
+    path = folder / "routine.json"
+    path.write_text(routine.model_dump_json(indent=2), encoding="utf-8")
+    try:
+        ended = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+    except (OSError, ValueError) as error:
+        rmtree(folder)
+        raise UserError(f"the editor '{editor}' cannot be opened ({error}): set EDITOR, or use --file") from None
+    if ended:
+        rmtree(folder)
+        raise UserError(f"the editor '{editor}' ended with {ended}; nothing is changed")
+    try:
+        changed = Routine.of_json(text_of(path), where=routine.name)
+    except UserError as error:
+        raise UserError(f"{error}; nothing is changed; mend your text and take it: --file {path}") from None
+    rmtree(folder)
+    return changed
 
 
 def _lines(node: Node, depth: int) -> Iterator[str]:

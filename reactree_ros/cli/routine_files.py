@@ -92,10 +92,12 @@ def keep_file(file: Path, skills: Sequence[Skill], memory: NamedMemory, *, goal:
             raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
         kept = Kept(episodic)
         there = kept.all().get(routine.name)
-        version = 1 if there is None else there.version + 1
+        version = 1 if there is None else there.next_version
         changed = {"version": version, "origin": Origin(household=household)}
         kept.replace(routine.name, routine.model_copy(update=changed))
-    return f"{routine.name}: version {version} is kept in {memory}; it is for '{routine.goal}'"
+    text = next((role.name for role in routine.roles if role.kind == "text"), "")
+    never = f"; no goal fills {{{text}}}, a text: use it as a skill, see `routine_skills`" if text else ""
+    return f"{routine.name}: version {version} is kept in {memory}; it is for '{routine.goal}'{never}"
 
 
 def put_nodes(skills: Sequence[Skill], out: Path | None) -> None:

@@ -28,15 +28,16 @@ from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.person.port import Person, is_stop
 from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.record.writer import Recorder
-from reactree_ros.routine.use import Find
+from reactree_ros.routine.use import Wrap
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.own_tree import SkillNode
 from reactree_ros.tree.stuck import Watch
 from reactree_ros.tree.tried import left_undone, why
-from reactree_ros.world.port import Score, World
+from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
 #: Longest time between two ticks, in seconds. When a call in flight ends, the next tick follows at once.
@@ -170,8 +171,7 @@ class Episode:
             the episode has a tree of its own.
         growth: The growth of ``tree``.
         examples: Finds examples; by default the memory does.
-        routines: Makes what finds routines, if the options want any, of what finds them in the memory; by default it
-            is that.
+        routines: Finds routines, if the options want any, otherwise than the memory does.
         again: Makes the world once more, as the task starts or with things moved by chance; None: nobody can.
         clock: Seconds, never going back.
 
@@ -197,7 +197,7 @@ class Episode:
         tree: BehaviourTree | None = None,
         growth: Growth | None = None,
         examples: Examples | None = None,
-        routines: Callable[[Find | None], Find] | None = None,
+        routines: Wrap | None = None,
         again: Again | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -334,6 +334,10 @@ class Episode:
         """Whether the episode was cancelled, by a call or by a person's ``stop``."""
         return self._canceled
 
+    def tell_of_undecided(self, ended: Callable[[], None]) -> None:
+        """Call a function at the end of each skill that no decision asked for, as one of a routine."""
+        self.context.listener = Listeners(self.context.listener, _Undecided(ended))
+
     def hear(self, words: str) -> None:
         """Take in a person's words during the run; from any thread.
 
@@ -459,11 +463,11 @@ class Episode:
             How many experiences were added.
         """
         self.learning.settle()
-        if self._memory is None or self._memory.fixed or not result.achieved:
+        if not result.achieved:
             return 0
-        if agreed or result.gsr == 1.0:
-            self.learning.learn(self.root, run="" if self._record is None else self._record.id)
-        return self._memory.keep(self.experiences())
+        run, judged = "" if self._record is None else self._record.id, agreed or result.gsr == 1.0
+        self.learning.learn(self.root, run=run, judged=judged)
+        return 0 if self._memory is None or self._memory.fixed else self._memory.keep(self.experiences())
 
 
 def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> Examples | None:
@@ -473,6 +477,22 @@ def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: 
     # The memory's own thread counts; what is counted there is no part of the run's record.
     count = counting(model.count_tokens)
     return partial(memory.find, count_tokens=count, seed=options.seed, most=options.max_examples)
+
+
+class _Undecided(Listener):
+    """Hears of the end of each skill that no decision asked for.
+
+    Args:
+        ended: Called then.
+    """
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+
+    def observed(self, node: GoalNode, observation: Observation) -> None:
+        """Tell of a skill of a tree."""
+        if isinstance(node, SkillNode):
+            self._ended()
 
 
 def _listener(listener: Listener | None, record: Recorder | None) -> Listener:

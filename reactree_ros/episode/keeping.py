@@ -20,7 +20,7 @@ from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.record.reader import Record
 from reactree_ros.routine.fitting import Vocabulary
-from reactree_ros.routine.learn import learnt
+from reactree_ros.routine.learn import learnt, overlooked
 from reactree_ros.routine.model import Routine
 
 
@@ -43,4 +43,7 @@ def routine_of(record: Record) -> Routine:
     if root.status != Status.SUCCESS:
         raise UserError(f"{record.name}: the run did not reach its goal; only one that did can be kept as a routine")
     known = Vocabulary((*context.known, *context.world.words), context.world.recallable, context.household.skills)
-    return learnt(root, known, run=str(record.run["id"]))
+    routine = learnt(root, known, run=str(record.run["id"]))
+    if problem := overlooked(routine, known):
+        raise UserError(f"{record.name}: no routine is kept: {problem}; write one by `reactree routine edit --file`")
+    return routine

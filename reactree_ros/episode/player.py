@@ -41,7 +41,7 @@ from reactree_ros.record.schema import (
 )
 from reactree_ros.record.writer import encoded
 from reactree_ros.routine.fitting import Fit
-from reactree_ros.routine.use import Find
+from reactree_ros.routine.use import Find, Tells
 from reactree_ros.tree.context import RunContext
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.team import SharedWorld, Use, team_of
@@ -302,9 +302,13 @@ class Script:
         """Return a function that finds the recorded examples, then live ones; without a memory it finds none."""
         return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.of(()))
 
-    def routines(self, live: Find | None) -> Find:
-        """Return a function that finds the recorded routines, then live ones; without a memory it finds none."""
-        return lambda goal: self.ask(("routine", goal), lambda: live(goal) if live else Pending.of(()))
+    def routines(self, live: Find | None, tells: Tells) -> tuple[Find, Tells]:
+        """Find the recorded routines, then live ones; tell of live ones, as those of the record were told of then."""
+
+        def find(goal: str) -> Pending[tuple[Fit, ...]]:
+            return self.ask(("routine", goal), lambda: live(goal) if live else Pending.of(()))
+
+        return find, lambda *what: tells(*what) if self.live else None
 
     @property
     def waits_for_the_record(self) -> bool:

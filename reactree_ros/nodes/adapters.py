@@ -155,7 +155,8 @@ class RosWorld(SharedWorld):
             self.about = settings_from(msg.world)
         except ValueError as error:
             raise WorldError(f"{self._bridge}: {error}") from error
-        self.recallable, self.places, self.robots = tuple(msg.recallable), tuple(msg.places), tuple(msg.robots)
+        self.recallable, self.words = tuple(msg.recallable), tuple(msg.words)
+        self.places, self.robots = tuple(msg.places), tuple(msg.robots)
         self._life = self._calls.life(self._full_name)
         return self.household
 

@@ -35,7 +35,7 @@ class TaskClient(Node):
         self._handle: Any = None
         self._stop = False
         self._shown = (0, "", "")
-        self._held = ""
+        self._held = self._routine = ""
         self._compared = False
         self._client = ActionClient(self, ExecuteTask, f"{planner}/execute_task")
 
@@ -72,6 +72,8 @@ class TaskClient(Node):
         for difference in feedback.differences if not self._compared else ():
             _say(f"not as it was: {difference}")
             self._compared = True
+        if feedback.routine not in ("", self._routine):
+            _say(f"by {feedback.routine}")
         now = (feedback.decisions, feedback.last_decision, feedback.last_observation)
         if now[:2] != self._shown[:2]:
             for objection in feedback.asked_again:
@@ -83,7 +85,7 @@ class TaskClient(Node):
             _say(f"    {feedback.last_observation}")
         if feedback.held != self._held:
             _say(f"held: {feedback.held}" if feedback.held else "goes on")
-        self._shown, self._held = now, feedback.held
+        self._shown, self._held, self._routine = now, feedback.held, feedback.routine
 
     def _ended(self, future: Any) -> None:
         result = future.result().result

@@ -14,10 +14,10 @@ from rclpy.parameter import Parameter
 
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
-from reactree_ros.plugins.settings import Settings, choices, read_settings
+from reactree_ros.plugins.settings import Settings, choices, read_settings, words_that_are_switches
 
 M = TypeVar("M", bound=Settings)
-#: Types that a parameter has as well; settings read everything else from text or lists.
+#: Types that a parameter has as well; settings read everything else from text or lists, and `on` from true.
 PLAIN = (bool, int, float, str)
 #: Least and greatest values, if settings name none.
 _LIMITS: dict[type, tuple[float, float]] = {
@@ -120,7 +120,7 @@ def from_text(field: FieldInfo, text: str) -> bool | int | float | str:
 def _plain(field: FieldInfo) -> type | None:
     """Return the type of a field's parameter; None if it may have any type."""
     if choices(field):
-        return str
+        return None if words_that_are_switches(field) else str
     kind: Any = field.annotation
     return kind if kind in PLAIN else None
 

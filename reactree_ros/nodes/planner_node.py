@@ -44,7 +44,7 @@ class PlannerNode(Node):
     Services:
         ``~/pause`` (std_srvs/Trigger): the running task holds, and so do later ones.
         ``~/resume`` (std_srvs/Trigger): tasks go on, unless an emergency stop is engaged.
-        ``~/step`` (std_srvs/Trigger): the running task takes one decision, then holds.
+        ``~/step`` (std_srvs/Trigger): the running task takes one decision, or a skill of a routine, then holds.
         ``~/say`` (SayDecision): a paused task takes a person's words as its next decision, then holds.
         ``~/hear`` (Hear): a person's words during the task: ``stop`` cancels it and all waiting goals; later decisions
             see other words.

@@ -21,6 +21,7 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_msg
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.task_board import TaskBoard
+from reactree_ros.routine.running import RoutineNode
 from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
@@ -205,14 +206,16 @@ class Reporter(Listener):
     def _publish(self, moment: _Moment, node: GoalNode) -> None:
         if moment.is_new and self._current.goal_handle.is_active:
             self._feedback.decisions, self._feedback.steps = moment.decisions, moment.steps
-            self._feedback.active_path = _path(node)
+            above = _from_root(node)
+            self._feedback.active_path = [behaviour.name for behaviour in above]
+            self._feedback.routine = next((one.name for one in above if isinstance(one, RoutineNode)), "")
             self._current.goal_handle.publish_feedback(self._feedback)
 
 
-def _path(node: GoalNode) -> list[str]:
-    names: list[str] = []
+def _from_root(node: GoalNode) -> list[Behaviour]:
+    above: list[Behaviour] = []
     behaviour: Behaviour = node
     while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task
-        names.append(behaviour.name)
+        above.append(behaviour)
         behaviour = behaviour.parent
-    return names[::-1]
+    return above[::-1]

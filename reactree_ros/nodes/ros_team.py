@@ -39,6 +39,11 @@ class RosTeam(WorldWrapper):
         return tuple(dict.fromkeys(word for robot in self.robots.values() for word in robot.recallable))
 
     @property
+    def words(self) -> Sequence[str]:  # type: ignore[override]
+        """Words of any robot."""
+        return tuple(dict.fromkeys(word for robot in self.robots.values() for word in robot.words))
+
+    @property
     def about(self) -> dict[str, Any]:
         """Which world it is, as the first robot's bridge knows."""
         return self.inner.about

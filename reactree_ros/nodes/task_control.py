@@ -93,7 +93,7 @@ class TaskControl:
             response.message = str(error)
             return response
         self.paused = PAUSED
-        response.success, response.message = True, "the task takes one decision, then holds"
+        response.success, response.message = True, "the task takes one step, then holds"
         return response
 
     async def _say(self, request: SayDecision.Request, response: SayDecision.Response) -> SayDecision.Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from py_trees.common import Status
@@ -12,7 +13,9 @@ from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import ResetWorld
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.going_on import WayBack, resumed, stop_of
 from reactree_ros.episode.run_spec import RunSpec, surroundings
@@ -248,8 +251,16 @@ class TaskRunner:
         try:
             if task.record is not None:
                 task.record.close()
-            episode.remember(result)
+            await self._remember(task, episode, result)
             saved_to = task.saved_to()
         except (OSError, UserError, RuntimeError) as error:
             code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
         return result_of(result, error_code=code, message=message, saved_to=saved_to)
+
+    async def _remember(self, task: Task, episode: Episode, result: EpisodeResult) -> None:
+        """Keep what a run has learnt, in the memory's thread: it embeds texts, and tries routines out."""
+        remember = partial(episode.remember, result)
+        added = Pending.of(remember()) if self.memory is None else self.memory.do(remember)
+        (await self._waker.settled(added)).take()
+        for said in episode.learning.told:
+            self._node.get_logger().info(f"goal {id_of(task.goal_handle)}: {in_one_line(said)}")

@@ -136,6 +136,7 @@ class WorldServices:
     async def _describe(self, request: DescribeHousehold.Request, response: DescribeHousehold.Response) -> None:
         world = self._world()
         household_to_msg(world.household, world.recallable, response)
+        response.words = list(world.words)
         response.places = list(world.places) if isinstance(world, SharedWorld) else []
         response.robots = list(self._tasks.robots)
         response.world = as_json(self._tasks.about())

@@ -10,13 +10,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import shown
 
 M = TypeVar("M", bound="Settings")
+#: Words that YAML 1.1 reads as these.
+_SWITCHES = {"on": True, "off": False, "yes": True, "no": False, "true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,14 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_it_was_written(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        known = cls.model_fields
+        return {name: word_of(known[name], value) if name in known else value for name, value in values.items()}
 
 
 class NoSettings(Settings):
@@ -121,6 +131,16 @@ def choices(field: FieldInfo) -> tuple[str, ...]:
         elif get_origin(kind) is Literal:
             found += map(str, get_args(kind))
     return tuple(found)
+
+
+def words_that_are_switches(field: FieldInfo) -> dict[bool, str]:
+    """Return the choices of a setting that YAML, and so ROS, reads as true or false where they have no quotes."""
+    return {switch: word for word in choices(field) if (switch := _SWITCHES.get(word)) is not None}
+
+
+def word_of(field: FieldInfo, value: Any) -> Any:
+    """Return the choice that was read as true or false; any other value as it is."""
+    return words_that_are_switches(field).get(value, value) if isinstance(value, bool) else value
 
 
 #: Longest name that is compared with others, in characters, and most names that an error lists.

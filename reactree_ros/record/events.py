@@ -223,6 +223,14 @@ class RoutinesOf(Timed):
     fits: list[FitOf]
 
 
+class RoutineEnded(Timed):
+    """A routine has ended."""
+
+    node: Count
+    routine: Text
+    differed: Text
+
+
 class Retrieved(Timed):
     """Examples are found."""
 
@@ -520,6 +528,7 @@ KINDS_OF_EVENTS: Mapping[str, Any] = {
     "started": Started,
     "retrieved": Retrieved,
     "routine": RoutinesOf,
+    "routine_ended": RoutineEnded,
     "text": Start,
     "request": Request,
     "reply": Reply,

@@ -371,6 +371,10 @@ class Recorder(Listener):
             }
         )
 
+    def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
+        """See :meth:`Listener.routine_ended`."""
+        self._write({"e": "routine_ended", "node": self._numbers[node], "routine": routine, "differed": differed})
+
     def leaf_stopped(self, node: GoalNode) -> None:
         """See :meth:`Listener.leaf_stopped`."""
         self._touched |= dict.fromkeys(node.iterate())

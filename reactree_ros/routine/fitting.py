@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -18,8 +18,18 @@ from reactree_ros.routine.model import Role, Routine
 
 _ARTICLES = frozenset(("a", "an", "the"))
 _NUMBER = r"(?<![\w.])\d{1,9}(?:\.\d{1,9})?(?![\w.]*\d)"
-#: Endings of several things.
-_PLURAL = r"(?:s|es)?"
+#: Endings of several things, and what stands for one in a shape: several are not one.
+_PLURAL, _SEVERAL = r"(?:s|es)", "several"
+_IS_PLURAL = re.compile(rf"{_PLURAL}(?!\w)", re.IGNORECASE)
+#: Words by which a goal depends on more than its things: on how many there are, and on how they are.
+DEPENDING = frozenset(
+    (
+        "all another any both but cannot don each either every except if instead neither never no none nor not only "
+        "other others rest t than that unless until when where which while without " + _SEVERAL
+    ).split()
+)
+#: Words that make another task of the same things: what is like a goal but for one of them is not meant by it.
+_TURNING = DEPENDING | {"off", "out", "stop"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,7 @@ class Mention:
     """A word that the house knows, or a number, in a text.
 
     Attributes:
-        begin: Where it begins; it ends at ``end``.
+        begin: Where it begins; it ends at ``end``, before the ending of several.
         word: As the house says it, or the number.
         kinds: The kinds of role that it may fill.
     """
@@ -87,7 +97,7 @@ class Vocabulary:
                 kinds[name].add(type(parameter).__name__.lower())
         self._kinds = {word.casefold(): (word, frozenset(of)) for word, of in kinds.items() if word.strip()}
         longest = sorted(map(re.escape, self._kinds), key=len, reverse=True)
-        known = rf"(?<!\w)(?P<word>{'|'.join(longest)}){_PLURAL}(?!\w)|" if longest else ""
+        known = rf"(?<!\w)(?P<word>{'|'.join(longest)})(?={_PLURAL}?(?!\w))|" if longest else ""
         self._pattern = re.compile(f"{known}(?P<number>{_NUMBER})", re.IGNORECASE)
 
     def __contains__(self, word: str) -> bool:
@@ -105,17 +115,36 @@ class Vocabulary:
             else:
                 yield Mention(*match.span(), *self._kinds[match["word"].casefold()])
 
-    def shape(self, text: str) -> tuple[tuple[str | None, ...], tuple[Mention, ...]]:
-        """Return a text's words, without articles and with None for each of its mentions, and the mentions."""
+    def shape(self, text: str, *, after: bool = False) -> tuple[tuple[str | None, ...], tuple[Mention, ...]]:
+        """Return a text's words, without articles and with None for each of its mentions, and the mentions.
+
+        Args:
+            text: The text.
+            after: Whether it stands after a mention, so that it may begin with the ending of several.
+        """
         found, shape, at = tuple(self.mentions(text)), list[str | None](), 0
         for mention in found:
-            shape += [*_plain(text[at : mention.begin]), None]
+            shape += [*_plain(text[at : mention.begin], after=after or at > 0), None]
             at = mention.end
-        return (*shape, *_plain(text[at:])), found
+        shape += _plain(text[at:], after=after or at > 0)
+        return _uncounted(shape, ["number" in mention.kinds for mention in found]), found
 
 
-def _plain(text: str) -> list[str]:
-    return [word for word in words(text) if word not in _ARTICLES]
+def _plain(text: str, *, after: bool) -> list[str]:
+    """Return the words of a text without articles, and before them, ``after`` a mention, that it is of several."""
+    several = _IS_PLURAL.match(text) if after else None
+    rest = text[several.end() :] if several else text
+    return [*([_SEVERAL] if several else []), *(word for word in words(rest) if word not in _ARTICLES)]
+
+
+def _uncounted(shape: Iterable[str | None], numbers: Sequence[bool]) -> tuple[str | None, ...]:
+    """Leave out that something is of several where one of the ``numbers`` stands before it, which says how many."""
+    kept, count = list[str | None](), 0
+    for word in shape:
+        count += word is None
+        if word != _SEVERAL or kept[-2:] != [None, None] or not numbers[count - 2]:
+            kept.append(word)
+    return tuple(kept)
 
 
 @dataclass(frozen=True)
@@ -139,14 +168,17 @@ class _Form:
 def _form(routine: Routine, known: Vocabulary) -> _Form:
     roles = {role.name: role for role in routine.roles}
     shape, slots = list[str | None](), list[Role | str]()
-    for literal, name, _, _ in string.Formatter().parse(routine.goal):
-        part, found = known.shape(literal)
+    name = None
+    for literal, following, _, _ in string.Formatter().parse(routine.goal):
+        part, found = known.shape(literal, after=name is not None)
+        name = following
         shape += part
         slots += [mention.word for mention in found]
         if name is not None:
             shape.append(None)
             slots.append(roles[name])
-    return _Form(tuple(shape), tuple(slots))
+    numbers = [slot[0].isdigit() if isinstance(slot, str) else slot.kind == "number" for slot in slots]
+    return _Form(_uncounted(shape, numbers), tuple(slots))
 
 
 class Routines:
@@ -159,15 +191,26 @@ class Routines:
 
     def __init__(self, routines: Iterable[Routine], known: Vocabulary) -> None:
         self._known = known
-        #: By shape, then by which slots are roles, then by the words in the others.
+        #: By shape, then by which slots are roles, then by the words in the others, then by name.
         self._by_shape: dict[
             tuple[str | None, ...],
-            dict[tuple[bool, ...], defaultdict[tuple[str | None, ...], list[tuple[Routine, _Form]]]],
-        ] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+            dict[tuple[bool, ...], defaultdict[tuple[str | None, ...], dict[str, tuple[Routine, _Form]]]],
+        ] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+        self._alike: dict[str, dict[str, tuple[Routine, _Form]]] = {}  # where each is in it, by name
         for routine in routines:
-            form = _form(routine, known)
-            mask = tuple(isinstance(slot, Role) for slot in form.slots)
-            self._by_shape[form.shape][mask][form.literals].append((routine, form))
+            self.put(routine)
+
+    def put(self, routine: Routine) -> None:
+        """Take a routine in, in the place of the one of its name."""
+        self.drop(routine.name)
+        form = _form(routine, self._known)
+        mask = tuple(isinstance(slot, Role) for slot in form.slots)
+        alike = self._alike[routine.name] = self._by_shape[form.shape][mask][form.literals]
+        alike[routine.name] = routine, form
+
+    def drop(self, name: str) -> None:
+        """Leave out the routine of a name, if there is one."""
+        self._alike.pop(name, {}).pop(name, None)
 
     def fitting(self, goal: str) -> list[Fit]:
         """Return the routines that fit a goal, the most specific first: that with the fewest roles, then the best."""
@@ -176,7 +219,7 @@ class Routines:
         for mask, by_words in self._by_shape.get(shape, {}).items():
             pairs = zip(mentions, mask, strict=True)
             literals = tuple(None if is_role else mention.word for mention, is_role in pairs)
-            for routine, form in by_words.get(literals, ()):
+            for routine, form in by_words.get(literals, {}).values():
                 values = _values(form, mentions)
                 if values is not None:
                     found.append(Fit(routine, values))
@@ -195,12 +238,21 @@ def _values(form: _Form, mentions: tuple[Mention, ...]) -> dict[str, str] | None
 
 
 def fillings(routine: Routine, goal: str, known: Vocabulary) -> Iterator[Fit]:
-    """Yield a routine with its roles filled in each way by what a goal in other words names."""
+    """Yield a routine with its roles filled in each way by what a goal in other words names, and by all of it."""
     mentions = {mention.word: mention for mention in known.mentions(goal)}.values()
+    asked = _asked(goal, known)
     for some in permutations(mentions, len(routine.roles)):
         pairs = list(zip(routine.roles, some, strict=True))
         if all(role.kind in mention.kinds for role, mention in pairs):
-            yield Fit(routine, {role.name: mention.word for role, mention in pairs}, near=True)
+            fit = Fit(routine, {role.name: mention.word for role, mention in pairs}, near=True)
+            if _asked(str(fit), known) == asked:
+                yield fit
+
+
+def _asked(goal: str, known: Vocabulary) -> object:
+    """Return what any goal has to have in common with one that is like it: things, numbers, and what turns it round."""
+    shape, mentions = known.shape(goal)
+    return Counter(mention.word for mention in mentions), Counter(word for word in shape if word in _TURNING)
 
 
 def _merit(routine: Routine) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -13,7 +14,16 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins.settings import did_you_mean
 from reactree_ros.routine.fitting import Fit, Routines, Vocabulary, fillings
-from reactree_ros.routine.model import Children, Counts, Node, Routine, RoutineError, Search, children_of
+from reactree_ros.routine.model import (
+    MOST_COUNTED,
+    Children,
+    Counts,
+    Node,
+    Routine,
+    RoutineError,
+    Search,
+    children_of,
+)
 
 #: The most routines of one memory; beyond it, the one that has helped least makes room.
 MOST = 10_000
@@ -39,6 +49,7 @@ class Kept:
         self._texts: Mapping[str, str] = {}
         self._routines: dict[str, Routine] = {}
         self._indexes: dict[tuple[str, Vocabulary], Routines] = {}
+        self._by_instruction: defaultdict[str, dict[str, Routine]] = defaultdict(dict)  # then by name
         self._lock = threading.RLock()
 
     def all(self) -> Mapping[str, Routine]:
@@ -46,16 +57,37 @@ class Kept:
         with self._lock:
             texts = self.memory.routines()
             if texts is not self._texts:
+                before, self._texts = self._texts, texts
+                for name in before.keys() - texts.keys():
+                    self._forget(name)
                 known = self._routines
                 self._routines = {
                     name: routine
                     for name, text in texts.items()
                     if (
-                        routine := known[name] if text == self._texts.get(name) and name in known else _read(name, text)
+                        routine := known[name]
+                        if text == before.get(name) and name in known
+                        else self._taken_in(name, text)
                     )
                 }
-                self._texts, self._indexes = texts, {}
             return self._routines
+
+    def _taken_in(self, name: str, text: str) -> Routine | None:
+        """Read a routine that is new, or not as it was; returns None if it is damaged."""
+        self._forget(name)
+        if (routine := _read(name, text)) is not None:
+            self._by_instruction[routine.origin.instruction][name] = routine
+            for (household, _), index in self._indexes.items():
+                if routine.origin.household in ("", household):
+                    index.put(routine)
+        return routine
+
+    def _forget(self, name: str) -> None:
+        """Forget what a routine was for."""
+        if (routine := self._routines.get(name)) is not None:
+            self._by_instruction[routine.origin.instruction].pop(name, None)
+        for index in self._indexes.values():
+            index.drop(name)
 
     def named(self, name: str) -> Routine:
         """Return a routine by its name; a UserError if there is none."""
@@ -88,17 +120,19 @@ class Kept:
 
     def _near(self, goal: str, known: Vocabulary, household: str) -> Iterator[Fit]:
         """Yield the routines of runs whose instruction is like a goal, the most similar first, with its words."""
-        by_instruction = {
-            one.origin.instruction: one
-            for one in self.all().values()
-            if one.origin.instruction and one.origin.household in ("", household) and is_trusted(one)
-        }
         options: dict[str, Fit] = {}
-        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if by_instruction else ():
+        looked_at = {""}  # those that a person wrote are of no run
+        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if self._routines else ():
             if similarity < LIKE or len(options) >= _MOST_OPTIONS:
                 break
-            if (routine := by_instruction.pop(experience.subgoal, None)) is not None:
-                options |= {str(fit): fit for fit in islice(fillings(routine, goal, known), _MOST_FILLINGS)}
+            if (instruction := experience.subgoal) in looked_at:
+                continue
+            looked_at.add(instruction)
+            with self._lock:
+                routines = tuple(self._by_instruction.get(instruction, {}).values())
+            for routine in routines:
+                if routine.origin.household in ("", household) and is_trusted(routine):
+                    options |= {str(fit): fit for fit in islice(fillings(routine, goal, known), _MOST_FILLINGS)}
         yield from islice(options.values(), _MOST_OPTIONS)
 
     def add(self, routine: Routine) -> str:
@@ -140,7 +174,8 @@ class Kept:
 
         def change(text: str | None) -> str | None:
             routine = _read(name, text)
-            return text if routine is None else _counted(routine, reason, found).to_json()
+            is_it = routine is not None and routine.version == fit.routine.version  # nobody has changed it meanwhile
+            return _counted(routine, reason, found).to_json() if routine is not None and is_it else text
 
         return self.memory.do(partial(self.memory.change_routine, name, change))
 
@@ -152,9 +187,9 @@ class Kept:
         return free
 
     def _make_room(self) -> None:
-        routines = self.all()
-        if len(routines) >= self._most:
-            least = min(routines.values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
+        """Remove those that have helped least, also where other processes have added some meanwhile."""
+        routines = sorted(self.all().values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
+        for least in routines[: max(0, len(routines) - self._most + 1)]:
             self.memory.change_routine(least.name, lambda text: None)
 
 
@@ -168,7 +203,8 @@ def _read(name: str, text: object) -> Routine | None:
     if not isinstance(text, str):
         return None
     try:
-        return Routine.of_json(text, where=name).model_copy(update={"name": name})
+        routine = Routine.of_json(text, where=name)
+        return routine if routine.name == name else Routine.of({**routine.model_dump(), "name": name}, where=name)
     except RoutineError:
         return None
 
@@ -183,25 +219,20 @@ def _is_for_the_same(one: Routine, other: Routine) -> bool:
 def _merged(there: Routine | None, new: Routine, name: str) -> Routine:
     if there is None:
         return new.model_copy(update={"name": name, "counts": Counts(runs=1)})
-    runs = there.counts.runs + 1
+    runs = min(there.counts.runs + 1, MOST_COUNTED)
     if _without_orders(there.body) == _without_orders(new.body):
         orders = [node.order for node in new.nodes if isinstance(node, Search)]
         body = _with_orders(there.body, iter(orders))
         return there.model_copy(update={"body": body, "counts": there.counts.model_copy(update={"runs": runs})})
     if there.counts.last_failure:
-        changed = {"name": name, "version": there.version + 1, "counts": Counts(runs=runs)}
+        changed = {"name": name, "version": there.next_version, "counts": Counts(runs=runs)}
         return new.model_copy(update=changed)
     return there.model_copy(update={"counts": there.counts.model_copy(update={"runs": runs})})
 
 
 def _counted(routine: Routine, reason: str, found: Mapping[str, Sequence[str]]) -> Routine:
     counts = routine.counts
-    new = Counts(
-        runs=counts.runs,
-        uses=counts.uses + 1,
-        successes=counts.successes + (not reason),
-        last_failure=shortened_line(reason, 500),
-    )
+    new = counts.and_one(shortened_line(reason, 500))
     orders = (found.get(node.finds, ()) for node in routine.nodes if isinstance(node, Search))
     return routine.model_copy(update={"counts": new, "body": _with_orders(routine.body, orders)})
 

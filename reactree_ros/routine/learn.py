@@ -7,9 +7,11 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from py_trees.common import Status
 
+from reactree_ros.agent.conditions import WAIT
 from reactree_ros.agent.control_flow import ControlFlow, flow_over
 from reactree_ros.agent.decision import ASKS_MEMORY
 from reactree_ros.agent.household import Household
@@ -17,10 +19,12 @@ from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.parameters import Named, Number, ParameterError, Person
 from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.turns import Said, Saw, Turn
+from reactree_ros.agent.words import words
 from reactree_ros.errors import UserError
 from reactree_ros.routine import model
-from reactree_ros.routine.fitting import Mention, Vocabulary
+from reactree_ros.routine.fitting import DEPENDING, Mention, Vocabulary
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
 from reactree_ros.tree.flows.within import WithinFlow
@@ -28,6 +32,15 @@ from reactree_ros.tree.goal_node import GoalNode
 
 #: How many things a routine handles at most, each by a name of its own.
 _MOST_NAMES = 60
+#: What stands before what a goal says of a thing, as in ``the red mug``, and what is no such saying.
+_BEFORE = frozenset(
+    ["a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those"]
+)
+_NO_QUALITY = frozenset(["and", "or", "then", "of"])
+#: Words by which a goal names again what it has named.
+_THE_SAME = frozenset({"it", "its", "them", "that", "this"})
+#: Words of goals that a wait or a loop stands for.
+_WAITING = frozenset({"until", "when", "while", "every"})
 
 
 class NotLearnt(UserError):
@@ -69,17 +82,120 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
         run: The id of the run.
 
     Raises:
-        NotLearnt: The tree is none of agent nodes, did nothing, or its skills are not declared.
+        NotLearnt: The tree is none of agent nodes, did nothing, a person's words were needed, or its skills are not
+            declared.
     """
-    household = root.context.household
+    household, context = root.context.household, root.context
+    if told := [*context.answers.values(), *context.words]:
+        said = shortened_line(told[0], 60)
+        raise NotLearnt(f"a person has said {said} on the way, and may not say so the next time")
     if not household.skills:
         raise NotLearnt(f"the skills of '{household.name}' are texts: a routine needs declared ones")
     items = tuple(_items(root, household))
-    made = _Maker(household, _things_in(items, household), known, root.subgoal, _targets(items))
-    body = made.sequence(items, last=True)
-    if body is None:
-        raise NotLearnt("nothing was done that a routine could do again")
-    return made.routine(body, run)
+
+    def make(fixed: frozenset[str]) -> tuple[model.Routine, Mapping[str, model.Role]]:
+        made = _Maker(household, _things_in(items, household), known, root.subgoal, _targets(items), fixed)
+        body = made.sequence(items, last=True)
+        if body is None:
+            raise NotLearnt("nothing was done that a routine could do again")
+        return made.routine(body, run), made.roles
+
+    routine, roles = make(frozenset())
+    twice = _of_two_purposes(routine)
+    fixed = frozenset(word for word, role in roles.items() if role.name in twice)
+    return make(fixed)[0] if fixed else routine
+
+
+def _of_two_purposes(routine: model.Routine) -> set[str]:
+    """Return the roles that the goal names once though something is put there and something else is done with it.
+
+    With an ``it`` after it, the goal may mean the same: ``into the oven and start it``. Else it may name it a second
+    time in words that nobody knows: ``into the cooker and start the oven``.
+    """
+    roles = {f"{{{role.name}}}": role.name for role in routine.roles}
+    of = {node.finds: roles.get(node.of, "") for node in routine.nodes if isinstance(node, model.Search)}
+    targets, handled, here = set[str](), set[str](), ""
+    for node in routine.nodes:
+        if isinstance(node, model.Search):
+            here = of[node.finds]
+        elif isinstance(node, model.Skill) and (not node.effect or {*_effects(node)} - {"open", "closed"}):
+            named = {of.get(name or "", "") for _, name, *_ in string.Formatter().parse(node.wording)}
+            handled |= named
+            targets |= {here} - named if "released" in _effects(node) else set()
+    both = (targets & handled) - {""}
+    return {role for role in both if _THE_SAME.isdisjoint(words(routine.goal.partition(f"{{{role}}}")[2]))}
+
+
+def _effects(skill: model.Skill) -> list[str]:
+    return [fact.what for fact in skill.effect]
+
+
+def without(routine: model.Routine, finds: str) -> model.Routine | None:
+    """Return a routine without what it does with one of the things it finds; None if nothing is left that is one."""
+    body = _pruned(routine.body, f"{{{finds}}}")
+    try:
+        return None if body is None else model.Routine.of({**routine.model_dump(), "body": body.model_dump()})
+    except model.RoutineError:
+        return None
+
+
+def _pruned(node: model.Node, name: str) -> model.Node | None:
+    if isinstance(node, model.Decorator):
+        child = _pruned(node.child, name)
+        return None if child is None else node.model_copy(update={"child": child})
+    children = list[model.Node]()
+    for child in model.children_of(node):
+        if isinstance(child, model.Skill) and name in child.wording:
+            if children and isinstance(children[-1], model.Search):
+                children.pop()  # the way to where that is done
+        elif (left := _pruned(child, name)) is not None:
+            children.append(left)
+    if model.children_of(node):
+        return node.model_copy(update={"children": tuple(children)}) if children else None
+    gone = isinstance(node, model.Search) and name == f"{{{node.finds}}}"
+    return None if gone or (isinstance(node, model.Skill) and name in node.wording) else node
+
+
+def unnamed(routine: model.Routine) -> list[str]:
+    """Return what a routine calls the things that it takes and that are no roles: the goal may not want them."""
+    roles = {f"{{{role.name}}}" for role in routine.roles}
+    searches = {node.finds: node.of for node in routine.nodes if isinstance(node, model.Search)}
+    skills = [node for node in routine.nodes if isinstance(node, model.Skill)]
+    taken = [fact.about.strip("{}") for skill in skills for fact in skill.effect if fact.what == "held"]
+    return [name for name in dict.fromkeys(taken) if name in searches and searches[name] not in roles]
+
+
+def overlooked(routine: model.Routine, known: Vocabulary) -> str:
+    """Return what the goal of a learnt routine says and nothing in its tree stands for; empty if all does.
+
+    Nobody knows whether it matters, unless the routine is tried out where things are otherwise.
+    """
+    goal, texts = routine.origin.instruction, [text for node in routine.nodes for text in model.templates_of(node)]
+    body, at, counted = " ".join(texts), 0, False
+    done = {mention.word for mention in known.mentions(body)}
+    done |= {mention.word for mention in known.mentions(goal)} - {
+        mention.word for literal, *_ in string.Formatter().parse(routine.goal) for mention in known.mentions(literal)
+    }
+    for mention in known.mentions(goal):
+        quality, at = _quality(goal[at : mention.begin], counted=counted), mention.end
+        counted = mention.kinds == {"number"}
+        if not counted and mention.word not in done:
+            return f"nothing in it is done with '{mention.word}', which its goal names"
+        if not counted and quality:
+            return f"its goal says '{quality} {mention.word}', and it takes any '{mention.word}'"
+    waits = WAIT in body or any(hasattr(node, "condition") for node in routine.nodes)
+    depends = [word for word in known.shape(goal)[0] if word in DEPENDING - (_WAITING if waits else frozenset())]
+    return f"its goal says '{depends[0]}', which nothing in it looks at" if depends else ""
+
+
+def _quality(before: str, *, counted: bool) -> str:
+    """Return what is said of a thing between an article, or a number, and its word; empty if nothing is."""
+    said = words(before)
+    begins = max(
+        (number for number, word in enumerate(said, 1) if word in _BEFORE), default=0 if counted else len(said)
+    )
+    quality = said[begins:]
+    return "" if _NO_QUALITY.intersection(quality) else " ".join(quality)
 
 
 # ---------------------------------------------------------------------- what the run did
@@ -166,6 +282,7 @@ class _Maker:
 
     Attributes:
         targets: Where things are put: what was opened of it is opened then, as hands may be full later.
+        fixed: Words of the goal that are no roles.
         names: What each thing of the run is called in the routine.
     """
 
@@ -174,6 +291,7 @@ class _Maker:
     known: Vocabulary
     goal: str
     targets: frozenset[str]
+    fixed: frozenset[str]
     names: dict[str, str] = field(default_factory=dict)
     roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
     _held: set[str] = field(default_factory=set)
@@ -183,9 +301,20 @@ class _Maker:
     _going: list[_Did] = field(default_factory=list)  # moves, and what was opened, since something was done
 
     def __post_init__(self) -> None:
-        counts = Counter(mention.word for mention in self.known.mentions(self.goal))
+        mentions = tuple(self.known.mentions(self.goal))
+        counts = Counter(mention.word for mention in mentions)
+        numbered = {
+            pair: f"{pair[0].word} {pair[1].word}"
+            for pair in pairwise(mentions)
+            if pair[1].kinds == {"number"} and not self.goal[pair[0].end : pair[1].begin].strip()
+        }
+        self._numbered = frozenset(numbered.values())  # such as mug 2: this one, and no other mug
+        self._asked = frozenset(counts)
+        own = {mention for pair in numbered for mention in pair}
         self._mentions: Mapping[str, Mention] = {
-            mention.word: mention for mention in self.known.mentions(self.goal) if counts[mention.word] == 1
+            mention.word: mention
+            for mention in mentions
+            if counts[mention.word] == 1 and mention not in own and mention.word not in self.fixed
         }
 
     def routine(self, body: model.Node, run: str) -> model.Routine:
@@ -273,7 +402,7 @@ class _Maker:
         elif "open" in effect:
             self._opened_so_far[call.value("open")] = call
             self._going.append(did)
-        elif "closed" in effect and self.things.word_of(call.value("closed")) not in self._mentions:
+        elif "closed" in effect and not self._is_asked(call.value("closed")):
             self._forget_open(call)
         else:
             yield from self._kept(did)
@@ -308,16 +437,21 @@ class _Maker:
         for did in self._going:
             name = did.call.value("open") or did.call.value("at")
             is_last = did is self._going[-1] or did.call.value("open")
-            if is_last and self.things.word_of(name) in self._mentions:
+            if is_last and self._is_asked(name):
                 yield self._search(name)
                 if did.call.value("open"):
                     yield self._skill(did.call)
+
+    def _is_asked(self, name: str) -> bool:
+        """Whether the goal names something, however often."""
+        return self.things.word_of(name) in self._asked
 
     def _search(self, name: str) -> model.Search:
         known = name in self.names
         seen = self._where.get(name)
         finds = self._name(name)
-        of = self._said(self.things.word_of(name), "thing" if self._is_carried(name) else self._place_kind(name))
+        kind = "thing" if self._is_carried(name) else self._place_kind(name)
+        of = _escaped(name) if name in self._numbered else self._said(self.things.word_of(name), kind)
         where = () if seen is None or known else (seen.place or "", seen.room or "")
         order = tuple(dict.fromkeys(self.things.word_of(one) for one in where if one and one != name))
         return model.Search(finds=finds, of=of, order=order)

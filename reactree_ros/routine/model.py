@@ -28,10 +28,14 @@ MOST_NODES, DEEPEST = 500, 20
 #: The longest JSON of a routine, in characters.
 LONGEST_JSON = 500_000
 
+#: The most that is counted of anything.
+MOST_COUNTED = 10**9
+
 R = TypeVar("R")
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 #: Words with roles in braces, such as ``pick up {thing}``.
 Template = Annotated[str, Field(min_length=1, max_length=LONGEST_TEMPLATE)]
+Count = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 
 
@@ -108,7 +112,7 @@ class Search(Data):
     Attributes:
         finds: What the nodes after it call what was found, in braces.
         of: What is looked for: a role, or words such as ``kitchen table``. Two searches find two things.
-        order: Where such things were found, the most often first: the words of rooms and places, never their numbers.
+        order: Where such things were found, the latest first: the words of rooms and places, never their numbers.
     """
 
     kind: Literal["search"] = "search"
@@ -260,10 +264,26 @@ class Counts(Data):
         last_failure: What was not as expected, the last time; empty after a success.
     """
 
-    runs: Annotated[int, Field(ge=0)] = 0
-    uses: Annotated[int, Field(ge=0)] = 0
-    successes: Annotated[int, Field(ge=0)] = 0
+    runs: Count = 0
+    uses: Count = 0
+    successes: Count = 0
     last_failure: Annotated[str, Field(max_length=2000)] = ""
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.successes > self.uses:
+            raise ValueError(f"{self.successes} successes of {self.uses} uses cannot be")
+        return self
+
+    def and_one(self, failure: str) -> Counts:
+        """Return them after one more use, which failed so, or, if that is empty, succeeded."""
+        more = int(self.uses < MOST_COUNTED)
+        return Counts(
+            runs=self.runs,
+            uses=self.uses + more,
+            successes=self.successes + (more if not failure else 0),
+            last_failure=failure,
+        )
 
 
 class Routine(Data):
@@ -285,7 +305,7 @@ class Routine(Data):
     body: Node
     origin: Origin = Origin()
     counts: Counts = Counts()
-    version: Annotated[int, Field(ge=1)] = 1
+    version: Annotated[int, Field(ge=1, le=MOST_COUNTED)] = 1
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
@@ -306,6 +326,11 @@ class Routine(Data):
     def nodes(self) -> tuple[Node, ...]:
         """Its nodes, each before those under it."""
         return tuple(node for _, node in walk(self.body))
+
+    @property
+    def next_version(self) -> int:
+        """The version of what takes its place."""
+        return min(self.version + 1, MOST_COUNTED)
 
     def to_json(self) -> str:
         """Write it as JSON; :meth:`of_json` reads it."""

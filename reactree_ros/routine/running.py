@@ -35,10 +35,19 @@ from reactree_ros.tree.program import Program, Step
 #: States of what has an inside or a switch, by the effect after which it has them, and the opposite ones.
 _STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}
 _FOR_EVER = 10**9
+#: What stands before the word of one thing alone: ``the mug``, ``my red mug``; not ``the box and mug``.
+_ONE_OF_A_KIND = r"\b(?:the|my|your|that|this)\s+(?:(?!and\b|or\b|then\b|of\b)[^\W\d_]+,?\s+){0,3}"
+#: How much likelier something is where such things were found, and where a look at a place beside has not shown it. The
+#: best of those tried in the houses of ``benchmarks/routines.py``.
+_FOUND_THERE, _SEEN_FROM_BESIDE = 2.0, 0.25
 
 
 class Unusable(ValueError):
     """A routine cannot be run here; the message says why."""
+
+
+class _Interrupted(Exception):
+    """A person has said something; the message says what."""
 
 
 class Run:
@@ -58,12 +67,13 @@ class Run:
         self.found: dict[str, str] = {}
         self.where: dict[str, Sequence[str]] = {}
         self.done: list[Tried] = []
-        self.reason = ""
+        self.reason, self.looked = "", False
         self.rooms: dict[str, None] = {}
         self.seen: dict[str, Seen] = {}
         self.searched: set[str] = set()
         self.entered: set[str] = set()
         self.near: frozenset[str] = frozenset()  # what the last look at a place has shown
+        self.shown: set[str] = set()  # what looks at places have shown
         self._held: set[str] = set()
         self._words = len(node.context.words)
         memory = node.context.working_memory
@@ -100,6 +110,8 @@ class Run:
             for name in gone:
                 del self.seen[name]
             self.near = frozenset({at, *(name for name, seen in here.items() if seen.place == at or not seen.place)})
+            if at not in self.rooms:
+                self.shown |= self.near
         for name, seen in here.items():
             if seen.room:
                 self.rooms.setdefault(seen.room)
@@ -118,9 +130,12 @@ class Run:
         names = (self.said(fact.about) for fact in facts if fact.what == "held")
         return next((f"{name} is not held any more" for name in names if name in self._held and name not in held), "")
 
-    def holds_already(self, facts: Sequence[model.Fact]) -> bool:
-        """Whether all that a skill brings is to be seen already, of what can be seen: states."""
-        return bool(facts) and all(map(self._is_so, facts))
+    def holds_already(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> bool:
+        """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
+        held = {self.name_of(seen) for seen in holds}
+        return bool(facts) and all(
+            self.said(fact.about) in held if fact.what == "held" else self._is_so(fact) for fact in facts
+        )
 
     def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
@@ -158,12 +173,19 @@ class _Leaf(SkillNode):
         self.feedback_message = self._routine.reason = reason
         return False
 
+    def wait_for_leave(self) -> Generator[Step, Any, None]:
+        """Wait as long as the run is held; what a person has said, also meanwhile, ends the routine."""
+        yield from super().wait_for_leave()
+        if said := self._routine.interrupted():
+            raise _Interrupted(said)
+
     def carries_out(self, call: SkillCall | str) -> Generator[Step, Any, Observation | None]:
         """Carry a skill out and take in what is seen; None if a person has said something before."""
-        if said := self._routine.interrupted():
-            self.fails(said)
+        try:
+            seen = yield from self.do(call)
+        except _Interrupted as said:
+            self.fails(str(said))
             return None
-        seen = yield from self.do(call)
         at = ""
         if isinstance(call, SkillCall):
             at = call.value("at") or call.value("open")
@@ -192,7 +214,7 @@ class SkillStep(_Leaf):
             call = self.call(run.said(skill.wording))
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
-        if run.holds_already(skill.effect):
+        if run.holds_already(skill.effect, self.post.robot.holds):
             return True
         if lost := run.lost(skill.needs, self.post.robot.holds):
             return self.fails(lost)
@@ -211,18 +233,22 @@ class WaitStep(_Leaf):
     def __init__(self, condition: str, seconds: float | None, run: Run) -> None:
         super().__init__(f"{WAIT} {condition}", run)
         self._condition, self._seconds = condition, seconds
+        self._wait(0)  # so that one that the world does not know is found before anything is done
 
     def program(self) -> Program:
         """Wait, again and again where one wait is not long enough."""
         left = self._seconds
         while True:
             now = LONGEST if left is None else min(int(left), LONGEST)
-            seen = yield from self.carries_out(self.call(f"{WAIT} {self._condition} for up to {now} s"))
+            seen = yield from self.carries_out(self._wait(now))
             if seen is None or seen.outcome is Outcome.DONE:
                 return seen is not None
             left = None if left is None else left - now
             if seen.outcome is not Outcome.TIMEOUT or (left is not None and left < 1):
                 return self.fails(seen.text) if seen.outcome is not Outcome.TIMEOUT else False
+
+    def _wait(self, seconds: int) -> SkillCall | str:
+        return self.call(f"{WAIT} {self._condition} for up to {seconds} s")
 
 
 class GoalStep(_Leaf):
@@ -258,8 +284,14 @@ class SearchStep(_Leaf):
             return self.fails(f"{error} was not found")
         if finds in run.found:
             return (yield from self._reach(run.found[finds]))
-        if not run.rooms and not run.seen:
+        if before := self._put_before():
+            return self.fails(before)
+        if not run.looked:  # what is remembered of the things in sight says nothing of rooms and places
+            run.looked = True
             run.see((yield from self.look_around()))
+        if in_hand := self._in_hand():
+            run.found[finds] = in_hand
+            return True
         tried: set[str] = set()
         while True:
             here = [name for name in self._fitting() if name not in tried]
@@ -279,6 +311,22 @@ class SearchStep(_Leaf):
             if not (yield from self._visit(place)):
                 return False
 
+    def _put_before(self) -> str:
+        """Say what the run has put where the goal wants one already: whether another is meant nobody knows."""
+        wanted, mine = {*self._routine.fit.values.values()}, {*self._routine.found.values()}
+        for name, place in self.context.placed.items():
+            if name not in mine and self._word in (name, _word(name)) and {place, _word(place)} & wanted:
+                return f"{name} was put to {place} before in this run, and whether another one is meant is not said"
+        return ""
+
+    def _in_hand(self) -> str:
+        """Return what the robot holds already that fits and no other search has found; empty if there is none."""
+        taken, holds = {*self._routine.found.values()}, self.post.robot.holds
+        names = (
+            self._routine.name_of(seen) for seen in holds if self._word in (seen.word, self._routine.name_of(seen))
+        )
+        return next((name for name in names if name not in taken), "")
+
     def _fitting(self) -> list[str]:
         """Return what is known that fits and no other search has found, the nearest first."""
         run, taken = self._routine, {*self._routine.found.values()}
@@ -295,7 +343,7 @@ class SearchStep(_Leaf):
         """Whether the goal means just one, and there is a person to say which."""
         goal = self._routine.node.subgoal
         carried = self._word in self.context.world.recallable
-        named = re.search(rf"\b(?:the|my|your|that)\s+{re.escape(self._word)}(?!\w)", goal, re.IGNORECASE)
+        named = re.search(rf"{_ONE_OF_A_KIND}{re.escape(self._word)}(?!\w)", goal, re.IGNORECASE)
         return self.context.person is not None and carried and named is not None
 
     # ------------------------------------------------------------------ going
@@ -339,7 +387,7 @@ class SearchStep(_Leaf):
     def _is_carried(self, word: str) -> bool:
         """Whether something may be inside of something else, and be carried, as far as anybody knows."""
         carried = self.context.world.recallable
-        return not carried or word in carried
+        return not carried or word in carried or _word(word) in carried
 
     def _go(self, place: str) -> Program:
         reached = yield from self._does("at", place)
@@ -370,31 +418,36 @@ class SearchStep(_Leaf):
         return None
 
     def _next(self) -> str | None:
-        """Return where to look next: where such things were found, rooms, what has an inside, then the rest.
+        """Return where to look next: where the chance of finding it is the best for the steps that it takes.
 
         Before all that, where a map that is kept takes one to be.
         """
-        run, robot, order = self._routine, self.post.robot, self._search.order
-        memory = self.context.working_memory
+        run, carried, memory = self._routine, self.context.world.recallable, self.context.working_memory
         for place in memory.likely(self._word) if memory is not None else ():
             if place not in (run.entered if place in run.rooms else run.searched):
                 return place
-        carried = self.context.world.recallable
+        rooms = {room: self._likely(room) for room in run.rooms if room not in run.entered}
+        if rooms and not self._is_carried(self._word):
+            return max(rooms, key=lambda room: rooms[room])  # a look around it shows what stands there
+        places = {
+            name: self._worth(name, seen)
+            for name, seen in run.seen.items()
+            if name not in run.searched and seen.word not in carried and name not in run.rooms
+        }
+        worth = places | rooms
+        return max(worth, key=lambda name: worth[name], default=None)
 
-        def rank(word: str, *, of_room: bool, here: bool, inside: bool = False) -> tuple[int, int, bool]:
-            known = order.index(word) if word in order else len(order)
-            group = (0 if here or not of_room else 1) if word in order else 2 if of_room else 3 if inside else 4
-            return group, known, not here
+    def _worth(self, name: str, seen: Seen) -> float:
+        """Return the chance of finding it at a place, by a rule of thumb, for each of the steps that this takes."""
+        is_closed = "CLOSED" in seen.states
+        chance = self._likely(name) * self._likely(seen.room or "")
+        if name in self._routine.shown and not is_closed:
+            chance *= _SEEN_FROM_BESIDE
+        return chance / (1 + is_closed + (seen.room != self.post.robot.room))
 
-        places = []
-        for name, seen in run.seen.items():
-            if name in run.searched or seen.word in carried or name in run.rooms:
-                continue
-            here = seen.room == robot.room
-            places.append((rank(seen.word, of_room=False, here=here, inside=_has_inside(seen)), name))
-        rooms = [(rank(_word(room), of_room=True, here=False), room) for room in run.rooms if room not in run.entered]
-        candidates = [*places, *rooms] if self._is_carried(self._word) else [*rooms, *places]
-        return min(candidates, key=lambda one: one[0])[1] if candidates else None
+    def _likely(self, name: str) -> float:
+        """Return how much likelier than elsewhere it is there: such things were found in such places."""
+        return _FOUND_THERE if _word(name) in self._search.order else 1.0
 
 
 def _has_inside(seen: Seen) -> bool:
@@ -418,6 +471,9 @@ def _shown(template: str, run: Run) -> str:
 class RoutineNode(GoalNode):
     """Runs a routine; its name says which, and where that comes from.
 
+    Attributes:
+        fit: The routine, with its roles filled.
+
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
 
     Raises:
@@ -426,14 +482,18 @@ class RoutineNode(GoalNode):
 
     def __init__(self, run: Run) -> None:
         super().__init__(str(run.fit), run.node.context, name=told(run.fit), parent=run.node)
+        self.fit, self._run = run.fit, run
         self._tree = _built(run.fit.routine.body, run)
 
     def experience(self, **task: str) -> None:
         """Return nothing: an agent has nothing to learn from it."""
 
     def program(self) -> Program:
-        """Let the tree of the routine grow, and end as it does."""
-        return (yield from self.run_below(self._tree))
+        """Let the tree of the routine grow, and end as it does; say what was not as expected."""
+        reached = yield from self.run_below(self._tree)
+        if not reached:
+            self.feedback_message = self._run.reason or self.feedback_message
+        return reached
 
 
 def _built(node: model.Node, run: Run) -> Behaviour:

@@ -207,6 +207,7 @@ class _Run:
         self._now: Pending[Observation] | None = None
         self._seen: dict[tuple[str, int], Seen] = {}
         self._texts: list[str] = []
+        self._asked = 0  # how many steps the world was asked for
 
     def begin(self) -> Pending[Observation]:
         """Begin; cancelling the result cancels the step that is under way."""
@@ -267,8 +268,9 @@ class _Run:
         return (yield from carry_out(self, node))
 
     def _does(self, skill: str) -> Steps:
-        if len(self._texts) == MOST_STEPS:
+        if self._asked == MOST_STEPS:
             raise WorldError(f"'{self._call}' did not end in {MOST_STEPS:,} steps")
+        self._asked += 1
         seen = yield asked(self._world.execute, skill)
         self._texts.append(seen.text)
         for one in seen.seen:
@@ -378,6 +380,7 @@ class _Run:
     def _decorated(self, node: Decorator) -> Steps:
         count = 0
         while True:
+            before = self._asked
             seen = yield from self._node(node.child)
             if seen.outcome is Outcome.HALTED:
                 return seen
@@ -385,6 +388,10 @@ class _Run:
             goes_on = "retry" if seen.outcome is not Outcome.DONE else "repeat"
             if node.does != goes_on or count == node.times:
                 break
+            if self._asked == before:  # the world was asked for nothing, and so it would be for ever
+                text = f"Nothing was done in a round of a {node.does}."
+                self._texts.append(text)
+                return Observation(text, Outcome.EXECUTION)
         if node.does in ("retry", "repeat"):
             return seen
         done = {"succeed": True, "fail": False, "invert": seen.outcome is not Outcome.DONE}[node.does]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from reactree_ros.agent.kinds.expand import normal
@@ -23,7 +23,12 @@ Find = Callable[[str], Pending[tuple[Fit, ...]]]
 #: What a language model says if none of the routines is meant that are near, and what it is asked.
 NONE = "none of these"
 MEANT = f"Task: {{goal}}\n\nWhich of these says the very same task? If none does, say: {NONE}.{{options}}\n- {NONE}"
+#: How many routines run in one another at most, by the goals in them.
+MOST_NESTED = 3
+#: Told of a routine that was run: what was not as expected, and where its searches found what they looked for.
 Tells = Callable[[Fit, str, Mapping[str, Sequence[str]]], object]
+#: Makes what finds routines, and what is told of them, of those of the memory, e.g. along a record.
+Wrap = Callable[[Find | None, Tells], tuple[Find | None, Tells]]
 
 
 class Use:
@@ -32,8 +37,7 @@ class Use:
     Args:
         find: Finds routines.
         proposes: Whether a person has to agree before each.
-        tells: Told of each that was run: what was not as expected, empty if nothing, and where its searches found
-            what they looked for.
+        tells: Told of each that was run.
     """
 
     def __init__(self, find: Find, *, proposes: bool = False, tells: Tells = lambda *_: None) -> None:
@@ -43,16 +47,20 @@ class Use:
 
     def __call__(self, node: AgentNode) -> Generator[Step, Any, Literal[True] | Turn | None]:
         """Find a routine for a node, and run it."""
-        if self._runs_above(node):
+        above = [one.fit.routine.name for one in _above(node)]
+        if normal(node.subgoal) in node.parent_goals or len(above) >= MOST_NESTED:
             return None
         yield from node.senses.hold()
-        found = yield from self._found(node)
+        found = [fit for fit in (yield from self._found(node)) if fit.routine.name not in above]
         fit = (yield from self._chosen(node, found)) if found else None
         if fit is None:
             return None
         question = f"May I do '{fit}' by {told(fit)}?"
         if self._proposes and not (yield from node.dialogue.agrees(question, f"routine {node.index}")):
             return None
+        if above:  # one has this goal in it: they end with the budget, however many goals they have
+            node.requests.check_budget()
+            node.budget.count()
         return (yield from self._run(node, fit))
 
     def _chosen(self, node: AgentNode, found: Sequence[Fit]) -> Generator[Step, Any, Fit | None]:
@@ -68,11 +76,6 @@ class Use:
             return None
         node.budget.count()
         return options.get(reply.text.strip())
-
-    def _runs_above(self, node: AgentNode) -> bool:
-        """Whether a goal above is the same, whose routine has this goal in it."""
-        above = node.parent_goals
-        return normal(node.subgoal) in above
 
     def _found(self, node: AgentNode) -> Generator[Step, Any, tuple[Fit, ...]]:
         pending = asked(self._find, node.subgoal)
@@ -101,4 +104,14 @@ class Use:
 
     def _ended(self, run: Run, reason: str) -> None:
         self.used.append((run.fit, reason))
-        self._tells(run.fit, reason, run.where)
+        self._tells(run.fit, reason, run.where)  # before it is recorded: what a record holds is counted
+        run.node.context.listener.routine_ended(run.node, run.fit.routine.name, reason)
+
+
+def _above(node: AgentNode) -> Iterator[RoutineNode]:
+    """Yield the routines that a node is part of."""
+    above = node.parent
+    while above is not None:
+        if isinstance(above, RoutineNode):
+            yield above
+        above = above.parent

@@ -322,9 +322,10 @@ class _Reading:
         for literal, name, spec, conversion in parts:
             meant += literal.replace("{", "{{").replace("}", "}}")
             if name is not None and (name not in self._scope.names or spec or conversion):
+                given = f'; <SubTree ID="{self._trees[-1]}" …> may give it as a port' if len(self._trees) > 1 else ""
                 self._refuse(
                     f"'{{{name}}}' is no role and was not found before; a role is an input_port of "
-                    f'<SubTree ID="{self._trees[0]}"> in the TreeNodesModel'
+                    f'<SubTree ID="{self._trees[0]}"> in the TreeNodesModel{given}'
                 )
             meant += "" if name is None else self._scope.names[name]
             if len(meant) > LONGEST_TEMPLATE:  # also of ports that have each other twice, tree by tree

@@ -85,6 +85,9 @@ class Listener:
     def node_ended(self, node: GoalNode) -> None:
         """A goal node has ended; see its status and its feedback message."""
 
+    def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
+        """A routine that a goal node ran has ended; ``differed``: what was not as expected, empty if all was."""
+
     def leaf_stopped(self, node: GoalNode) -> None:
         """A leaf of a tree of one's own has ended or was interrupted, with all that grew under it."""
 
@@ -169,6 +172,7 @@ class RunContext:
         warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
         touched: The skills that were done, in order, each with the room in which the robot was then.
+        placed: Where each thing was put that the run has let go of, and does not hold again, by their names.
         known: The words for what was seen, and the names that skills were offered with.
         team: The robots of the world.
     """
@@ -201,6 +205,7 @@ class RunContext:
     answers: dict[str, str] = field(default_factory=dict)
     warned: bool = False
     touched: list[str] = field(default_factory=list)
+    placed: dict[str, str] = field(default_factory=dict)
     known: dict[str, None] = field(default_factory=dict)
     team: Team = field(init=False)
 

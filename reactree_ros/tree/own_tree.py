@@ -102,10 +102,14 @@ class SkillNode(GoalNode):
         """Carry the skill out."""
         return (yield from self.do(self.subgoal)).outcome is Outcome.DONE
 
+    def wait_for_leave(self) -> Generator[Step, Any, None]:
+        """Wait as long as the run is held, before the skill is carried out, and again after it was broken off."""
+        yield from self.senses.hold()
+
     def do(self, skill: str) -> Generator[Step, Any, Observation]:
         """Carry a skill out, which counts as a step, and return what came of it."""
         while True:
-            yield from self.senses.hold()
+            yield from self.wait_for_leave()
             self.requests.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
             self.observation = seen = yield from self.carry_out(skill)

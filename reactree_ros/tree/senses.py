@@ -155,9 +155,12 @@ class Senses:
             if observation.outcome is Outcome.HALTED:
                 observation = yield from self._after_hold(observation.text)
             context.remember(observation, node.post.robot)
-            node.post.robot.did(skill, observation.outcome)
+            call = node.post.robot.did(skill, observation.outcome)
             if observation.outcome is Outcome.DONE:
                 context.touched.append(f"{skill} {node.post.robot.room}")
+                if call is not None:
+                    context.placed.pop(call.value("held"), None)
+                    context.placed |= {name: node.post.robot.at for name in [call.value("released")] if name}
         context.listener.observed(node, observation)
         return self._with_news(observation)
 

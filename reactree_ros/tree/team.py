@@ -10,6 +10,7 @@ from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.words import names
 from reactree_ros.background.pending import Pending, after, asked
 from reactree_ros.memory.working import WorkingMemory
@@ -80,15 +81,20 @@ class Robot(Claimant):
         """Names of where it stands, as far as it is known."""
         return tuple(filter(None, (self.at, self.room if self.at else "")))
 
-    def did(self, skill: str, outcome: Outcome) -> None:
-        """Take in where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known."""
+    def did(self, skill: str, outcome: Outcome) -> SkillCall | None:
+        """Take in where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known.
+
+        Returns:
+            The skill; None if it is no declared one.
+        """
         try:
             call = self.world.household.call(skill)
         except ParameterError:
             self.at = ""
-        else:
-            if call.skill.moves:
-                self.at = call.value("at") if outcome is Outcome.DONE else ""
+            return None
+        if call.skill.moves:
+            self.at = call.value("at") if outcome is Outcome.DONE else ""
+        return call
 
     def saw(self, observation: Observation) -> None:
         """Take in where it is, and what it holds."""

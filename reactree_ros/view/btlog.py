@@ -58,7 +58,7 @@ def _elements(moment: Moment) -> tuple[Element, ...]:
     made: dict[int, Element] = {}
     for number in sorted(moment.nodes, reverse=True):  # each has a higher number than the one above it
         node = moment.nodes[number]
-        named: Mapping[str, str] = {"name": in_one_line(node.subgoal or node.name), "_uid": str(number + 1)}
+        named: Mapping[str, str] = {"name": in_one_line(node.name), "_uid": str(number + 1)}
         made[number] = Element(_kind_and_tag(node)[1], named, children=tuple(made[child] for child in node.children))
     return (made[0],) if made else ()
 

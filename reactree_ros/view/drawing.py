@@ -79,7 +79,7 @@ def as_dot(moment: Moment) -> str:
     for node, _ in walk(moment):
         status = moment.status_of(node)
         colour, mark = STATUSES[status]
-        label = sign_of(node.kind) or in_one_line(node.subgoal or node.name)
+        label = sign_of(node.kind) or in_one_line(node.name)
         style = "solid" if status else "dashed"
         shape = "box" if sign_of(node.kind) else "ellipse"
         said = _quoted(f"{mark} {label}".strip())
@@ -152,7 +152,7 @@ def _drawn(node: Node, status: str, x: float, y: float) -> str:
     name = "".join(
         f'<text x="{x:g}" y="{y + 34 + 14 * number:g}" fill="#1d2126" stroke="#ffffff" stroke-width="4" '
         f'paint-order="stroke">{escape(line)}</text>'
-        for number, line in enumerate(_lines(in_one_line(node.subgoal or node.name)))
+        for number, line in enumerate(_lines(in_one_line(node.name)))
     )
     return (
         f'<circle cx="{x:g}" cy="{y:g}" r="17" {outline}/>'

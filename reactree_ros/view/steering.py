@@ -98,7 +98,7 @@ class Steering(Around):
         self._desk = desk
         self._lock = threading.Lock()
         self._episode: Episode | None = None
-        self._left: int | None = 0 if paused else None  # decisions until the next pause; None for no limit
+        self._left: int | None = 0 if paused else None  # steps until the next pause; None for no limit
         self._words = ""
         self._said: Pending[str] = Pending.of("")  # the result of the person's words
         self._notice = ""
@@ -108,6 +108,7 @@ class Steering(Around):
         """Steer an episode that uses this language model."""
         with self._lock:
             self._episode = episode
+            episode.tell_of_undecided(self._skill_ended)
             if self._left == 0:
                 episode.pause(PAUSED)
 
@@ -156,7 +157,7 @@ class Steering(Around):
         self._release(None)
 
     def step(self) -> None:
-        """Let a paused run take one more decision."""
+        """Let a paused run take one more decision, or one skill where a tree decides, as a routine does."""
         self._release(1)
 
     def say(self, words: str) -> Pending[str]:
@@ -218,6 +219,17 @@ class Steering(Around):
                 self._said.succeed("")
                 return Pending.of(reply)
         return self.model.decide(request)
+
+    def _skill_ended(self) -> None:
+        """Take a skill that nobody decided, as a routine's, for the step; words for a decision are dropped."""
+        with self._lock:
+            if self._left is None:
+                return
+            if self._words:
+                self._words, self._notice = "", "a routine's skill came first; tell the run something to end it"
+                self._said.succeed(self._notice)
+            self._left = 0
+            self._running().pause(PAUSED)
 
     def _held(self) -> Pending[Reply]:
         """Return a reply that the pause, which begins with the next tick, will cancel."""

@@ -18,7 +18,7 @@ def as_markdown(moment: Moment) -> str:
     lines = [f"# {_inline(moment.run['instruction'])}", ""]
     lines += _table({name: _named(moment.run[name]) for name in ("planner", "llm", "world")} | _counts(moment))
     for node in moment.goal_nodes:
-        lines += _told(node)
+        lines += _told(node, moment)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -38,10 +38,14 @@ def _table(rows: dict[str, Any]) -> list[str]:
     return ["| | |", "| --- | --- |", *cells, ""]
 
 
-def _told(node: Node) -> list[str]:
-    lines = [f"## {(node.index or 0) + 1}. {_inline(node.subgoal)}", ""]
+def _told(node: Node, moment: Moment) -> list[str]:
+    lines = [f"## {(node.index or 0) + 1}. {_inline(node.name)}", ""]
     for turn in node.turns:
         lines += _turn(turn)
+    if not node.turns:  # it decides nothing: what it did are the skills below it
+        below = (moment.nodes[number] for number in node.children)
+        skills = [f"- {_inline(one.name)}: *{one.status or 'not reached'}*" for one in below if one.kind == "skill"]
+        lines += [*skills, ""] if skills else []
     feedback = f": {_inline(node.feedback)}" if node.feedback else ""
     return [*lines, f"*{node.status or 'not reached'}*{feedback}", ""]
 

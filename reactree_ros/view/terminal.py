@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import decision_from_dict, kind_in
 from reactree_ros.episode import EpisodeResult
@@ -318,6 +319,18 @@ def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
     yield Line(f"{too_long}: {f'{dropped} examples dropped' if dropped else 'its example is shorter now'}", "yellow")
 
 
+def _skill(moment: Moment, event: Event) -> Iterator[Line]:
+    """Show a skill that no decision has shown, as those of a routine's search."""
+    node = moment.nodes[event["node"]]
+    if node.kind == "goal" and node.name != event["skill"]:
+        yield Line(f"{_by(event.get('robot', ''))}{event['skill']}", Act(event["skill"]).look.style)
+
+
+def _routine_ended(moment: Moment, event: Event) -> Iterator[Line]:
+    if event["differed"]:
+        yield Line(f"↷ an agent node goes on after routine '{event['routine']}': {event['differed']}", "yellow")
+
+
 def _observation(moment: Moment, event: Event) -> Iterator[Line]:
     if event["of"] in ("execute", "recall", "correct"):
         by = _by(event.get("robot", ""))
@@ -345,7 +358,9 @@ _LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
     "refused": _refused,
     "reply": _reply,
     "shortened": _shortened,
+    "skill": _skill,
     "observation": _observation,
+    "routine_ended": _routine_ended,
     "held": _held,
     "ended": _ended,
 }

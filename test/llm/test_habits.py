@@ -111,6 +111,7 @@ def test_there_are_enough_habits_and_each_says_something_else(plainly: list[Run]
     assert tuple(said) not in habits
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", HABITS)
 def test_a_habit_of_speech_reaches_what_the_plain_phrasing_reaches(
     speaker: Speaker, plainly: list[Run], name: str

@@ -89,7 +89,7 @@ def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_whole_r
 KILLED = """
 statement, at = sys.argv[2], int(sys.argv[3])
 def run(task):
-    return [experience(f"open fridge {part}", task=task, filler="Think: x\\nOK.\\n" * 400) for part in range(1500)]
+    return [experience(f"open {part}", task=task, filler=f"Think: {'x' * 5000}\\nOK.\\n") for part in range(1500)]
 connect, seen = sqlite3.connect, 0
 def trace(sql):
     global seen

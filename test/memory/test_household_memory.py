@@ -134,6 +134,7 @@ def _not_installed(name: str) -> object:
 # ---------------------------------------------------------------------- what is in it
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_the_command_makes_the_file_that_ships_again_byte_for_byte(planner: str, tmp_path: Path) -> None:
     made = tmp_path / "made.jsonl"

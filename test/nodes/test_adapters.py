@@ -302,14 +302,14 @@ def test_a_household_travels_whole(graph: Graph, monkeypatch: pytest.MonkeyPatch
         prompts="garden:prompts",
     )
     world = ScriptedWorld()
-    world.household, world.recallable = garden, ("spade",)  # type: ignore[misc]
+    world.household, world.recallable, world.words = garden, ("spade",), ("spade", "shed")  # type: ignore[misc]
     graph.bridge(world)
     adapter = ros_world(graph)
     learnt = adapter.learn()
     graph.until(learnt.done)
     assert learnt.take() == adapter.household == garden
     assert list(adapter.household.control_flows) == ["fallback", "sequence"]
-    assert adapter.recallable == ("spade",)
+    assert (adapter.recallable, adapter.words) == (("spade",), ("spade", "shed"))
 
 
 def test_a_household_that_makes_no_sense_is_named(graph: Graph) -> None:

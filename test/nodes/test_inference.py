@@ -201,7 +201,7 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
         (
             {"control_flows": ["sequence", "loop"]},
             "control_flows: control flow 'loop' is unknown; use one of sequence, fallback, parallel, repeat_until, "
-            "within",
+            "while, within",
         ),
         ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),

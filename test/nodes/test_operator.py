@@ -19,10 +19,10 @@ if importlib.util.find_spec("rclpy"):
     from py_trees.composites import Sequence
     from py_trees_ros.conversions import msg_to_behaviour
     from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
-    from py_trees_ros_interfaces.srv import OpenSnapshotStream, ReconfigureSnapshotStream
     from rcl_interfaces.msg import Log
     from rclpy.qos import DurabilityPolicy, QoSProfile
     from ros_graph import HeldWorld, activate
+    from snapshots import Viewer
     from std_srvs.srv import Trigger
 
     from reactree_ros.nodes import shown_tree
@@ -132,47 +132,6 @@ def test_the_decisions_of_queued_and_preempting_goals_are_told_apart_by_the_goal
 
 
 # ---------------------------------------------------------------------- the tree in a viewer
-
-
-class Viewer:
-    """Hears what the viewer hears, as the viewer asks for it: snapshots when something changes, with the blackboard.
-
-    Attributes:
-        trees: The snapshots.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        asked = OpenSnapshotStream.Request().parameters
-        asked.snapshot_period, asked.blackboard_data, asked.blackboard_activity = float("inf"), True, True
-        opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open", parameters=asked)
-        self._graph, self._asked, self._topic = graph, asked, opened.topic_name
-        latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.trees: list[BehaviourTree] = graph.listen(BehaviourTree, opened.topic_name, latched)
-
-    def want_board(self, wanted: bool) -> None:
-        """Tick the box for the blackboard, or take the tick away."""
-        self._asked.blackboard_data = wanted
-        service, topic = "/reactree_planner/snapshot_streams/reconfigure", self._topic
-        changed = self._graph.call(ReconfigureSnapshotStream, service, topic_name=topic, parameters=self._asked)
-        assert changed.result
-
-    @property
-    def last(self) -> dict[str, Behaviour]:
-        """The behaviours of the last snapshot by their names."""
-        return {behaviour.name: behaviour for behaviour in self.trees[-1].behaviours} if self.trees else {}
-
-    def seen(self, name: str) -> list[Behaviour]:
-        """A behaviour in every snapshot in which it is."""
-        return [one for tree in self.trees for one in tree.behaviours if one.name == name]
-
-    def says(self, name: str, text: str) -> bool:
-        """Whether a behaviour's feedback begins so in the last snapshot."""
-        return name in self.last and self.last[name].message.startswith(text)
-
-    def board(self) -> dict[str, str]:
-        """The blackboard of the last snapshot."""
-        values = {one.key: one.value for one in self.trees[-1].blackboard_on_visited_path} if self.trees else {}
-        return {key.removeprefix("/reactree_planner/"): value for key, value in values.items()}
 
 
 SIBLINGS = ("find and pick up apple", "find and pick up juice", "put them down")

@@ -81,6 +81,19 @@ def test_what_is_of_another_type_is_refused_by_ros(graph: Graph) -> None:
         node(graph, heat="hot")
 
 
+@pytest.mark.parametrize(("said", "fan"), [("off", "off"), ("'off'", "off"), ("no", "off"), ("fast", "fast")])
+def test_a_word_that_yaml_takes_for_true_or_false_is_the_choice(graph: Graph, said: str, fan: str) -> None:
+    given = ["--ros-args", "-p", f"fan:={said}"]
+    made = graph.add(Node("oven", context=graph.context, cli_args=given))
+    declare(made, Oven, read_only=False)
+    assert settings_of(made, Oven).fan == fan
+    (answer,) = made.set_parameters([Parameter("fan", value=False)])
+    assert answer.successful
+    assert settings_of(made, Oven).fan == "off"
+    (answer,) = made.set_parameters([Parameter("fan", value=True)])
+    assert (answer.successful, answer.reason) == (False, "parameters: fan is 'True': use one of off, slow, fast")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -239,6 +239,7 @@ BUILDERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("house", HOUSES)
 @pytest.mark.parametrize("ending", ENDINGS)

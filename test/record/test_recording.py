@@ -109,6 +109,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, EpisodeResult
     return path, run_into(path)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_a_kill_at_any_moment_leaves_a_record_that_goes_on_to_the_end(
     seed: int, whole: tuple[Path, EpisodeResult], tmp_path: Path

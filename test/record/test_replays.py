@@ -108,6 +108,7 @@ class Planning(LanguageModel):
         return Pending.of(Reply("\n".join(plan), seconds=0.25, prompt_tokens=7))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("house", HOUSES)
 @pytest.mark.parametrize("name", ["reactree", "reactree_wm", "react", "react_wm", "hiagent", "hiagent_wm"])
 def test_runs_of_the_expert_in_a_generated_house_are_played_again(name: str, house: int) -> None:

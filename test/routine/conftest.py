@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the helpers beside this file
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))  # for who counts harm
 
 from memory.word_hash_embedder import WordHashEmbedder
 

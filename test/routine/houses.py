@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -59,9 +59,10 @@ def carry_out(
     world: World | None = None,
     instruction: str = "",
     agreed: bool = False,
+    routines_of: Callable[[Any], Any] | None = None,
     **given: Any,
 ) -> Came:
-    """Carry a task out by the expert."""
+    """Carry a task out by the expert; ``routines_of`` makes what finds routines."""
     options = given.pop("options", TreeOptions()).model_copy(update={"routines": routines})
     kept = Kept()
     episode = Episode(
@@ -72,8 +73,15 @@ def carry_out(
         options=options,
         record=Recorder(kept.write),
         task_id=task.task_id,
-        again=lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
-        **({"model": ExpertModel(), "examples": None} | given),
+        routines=routines_of,
+        **(
+            {
+                "model": ExpertModel(),
+                "examples": None,
+                "again": lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
+            }
+            | given
+        ),
     )
     result = episode.run()
     episode.remember(result, agreed=agreed)

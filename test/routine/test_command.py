@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from command_line import Cli
@@ -53,6 +56,46 @@ def test_the_terminal_names_the_routine_and_its_run(cli: Cli, kept: Path, record
     assert "● pick up apple" in shown
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([INSTRUCTION, "--memory", "FILE"], "No routine is learnt: nobody has judged the run"),
+        (["--task-id", 1, "--memory", "FILE"], "Learnt for the next time: routine 'put-1-thing-and-1-thing"),
+        (["--task-id", 1], "No routine is learnt: there is no episodic memory of your own"),
+    ],
+)
+def test_a_run_says_what_it_has_learnt_or_why_nothing(cli: Cli, tmp_path: Path, given: list[str], said: str) -> None:
+    words = [tmp_path / "new.db" if word == "FILE" else word for word in given]
+    assert said in cli("run", *words, "--llm", "expert", "--routines", "on").out
+    assert "outine" not in cli("run", *words, "--llm", "expert").out
+
+
+def test_a_run_says_why_a_routine_did_not_do_it_alone(cli: Cli, kept: Path, tmp_path: Path) -> None:
+    file, goal = tmp_path / "paper.json", "refill it"
+    waits = {"kind": "wait for", "condition": "the printer is out of paper"}
+    file.write_text(json.dumps({"name": "paper", "goal": goal, "body": waits}))
+    cli("routine", "edit", "paper", "--memory", kept, "--file", file)
+    ended = cli("run", goal, "--llm", "expert", "--memory", kept, "--routines", "on")
+    assert "Routine 'paper' did not do it alone: wait for: 'wait until the printer is out of paper" in ended.out
+
+
+def test_a_text_that_no_goal_fills_is_told(cli: Cli, tmp_path: Path) -> None:
+    (file := tmp_path / "say.xml").write_text(
+        '<root BTCPP_format="4">'
+        '<BehaviorTree ID="say" _goal="say {words}"><Skill wording="say {words}"/></BehaviorTree>'
+        '<TreeNodesModel><SubTree ID="say"><input_port name="words" type="text"/></SubTree></TreeNodesModel></root>'
+    )
+    assert "no goal fills {words}, a text" in cli("routine", "import", file, "--memory", tmp_path / "new.db").out
+
+
+def test_a_goal_that_says_more_than_its_tree_is_not_kept(cli: Cli, tmp_path: Path) -> None:
+    record = tmp_path / "red.jsonl"
+    cli("run", "Put the red apple on the coffee table", "--llm", "expert", "--save", record)
+    ended = cli("routine", "keep", record, "--memory", tmp_path / "memory.db")
+    assert ended.code == 2
+    assert "its goal says 'red apple', and it takes any 'apple'" in ended.err
+
+
 def test_it_is_shown_in_words_and_as_json(cli: Cli, kept: Path) -> None:
     shown = cli("routine", "show", NAME, "--memory", kept).out
     for said in ("roles: thing_1 (thing), place_2 (place)", INSTRUCTION, "skill: pick up {found_1}, done", "search: "):
@@ -83,6 +126,39 @@ def test_an_editor_that_fails_changes_nothing(
     ended = cli("routine", "edit", NAME, "--memory", kept)
     assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
     assert said in ended.err
+
+
+@pytest.mark.parametrize("written", [b"{", b"", b"[1e999]", b"\xff\xfe", b'{"name": "a", "goal": "b", "body": 3}'])
+def test_what_an_editor_wrote_and_cannot_be_read_is_not_lost(
+    cli: Cli, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bytes
+) -> None:
+    before = cli("routine", "show", NAME, "--memory", kept, "--json").out
+    (file := tmp_path / "written").write_bytes(written)
+    monkeypatch.setenv("VISUAL", f"cp {file}")
+    ended = cli("routine", "edit", NAME, "--memory", kept)
+    assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
+    left = Path(ended.err.split("--file ")[1].strip())
+    assert left.read_bytes() == written
+    rmtree(left.parent)
+    assert cli("routine", "show", NAME, "--memory", kept, "--json").out == before
+
+
+def test_what_others_wrote_into_a_memory_is_shown_safely(cli: Cli, kept: Path) -> None:
+    goal = "Put \x1b[2J \u202e [bold] [/nothing] there"
+    body = {"kind": "search", "finds": "x", "of": "apple \x1b[31m", "order": ["\x1b]0;x\x07"]}
+    counts = {"uses": 1, "last_failure": "\x1b[31m"}
+    evil = {"name": "evil", "goal": goal, "body": body, "counts": counts, "origin": {"run": "\x1b[2J"}}
+    with closing(sqlite3.connect(kept)) as database, database:
+        for name in ("evil", "\x1b[31mkey", "../up"):
+            database.execute("INSERT INTO routine VALUES (?, ?)", (name, json.dumps(evil)))
+    listed, shown = cli("routine", "list", "--memory", kept), cli("routine", "show", "evil", "--memory", kept)
+    assert "[bold] [/nothing] there" in listed.out
+    assert "from: run" in shown.out
+    for ended in (listed, shown):
+        assert ended.code == 0
+        assert not {"\x1b", "\x07", "\u202e"} & {*ended.out}
+    assert "key" not in listed.out  # nobody could have called one so
+    assert "up:" not in listed.out
 
 
 def test_it_is_removed(cli: Cli, kept: Path) -> None:

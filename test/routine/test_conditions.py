@@ -84,7 +84,7 @@ def episode_of(body: dict[str, Any], world: ScriptedWorld, **options: Any) -> tu
         model=ScriptedModel({GOAL: ["Act: failure"]}),
         planner=AgentNodes(Abilities(())),
         options=TreeOptions(routines=Routines.ON, **options),
-        routines=lambda _: lambda goal: Pending.of(found if goal == GOAL else ()),
+        routines=lambda _, tells: (lambda goal: Pending.of(found if goal == GOAL else ()), tells),
         record=Recorder(kept.write),
     )
     return episode, kept

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand
 from houses import carry_out, tasks
+from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.control_flow import flow_named
@@ -16,16 +19,19 @@ from reactree_ros.agent.parameters import Number, Person, Thing
 from reactree_ros.agent.skill import Skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.episode.learning import vocabulary_of
+from reactree_ros.episode.learning import needed, tried_out, vocabulary_of
 from reactree_ros.household.household import SKILLS
+from reactree_ros.household.moving import moved
+from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Routines
 from reactree_ros.routine.keeping import Kept
-from reactree_ros.routine.learn import NotLearnt, learnt
+from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
 from reactree_ros.tree.agent_node import Abilities
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, Outcome, Seen
+from reactree_ros.world.port import Observation, Outcome, Seen, World
 
 EXTRA = (
     Skill(
@@ -76,7 +82,9 @@ class Flat(ScriptedWorld):
         )
 
 
-def of(script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequence[str] = ()) -> model.Routine:
+def of(
+    script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequence[str] = (), words: str = ""
+) -> model.Routine:
     """Return what is learnt from a scripted run."""
     world = Flat(refused)
     episode = Episode(
@@ -89,6 +97,8 @@ def of(script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequen
         options=TreeOptions(refuse_unavailable=False, plain_reading=True, stuck_after=0),
         working_memory=True,
     )
+    if words:
+        episode.hear(words)
     episode.run()
     return learnt(episode.root, vocabulary_of(world), run="run 1")
 
@@ -203,6 +213,140 @@ def test_braces_in_an_instruction_are_no_roles() -> None:
 def test_a_run_that_did_nothing_teaches_nothing(script: dict[str, list[str]], said: str) -> None:
     with pytest.raises(NotLearnt, match=said):
         of(script, "do")
+
+
+def test_what_the_goal_names_with_its_number_is_that_one() -> None:
+    goal = "bring mug 2 to the desk"
+    routine = of({goal: ("pick up mug 2", "go to desk 1", "put down mug 2", "done")}, goal)
+    assert routine.goal == "bring mug 2 to the {place_1}"
+    assert leaves(routine) == ["find mug 2", "pick up {found_1}", "find {place_1}", "put down {found_1}"]
+    assert overlooked(routine, KNOWN) == ""
+    index = Routines([routine], KNOWN)
+    assert [str(fit) for fit in index.fitting("Bring mug 2 to the fridge")] == ["bring mug 2 to the fridge"]
+    for other in ("bring mug 1 to the desk", "bring the mug to the desk", "bring apple 2 to the desk"):
+        assert index.fitting(other) == []
+
+
+def test_what_the_goal_names_twice_or_by_number_is_closed_and_gone_to_at_the_end() -> None:
+    acts = ("pick up mug 1", "go to fridge 1", "open fridge 1", "put down mug 1", "close fridge 1", "done")
+    goal = "put the mug into the fridge and close the fridge"
+    assert leaves(of({goal: acts}, goal))[-1] == "close {found_2}"
+    goal = "bring the mug to the fridge, then go to desk 1"
+    assert leaves(of({goal: (*acts[:-1], "go to desk 1", "done")}, goal))[-1] == "find desk 1"
+
+
+BAKE = ("pick up apple 1", "go to fridge 1", "put down apple 1", "turn on fridge 1", "done")
+
+
+@pytest.mark.parametrize(
+    ("goal", "is_role"),
+    [
+        ("put the apple into the fridge and turn it on", True),
+        ("put the apple into the fridge; then turn that on", True),
+        ("put the apple into the icebox, and turn the fridge on", False),
+        ("put the apple into the fridge and turn the ice box on", False),
+        ("the fridge: put an apple inside and let the ice box run", False),
+    ],
+)
+def test_what_a_goal_may_name_twice_in_words_that_nobody_knows_is_no_role(goal: str, is_role: bool) -> None:
+    """Else "into the icebox, and turn the oven on" would put it into the oven."""
+    routine = of({goal: BAKE}, goal)
+    assert ("place" in [role.kind for role in routine.roles]) is is_role
+    assert ("fridge" in routine.goal) is not is_role
+    assert leaves(routine)[-1] == "turn on {found_2}"
+
+
+def test_what_is_put_somewhere_and_opened_there_is_of_one_purpose() -> None:
+    acts = ("pick up mug 1", "go to fridge 1", "open fridge 1", "put down mug 1", "done")
+    goal = "put the mug into the fridge"
+    assert of({goal: acts}, goal).goal == "put the {thing_1} into the {place_2}"
+
+
+def test_what_was_carried_though_nobody_wanted_it_is_left_out() -> None:
+    task, routine = fetching()
+    again, (find, take, way, put) = moving(task), model.children_of(routine.body)
+    assert isinstance(find, model.Search)
+    vain = [find.model_copy(update={"finds": "other", "of": other_thing(task)}), in_place(take, find), way]
+    more = model.Sequence(children=(*vain, in_place(put, find), find, take, way, put))
+    bigger = routine.model_copy(update={"body": more})
+    assert tried_out(bigger, task.instruction, again) == ""
+    assert leaves(needed(bigger, task.instruction, again)) == leaves(routine)
+
+
+def fetching() -> tuple[Task, model.Routine]:
+    """A task with its routine, which fetches one thing."""
+    for task in tasks(1, 20):
+        with TemporaryDirectory() as folder, SqliteMemory(Path(folder) / "m.db", WordHashEmbedder()) as memory:
+            carry_out(task, memory)
+            (routine,) = Kept(memory).all().values()
+        if [node.kind for node in routine.nodes] == ["sequence", "search", "skill", "search", "skill"]:
+            return task, routine
+    raise AssertionError("there is none")
+
+
+def moving(task: Task) -> Callable[[int], World]:
+    return lambda seed: SymbolicWorld(moved(task, seed) if seed else task)
+
+
+def other_thing(task: Task) -> str:
+    things = SymbolicWorld(task).scene.things.values()
+    used = {task.word_of(one.item) for one in task.goal if one.item}
+    return next(one.word for one in things if "GRABBABLE" in one.properties and one.word not in used)
+
+
+def in_place(skill: model.Node, search: model.Search) -> model.Node:
+    """The skill, done with the other thing."""
+    text = skill.model_dump_json().replace(f"{{{search.finds}}}", "{other}")
+    return model.Skill.model_validate_json(text)
+
+
+KNOWN = vocabulary_of(Flat())
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        (BRING, ""),
+        ("please bring me a mug, and put it on the desk", ""),
+        ("bring the glass of mug to the desk", ""),
+        ("bring the red mug to the desk", "says 'red mug'"),
+        ("bring 1 clean, red mug to the desk", "says 'clean red mug'"),
+        ("bring the mug to my own desk", "says 'own desk'"),
+        ("bring the mug of the fridge to the desk", "'fridge'"),
+        ("bring the mug to the desk if the apple is there", "'apple'"),
+        ("bring the mug to the desk, the mug of the kitchen", "'kitchen'"),
+        ("bring the mug to the desk if it is clean", "'if'"),
+        ("bring the mug to the desk, not the red one", "'not'"),
+        ("bring every mug to the desk", "'every'"),
+        ("bring the mugs to the desk", "'several'"),
+        ("when the tray is full, bring the mug to the desk", "'when'"),
+    ],
+)
+def test_what_a_goal_says_and_no_node_stands_for_is_found(goal: str, said: str) -> None:
+    found = overlooked(of({goal: FETCH}, goal), KNOWN)
+    assert said in found
+    assert bool(found) is bool(said)
+
+
+def test_what_a_wait_stands_for_is_not_overlooked() -> None:
+    goal = "when the tray is full, bring the mug to the desk"
+    waited = {goal: ("wait until the tray is full for up to 60 s", *FETCH)}
+    assert overlooked(of(waited, goal), KNOWN) == ""
+
+
+def test_nothing_is_learnt_of_a_goal_that_says_more_where_nobody_can_try_it_out(memory: SqliteMemory) -> None:
+    task = next(task for task in tasks(1, 8) if f"the {task.word_of(task.goal[0].item)}" in task.instruction)
+    thing = task.word_of(task.goal[0].item)
+    instruction = task.instruction.replace(thing, f"red {thing}")
+    carry_out(task, memory, instruction=instruction, again=None)
+    assert memory.routines() == {}
+    carry_out(task, memory, instruction=task.instruction, again=None)
+    assert len(memory.routines()) == 1
+
+
+def test_nothing_is_learnt_of_a_run_in_which_a_person_said_what_to_do() -> None:
+    with pytest.raises(NotLearnt, match="a person has said the blue one on the way"):
+        of({BRING: FETCH}, BRING, words="the blue one")
 
 
 @pytest.mark.parametrize("task", tasks(3, 6), ids=lambda task: task.task_name)

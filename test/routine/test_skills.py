@@ -178,6 +178,23 @@ def test_what_goes_round_for_ever_ends() -> None:
     assert len(robot.executed) == module.MOST_STEPS
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        decorated("repeat", {"kind": "always", "succeeds": True}, 0),
+        decorated("retry", {"kind": "always", "succeeds": False}, 0),
+        decorated(
+            "repeat", decorated("succeed", decorated("repeat", {"kind": "always", "succeeds": True}, 9999)), 9999
+        ),
+    ],
+)
+def test_a_round_in_which_nothing_is_done_ends_a_repetition(body: dict[str, Any]) -> None:
+    """Else it would go round for ever at once, and nothing else with it."""
+    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    ended = RoutineSkills(robot := Robot(), [routine]).execute("do it").take()
+    assert (ended.outcome, robot.executed) == (Outcome.EXECUTION, [])
+
+
 def test_a_text_stays_one_whatever_stands_in_it() -> None:
     body = flow("sequence", a('say "{words}" in a low voice'))
     roles = [{"name": "words", "kind": "text"}]

@@ -15,18 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_routine import AnyRoutine
+from doubles import ScriptedModel, expand
 from houses import Came, carry_out, tasks
 from memory.word_hash_embedder import WordHashEmbedder
+from routines import Harm  # of benchmarks/
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.learning import tried_out, vocabulary_of
 from reactree_ros.household.moving import moved
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import Task
+from reactree_ros.household.tasks import Graph, Task
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
+from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.fitting import Routines as Index
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.options import TreeOptions
@@ -50,26 +54,25 @@ def routine_of(seed: int) -> tuple[Task, model.Routine]:
         return task, routine
 
 
-def by_routine(came: Came) -> list[tuple[str, str]]:
-    """What routines did, each with where the robot had gone: what agent nodes do is their model's part."""
+def watched(task: Task, memory: SqliteMemory, *, world: World, **given: Any) -> tuple[Came, Harm]:
+    """Carry a task out in a house, and count what is done to it that nobody asked for."""
+    house = world
+    while isinstance(house, WorldWrapper):
+        house = house.inner
+    assert isinstance(house, SymbolicWorld)
+    harm = Harm(task, house)
+    return carry_out(task, memory, world=world, options=LIMITS, listener=harm, **given), harm
+
+
+def by_routine(came: Came) -> list[str]:
+    """The skills that routines did; what agent nodes do is their model's part."""
     agents = {node["node"] for grown in came.kept.of("grow") for node in grown["nodes"] if node["kind"] == "agent"}
-    at, did, events = "", list[tuple[str, str]](), came.kept.record.events
-    for event, after in pairwise([event for event in events if event["e"] in ("skill", "observation")]):
-        if event["e"] == "skill" and after.get("outcome") == Outcome.DONE.value:
-            at = event["skill"].removeprefix("go to ") if event["skill"].startswith("go to ") else at
-            did += [] if event["node"] in agents else [(event["skill"], at)]
-    return did
-
-
-def harm(came: Came, task: Task) -> list[str]:
-    """What a routine put where nobody asked."""
-    wanted = {(task.word_of(one.item), task.word_of(one.target)) for one in task.goal if one.item}
-    put = [(skill.removeprefix("put down "), at) for skill, at in by_routine(came) if skill.startswith("put down ")]
-    return [f"{thing} is at {at}" for thing, at in put if (word(thing), word(at)) not in wanted]
-
-
-def word(name: str) -> str:
-    return name.rpartition(" ")[0]
+    events = [event for event in came.kept.record.events if event["e"] in ("skill", "observation")]
+    return [
+        event["skill"]
+        for event, after in pairwise(events)
+        if event["e"] == "skill" and event["node"] not in agents and after.get("outcome") == Outcome.DONE.value
+    ]
 
 
 # ---------------------------------------------------------------------- changes
@@ -126,12 +129,44 @@ def forbidden(rng: random.Random, task: Task) -> World:
     return PolicyGuard(SymbolicWorld(task), policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
 
 
+def without(task: Task, gone: set[int]) -> World:
+    """A task's house without some things, places or rooms, and without what is in or on them."""
+    graph, found = task.init_graph, set(gone)
+    while more := {one.from_id for one in graph.edges if one.to_id in found and one.relation_type != "CLOSE"} - found:
+        found |= more
+    nodes = [node for node in graph.nodes if node.id not in found]
+    edges = [edge for edge in graph.edges if not {edge.from_id, edge.to_id} & found]
+    return SymbolicWorld(task.model_copy(update={"init_graph": Graph(nodes=nodes, edges=edges)}))
+
+
+def without_a_room(rng: random.Random, task: Task) -> World:
+    scene = SymbolicWorld(task).scene
+    return without(task, {rng.choice([room for room in scene.rooms if room is not scene.agent_room]).id})
+
+
+def without_what_is_wanted(rng: random.Random, task: Task) -> World:
+    gone = word_of_goal(rng, task)
+    return without(task, {thing.id for thing in SymbolicWorld(task).scene.things.values() if thing.word == gone})
+
+
+def in_a_hand(rng: random.Random, task: Task) -> World:
+    world = SymbolicWorld(task)
+    item = rng.choice([one.item for one in task.goal if one.item])
+    for thing in world.scene.things.values():
+        if thing.class_name == item:
+            world.scene.hand(thing, "Ann")
+    return world
+
+
 CHANGES: dict[str, Change] = {
     "things moved": lambda rng, task: SymbolicWorld(task),
     "a door that does not open": failing(lambda rng, task: "open "),
     "a room that cannot be reached": failing(
         lambda rng, task: f"go to {rng.choice(('kitchen', 'living room', 'bedroom'))} 1"
     ),
+    "a room that is gone": without_a_room,
+    "a thing or place that is gone": without_what_is_wanted,
+    "a thing in a person's hand": in_a_hand,
     "a thing or place that fails": failing(word_of_goal),
     "one failure on the way": failing(
         lambda rng, task: rng.choice(("go to", "pick up", "put down", "open")), ever=False
@@ -149,22 +184,25 @@ def test_a_house_that_changed_ends_as_an_agent_node_and_not_in_harm(memory: Sqli
     start = moved(task, 50 + number)
     world = CHANGES[name](rng, start)
     Kept(memory).add(routine)
-    came = carry_out(task, memory, world=world, options=LIMITS)
-    check(came, task)
+    came = check(*watched(task, memory, world=world))
     if name == "things moved":
         assert (came.used, came.requests, came.result.gsr) == ([""], 0, 1.0)
+    elif name in ("a thing or place that is gone", "a thing in a person's hand"):
+        assert len(came.used) == 1
+        assert came.used != [""]
 
 
-def check(came: Came, task: Task) -> None:
+def check(came: Came, harm: Harm) -> Came:
     """One that ends well has reached the goal; what else it meets, an agent node goes on from; no harm is done."""
-    assert harm(came, task) == []
+    assert harm.by_routines == []
     if came.used == [""]:
         assert (came.result.gsr, came.requests) == (1.0, 0)
     elif came.used and came.result.end not in ("out_of_steps", "out_of_decisions"):
         assert came.requests > 0
-    put = [skill for skill, _ in by_routine(came) if skill.startswith("put down")]
+    put = [skill for skill in by_routine(came) if skill.startswith("put down")]
     assert len(put) == len(set(put))
     assert came.result.end not in ("bug", "world_gone", "memory_gone", "model_gone")
+    return came
 
 
 # ---------------------------------------------------------------------- bad routines
@@ -208,9 +246,21 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
     rules = [{"skill": verb, "verdict": "allow"} for verb in verbs]
     inner = Keeps(SymbolicWorld(task))
     world = PolicyGuard(inner, policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
-    came = carry_out(task, memory, world=world, options=LIMITS)
+    came, harm = watched(task, memory, world=world)
     assert all(skill.startswith(verbs) and "\n" not in skill for skill in inner.executed)
-    assert harm(came, task) == []
+    assert harm.by_routines == []
+    assert came.result.end not in ("bug", "world_gone", "memory_gone")
+
+
+@pytest.mark.parametrize("seed", TRAPS[::2])
+def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, seed: int) -> None:
+    """Also with conditions, skills and names that the house does not know."""
+    rng, routine = random.Random(seed), AnyRoutine(seed).make()
+    values = {role.name: rng.choice(("apple", "fridge", "3", "{x}", "mug 1", "\n")) for role in routine.roles}
+    found = Pending.of((Fit(routine, values),))
+    task, limits = tasks(1, 8)[seed % 8], TreeOptions(max_decisions=60, max_steps=40)
+    came = carry_out(task, memory, options=limits, routines_of=lambda _, tells: (lambda goal: found, tells))
+    assert came.used
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
 
@@ -282,6 +332,17 @@ def test_a_goal_with_words_of_another_kind_fits_no_routine(number: int) -> None:
     assert index.fitting(routine.goal.format(**values)) == []
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_role_that_cannot_be_filled_ends_as_an_agent_node(memory: SqliteMemory, seed: int) -> None:
+    task, routine = routine_of(seed)
+    Kept(memory).add(routine)
+    values = {role.name: "moon" if role.kind == "thing" else "sofa" for role in routine.roles}
+    instruction = routine.goal.format(**values)
+    came, harm = watched(task, memory, world=SymbolicWorld(task), instruction=instruction)
+    assert (came.used, harm.by_routines) == ([], [])
+    assert came.requests > 0
+
+
 @dataclass
 class Answers(Person):
     """Answers nothing but keeps what it is asked."""
@@ -294,27 +355,47 @@ class Answers(Person):
         return Pending.of(Answer("no", "test"))
 
 
-def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(memory: SqliteMemory) -> None:
-    goal = "put the {thing_1} on the {place_2}"
-    body = model.Sequence(
+PUT = model.Routine(
+    name="put",
+    goal="put the {thing_1} on the {place_2}",
+    roles=(model.Role(name="thing_1", kind="thing"), model.Role(name="place_2", kind="place")),
+    body=model.Sequence(
         children=(
             model.Search(finds="a", of="{thing_1}"),
             model.Skill(wording="pick up {a}"),
             model.Search(finds="b", of="{place_2}"),
             model.Skill(wording="put down {a}"),
         )
-    )
-    roles = (model.Role(name="thing_1", kind="thing"), model.Role(name="place_2", kind="place"))
-    Kept(memory).add(model.Routine(name="put", goal=goal, roles=roles, body=body))
+    ),
+)
+
+
+@pytest.mark.parametrize("said", ["", "red ", "big, red "])
+def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(memory: SqliteMemory, said: str) -> None:
+    Kept(memory).add(PUT.model_copy(update={"goal": f"put the {said}{{thing_1}} on the {{place_2}}"}))
     task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
     thing = two_of_a_kind(task)
-    instruction = f"put the {thing} on the sofa"
+    instruction = f"put the {said}{thing} on the sofa"
     alone = carry_out(task, memory, instruction=instruction, options=LIMITS)
     assert alone.used == [""]
     asked = carry_out(task, memory, instruction=instruction, options=LIMITS, person=Answers())
     (reason,) = asked.used
     assert reason.endswith(f"fit '{thing}'")
     assert asked.requests > 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_two_things_that_which_the_goal_names_by_its_number(memory: SqliteMemory, number: int) -> None:
+    task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
+    name = f"{two_of_a_kind(task)} {number}"
+    body = PUT.model_dump(mode="json")["body"]
+    body["children"][0]["of"] = name
+    routine = {"name": "put", "goal": f"put {name} on the sofa", "body": body}
+    body["children"][2]["of"] = "sofa"
+    Kept(memory).add(model.Routine.of(routine))
+    came = carry_out(task, memory, instruction=routine["goal"], options=LIMITS)
+    assert came.used == [""]
+    assert [skill for skill in came.skills if skill.startswith("pick up")] == [f"pick up {name}"]
 
 
 def two_of_a_kind(task: Task) -> str:
@@ -330,6 +411,37 @@ def two_of_a_kind(task: Task) -> str:
     return ""
 
 
+def test_the_same_goal_once_more_in_a_run_does_not_bring_the_same_thing_again(memory: SqliteMemory) -> None:
+    """Whether another one is meant, as in "bring two", an agent node decides."""
+    task, _ = routine_of(1)
+    (one,) = task.goal[:1]
+    thing, place = task.word_of(one.item), task.word_of(one.target)
+    Kept(memory).add(PUT)
+    goals = [f"put the {thing} on the {place}", f"Put the {thing} on the {place}."]
+    script = {"bring two": [expand("sequence", *goals)], goals[1]: ["Act: failure"]}
+    came = carry_out(task, memory, instruction="bring two", model=ScriptedModel(script), options=LIMITS)
+    assert came.used[0] == ""  # also where the root has looked around before
+    assert "before in this run, and whether another one is meant" in came.used[1]
+    assert len([skill for skill in came.skills if skill.startswith("pick up")]) == 1
+
+
+def test_routines_that_have_one_another_in_them_end(memory: SqliteMemory) -> None:
+    """One is not part of itself, three stand in one another, and each below another counts as a decision."""
+    roles = (model.Role(name="thing", kind="thing"),)
+    goals = [f"{verb} {word}" for word in ("apple", "plum", "pear") for verb in ("get", "take", "bring", "fetch")]
+    tried = tuple(model.Decorator(does="succeed", child=model.Goal(text=goal)) for goal in goals)
+    for verb in ("get", "take", "bring", "fetch"):
+        body = model.Sequence(children=tried)
+        Kept(memory).add(model.Routine(name=verb, goal=f"{verb} {{thing}}", roles=roles, body=body))
+    script = {goal: ["Act: failure"] * 999 for goal in goals}
+    limits = TreeOptions(max_decisions=15, max_steps=40)
+    task, _ = routine_of(1)
+    came = carry_out(task, memory, instruction="get apple", model=ScriptedModel(script), options=limits)
+    assert 1 < len(came.used) <= 1 + 15
+    assert came.result.max_depth <= 9
+    assert came.result.end != "bug"
+
+
 # ---------------------------------------------------------------------- two robots
 
 
@@ -337,9 +449,7 @@ def two_of_a_kind(task: Task) -> str:
 def test_of_two_robots_one_carries_it_out_and_the_other_is_in_nobodys_way(memory: SqliteMemory, seed: int) -> None:
     task, routine = routine_of(seed)
     Kept(memory).add(routine)
-    world = SymbolicWorld(task, robots=2)
-    came = carry_out(task, memory, world=world, options=LIMITS)
-    check(came, task)
+    check(*watched(task, memory, world=SymbolicWorld(task, robots=2)))
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
@@ -348,16 +458,34 @@ def test_what_the_other_robot_holds_is_not_taken_from_it(memory: SqliteMemory, s
     Kept(memory).add(routine)
     world = SymbolicWorld(task, robots=2)
     held = taken_by_the_other(world, task)
-    came = carry_out(task, memory, world=world, options=LIMITS)
-    assert not any(skill == f"pick up {name}" for skill, _ in by_routine(came) for name in held)
-    assert came.result.end not in ("bug", "world_gone")
+    came = check(*watched(task, memory, world=world))
+    assert not {f"pick up {name}" for name in held} & {*by_routine(came)}
 
 
 def taken_by_the_other(world: SymbolicWorld, task: Task) -> list[str]:
     """Have the second robot take a thing that the goal wants; returns its name."""
     other = world.team()["robot_2"]
     assert isinstance(other, SymbolicWorld)
+    return [take(other, task)]
+
+
+def take(world: SymbolicWorld, task: Task) -> str:
+    """Have a robot take a thing that the goal wants; returns its name."""
     item = next(one.item for one in task.goal if one.item)
-    thing = next(thing for thing in other.scene.things.values() if thing.class_name == item)
-    other._apply(Skill("pick up", thing))
-    return [thing.name]
+    thing = next(thing for thing in world.scene.things.values() if thing.class_name == item)
+    world._apply(Skill("pick up", thing))
+    return thing.name
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_what_the_robot_holds_already_is_what_is_meant(memory: SqliteMemory, seed: int) -> None:
+    task, routine = routine_of(seed)
+    Kept(memory).add(routine)
+    world = SymbolicWorld(task)
+    held = take(world, task)
+    came = carry_out(task, memory, world=world, options=LIMITS)
+    assert (came.used, came.result.gsr) == ([""], 1.0)
+    word = held.rpartition(" ")[0]
+    same = [skill for skill in came.skills if skill.startswith(f"pick up {word} ")]
+    wanted = sum(one.count for one in task.goal if one.item and task.word_of(one.item) == word)
+    assert len(same) == wanted - 1

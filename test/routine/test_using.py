@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import TimeoutError
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,10 +17,14 @@ from memory.word_hash_embedder import WordHashEmbedder
 from recorded_runs import assert_replays
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.going_on import go_on
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
+from reactree_ros.routine import model
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.options import Routines, TreeOptions
 from reactree_ros.world.port import Observation, Outcome, World
@@ -123,6 +128,34 @@ def test_without_being_wanted_nothing_is_learnt_or_run(memory: SqliteMemory, fir
     assert came.requests > 5
 
 
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_search_looks_at_tables_before_it_opens_cupboards(memory: SqliteMemory, seed: int) -> None:
+    """Of one room, as a look takes one step, and an opening one more."""
+    start = moved(TASK, seed)
+    scene = SymbolicWorld(start).scene
+    hidden = next(one for one in scene.things.values() if "GRABBABLE" in one.properties and scene.hidden(one))
+    find = model.Search(finds="it", of=hidden.word)
+    Kept(memory).add(model.Routine(name="find", goal="find something", body=find))
+    came = carry_out(TASK, memory, world=SymbolicWorld(start), instruction="find something")
+    assert came.used == [""]
+    shown, open_here = set[str](), set[str]()
+    for event, after in pairwise(event for event in came.kept.record.events if event["e"] in ("skill", "observation")):
+        if event["e"] != "skill":
+            continue
+        names = {f"{seen['word']} {seen['instance']}": seen for seen in after["seen"]}
+        if event["skill"].startswith("open"):
+            assert open_here <= shown
+        elif event["skill"].removeprefix("go to ") not in rooms_of(scene):
+            shown |= {*names}
+        else:
+            fixed = (name for name in names if "GRABBABLE" not in scene.by_name[name].properties)
+            open_here = {name for name in fixed if "CLOSED" not in names[name].get("states", ())}
+
+
+def rooms_of(scene: Any) -> set[str]:
+    return {room.name for room in scene.rooms}
+
+
 # ---------------------------------------------------------------------- what is not as expected
 
 
@@ -176,9 +209,45 @@ def picked_up(came: Came) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.parametrize("error", [EpisodicMemoryError("the disk is full"), TimeoutError()])
+def test_a_use_that_cannot_be_counted_is_told_and_loses_nothing(
+    learnt: SqliteMemory, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(Kept, "used", lambda *_: Pending.failed(error))
+    came = carry_out(TASK, learnt)
+    assert did_by_routine(came)
+    (told,) = came.episode.learning.told
+    assert told.startswith("What came of a routine is not counted: ")
+    assert told.endswith(("the disk is full", "it takes longer than 10 s"))
+
+
 def test_the_budget_holds(learnt: SqliteMemory) -> None:
     came = carry_out(TASK, learnt, options=TreeOptions(max_steps=3))
     assert (came.result.end, came.result.steps, came.requests) == ("out_of_steps", 3, 0)
+
+
+# ---------------------------------------------------------------------- resumed runs
+
+
+@pytest.mark.parametrize("differs", [False, True])
+@pytest.mark.parametrize("at", ["skill", "its end", "after it", "the end"])
+def test_a_run_that_is_resumed_counts_a_routine_once(learnt: SqliteMemory, differs: bool, at: str) -> None:
+    """Wherever it was stopped: the record says whether it was counted before."""
+
+    def world() -> World:
+        return refusing("put down") if differs else SymbolicWorld(TASK)
+
+    before = carry_out(TASK, learnt, world=world()).kept.record
+    kinds = [event["e"] for event in before.events]
+    ended = kinds.index("routine_ended")
+    until = {"skill": ended // 2, "its end": ended, "after it": ended + 1, "the end": len(kinds) - 1}[at]
+    resumed = go_on(before, until, world=world(), model=ExpertModel(), memory=learnt)
+    result = resumed.run()
+    resumed.remember(result)
+    assert result.gsr == 1.0
+    (routine,) = Kept(learnt).all().values()
+    again = until <= ended  # the run that was stopped there has not counted it
+    assert (routine.counts.uses, routine.counts.successes) == (1 + again, (1 + again) * (not differs))
 
 
 # ---------------------------------------------------------------------- the person

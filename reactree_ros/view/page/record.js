@@ -27,7 +27,7 @@ class Node {
     this.id = values.node;
     this.parent = values.parent;
     this.kind = values.kind;
-    this.name = String(values.subgoal || values.name || "");
+    this.name = String(values.name || values.subgoal || "");
     this.depth = values.depth ?? null;
     this.policy = values.policy ?? "";
     this.robots = []; // {n, robot}: the robots that it and its subtree use, if there are several

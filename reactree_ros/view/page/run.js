@@ -100,7 +100,7 @@ export class RunView {
   _steers() {
     const button = (name, title, act, kind = "button") => make(kind, { type: "button", title, onclick: act }, name);
     this._pause = button("Pause", "Pause or continue (P)", () => this._command(this._course?.paused ? "go on" : "pause"));
-    this._step = button("Step", "One decision (S)", () => this._command("step"));
+    this._step = button("Step", "One decision, or one skill of a routine (S)", () => this._command("step"));
     this._cancel = button("Cancel", "Stop the run for good (C)", () => this._askCancel());
     this._words = make("input.decision", { type: "text", placeholder: "Say the next decision, e.g. Act: open fridge 1", "aria-label": "The next decision, in place of the model's", maxlength: 4000, autocomplete: "off" });
     this._sayIt = make("button.primary", { type: "submit" }, "Say");

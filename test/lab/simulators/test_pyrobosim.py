@@ -19,9 +19,11 @@ from typing import Any
 
 import pytest
 from doubles import ScriptedModel
+from memory.word_hash_embedder import WordHashEmbedder
 from plans import BARE
 from unruly_player import UNRULY
 
+from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
@@ -36,7 +38,9 @@ from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, Description
 from reactree_ros.lab.worlds.pyrobosim.simulator import House
 from reactree_ros.lab.worlds.pyrobosim.tasks import PyrobosimTask, Source
 from reactree_ros.lab.worlds.pyrobosim.world import SPEC, PyrobosimSettings, tasks_of
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
+from reactree_ros.tree.options import Routines, TreeOptions
 from reactree_ros.tree.team import Team
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, RobotGone, WorldError
@@ -113,6 +117,31 @@ def test_the_expert_reaches_what_is_asked_for_with_one_hand(name: str) -> None:
         with SUITE.make_world(task) as world:
             result = Episode(task.instruction, world=world, model=ExpertModel(), planner=planner(name)).run()
         assert (result.gsr, result.status) == (1, "success"), task.instruction
+
+
+def test_a_routine_needs_no_request_and_the_model_goes_on_where_a_motion_of_it_fails(tmp_path: Path) -> None:
+    task = tasks()[4]
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+
+        def carry_out(failures: float) -> tuple[Episode, int]:
+            with SPEC.make(PyrobosimSettings(house=str(SEED), failures=failures), task) as world:
+                options = TreeOptions(routines=Routines.ON)
+                given = {"model": ExpertModel(), "memory": memory, "examples": None, "options": options}
+                episode = Episode(task.instruction, world=world, planner=planner("reactree_wm"), **given)
+                result = episode.run()
+                assert result.gsr == 1.0
+                episode.remember(result)
+                return episode, result.decisions
+
+        assert carry_out(0.0)[1] > 5
+        episode, decisions = carry_out(0.0)
+        assert ([reason for _, reason in episode.learning.used], decisions) == ([""], 0)
+        episode, decisions = carry_out(0.3)
+        ((_, reason),) = episode.learning.used
+        assert "simulated navigation failure" in reason
+        assert decisions > 0
+        told = [turn.text for turn in episode.root.turns if isinstance(turn, Told)]
+        assert any(text.startswith("Done for this by") and reason in text for text in told)
 
 
 def test_every_generated_house_is_built_whole_and_every_place_can_be_reached() -> None:

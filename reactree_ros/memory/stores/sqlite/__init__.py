@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from reactree_ros.plugins.settings import Settings
 
 _FETCHED_AT_ONCE = 12  # about what fills the token limit
 _KEPT_IN_MEMORY = 4096
+_QUERIES_KEPT = 64
 
 
 class SqliteMemory(EpisodicMemory):
@@ -51,6 +53,8 @@ class SqliteMemory(EpisodicMemory):
         self._subgoals: dict[int, int] = {}  # position in the index by id
         self._kept: dict[int, Experience] = {}  # lately used ones by id
         self._lock = threading.RLock()  # of everything above but the store, which has its own
+        #: The same goal is asked for more than once: for routines that are near, then for examples.
+        self._vector_of = lru_cache(_QUERIES_KEPT)(lambda text: checked_vectors(self._embedder, [text])[0])
 
     @property
     def path(self) -> Path:
@@ -91,7 +95,7 @@ class SqliteMemory(EpisodicMemory):
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
         """See :meth:`EpisodicMemory.ranked`; reads only as many as are asked for."""
-        (query,) = checked_vectors(self._embedder, [text])
+        query = self._vector_of(text)
         with self._lock:
             self._refresh()
             ranked = self._index.ranked(query, draw=f"{seed} {text}")

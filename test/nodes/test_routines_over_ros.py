@@ -1,0 +1,363 @@
+"""Routines over ROS: learnt by one run, run by the next without a request, gone on from by the model when disturbed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from memory.word_hash_embedder import WordHashEmbedder
+
+from reactree_ros.agent.corrections import stated_in
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode import learning
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.llm.port import DecisionRequest, Reply
+from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.record.reader import read_record
+from reactree_ros.routine.keeping import Kept
+from reactree_ros.world.port import Observation, Outcome, World
+from reactree_ros.world.wrappers import WorldWrapper
+
+if importlib.util.find_spec("rclpy"):
+    from people import Answerer
+    from py_trees_ros_interfaces.msg import Behaviour
+    from rcl_interfaces.msg import Log
+    from reactree_interfaces.action import ExecuteTask
+    from reactree_interfaces.srv import Hear, SayDecision
+    from ros_graph import Goal, Graph
+    from snapshots import Viewer
+    from std_srvs.srv import Trigger
+
+if TYPE_CHECKING:
+    from reactree_ros.nodes.bridge_node import BridgeNode
+    from reactree_ros.nodes.planner_node import PlannerNode
+
+pytestmark = pytest.mark.ros
+
+#: The task of the house whose routine takes a thing from one place to another.
+TASK = 2
+
+
+class Requests(ExpertModel):
+    """The expert, with what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[DecisionRequest] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.requests.append(request)
+        return super().decide(request)
+
+
+class Meddled(WorldWrapper):
+    """A house in which something happens, once, as a skill is asked for.
+
+    Args:
+        before: How the skill begins.
+        happens: What happens; what it returns, if it does, comes of the skill.
+    """
+
+    def __init__(self, inner: World, before: str, happens: Callable[[World, str], Pending[Observation] | None]) -> None:
+        super().__init__(inner)
+        self._before, self._happens, self.happened = before, happens, ""
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        if skill.startswith(self._before) and not self.happened:
+            self.happened = skill
+            if (came := self._happens(self.inner, skill)) is not None:
+                return came
+        return self.inner.execute(skill)
+
+
+class House:
+    """A planner with a memory, an inference node and a bridge to a generated house.
+
+    Attributes:
+        model: Decides.
+        bridge: The bridge.
+        planner: The planner.
+        meddled: The house of the last task, if somebody meddles with it.
+    """
+
+    def __init__(self, graph: Graph, folder: Path, **parameters: Any) -> None:
+        (folder / "house.json").write_text(json.dumps(generate_house(seed=1, rooms=5, tasks=8)), encoding="utf-8")
+        self.graph, self.model, self.memory = graph, Requests(), folder / "memory.db"
+        graph.inference(self.model)
+        self.bridge: BridgeNode = graph.bridge(tasks=str(folder / "house.json"))
+        known = {"planner": "reactree_wm", "routines": "on", "memory": str(self.memory)}
+        known["save_to"] = str(folder / "runs")
+        self.planner: PlannerNode = graph.planner(**(known | parameters))
+
+    def begin(self) -> Goal:
+        """Send the task; what was asked before is forgotten."""
+        self.model.requests.clear()
+        return self.graph.task("", task_id=TASK)
+
+    def learn(self) -> Any:
+        """Carry the task out by the model."""
+        result = self.begin().result
+        assert (result.gsr, len(self.model.requests) > 5) == (1.0, True)
+        return result
+
+    def meddle(self, before: str, happens: Callable[[World, str], Pending[Observation] | None]) -> None:
+        """Let something happen in every house from now on."""
+        make = self.bridge.change_task
+
+        def change(task_id: int) -> World | None:
+            world = make(task_id)
+            assert world is not None
+            self.meddled = Meddled(world, before, happens)
+            return self.meddled
+
+        self.bridge.change_task = change  # type: ignore[method-assign]
+
+
+@pytest.fixture(autouse=True)
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An embedder that needs no torch."""
+    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
+
+
+@pytest.fixture
+def house(graph: Graph, tmp_path: Path) -> House:
+    """A house whose task was carried out once, by the model."""
+    house = House(graph, tmp_path)
+    house.learn()
+    return house
+
+
+def skills_of(result: Any) -> list[str]:
+    """What a run was asked to do, by its record."""
+    return [event["skill"] for event in read_record(Path(result.saved_to)).events if event["e"] == "skill"]
+
+
+def by_routine(house: House, result: Any) -> bool:
+    return (result.gsr, result.decisions, house.model.requests) == (1.0, 0, [])
+
+
+# ---------------------------------------------------------------------- learnt and run
+
+
+def test_what_was_done_once_needs_no_request_and_every_place_says_so(graph: Graph, tmp_path: Path) -> None:
+    house = House(graph, tmp_path)
+    first = read_record(Path(house.learn().saved_to)).run["id"]
+    viewer = Viewer(graph)
+    goal = house.begin()
+    assert by_routine(house, goal.result)
+    with SqliteMemory(house.memory, WordHashEmbedder()) as memory:
+        (routine,) = Kept(memory).all().values()
+    assert (routine.origin.run, routine.counts.uses, routine.counts.successes) == (first, 1, 1)
+    named = f"routine '{routine.name}' (learnt from run {first}"
+    graph.until(lambda: viewer.says("reactree_planner", "goal reached"), "the end is seen")
+    (shown,) = {one.name for tree in viewer.trees for one in tree.behaviours if one.name.startswith(named)}
+    assert {Behaviour.RUNNING, Behaviour.SUCCESS} <= {one.status for one in viewer.seen(shown)}
+    assert {one.additional_detail.partition(":")[0] for one in viewer.seen(shown)} == {"routine"}
+    assert {one.routine for one in goal.feedback} == {shown}
+    (found,) = [event for event in read_record(Path(goal.result.saved_to)).events if event["e"] == "routine"]
+    assert found["fits"][0]["routine"]["origin"]["run"] == first
+
+
+def test_of_another_thing_and_place_the_same_is_done(house: House) -> None:
+    house.model.requests.clear()
+    result = house.graph.task("Robot, please put 1 juice on the coffee table.").result
+    assert (result.end, house.model.requests) == ("done", [])
+    put = skills_of(result).index("put down juice 1")
+    assert skills_of(result)[put - 1 :] == ["go to coffee table 1", "put down juice 1"]
+
+
+@pytest.mark.parametrize("routines", ["off", False])
+def test_without_being_wanted_nothing_is_learnt(graph: Graph, tmp_path: Path, routines: object) -> None:
+    house = House(graph, tmp_path, routines=routines)
+    house.learn()
+    house.learn()
+    with SqliteMemory(house.memory, WordHashEmbedder()) as memory:
+        assert memory.routines() == {}
+
+
+def test_the_planner_answers_while_a_routine_is_tried_out(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(graph, tmp_path)
+    began, answered, waited = threading.Event(), threading.Event(), list[bool]()
+
+    def tried_out(*_: object) -> str:
+        began.set()
+        waited.append(answered.wait(20.0))
+        return ""
+
+    monkeypatch.setattr(learning, "tried_out", tried_out)
+    goal = house.begin()
+    graph.until(began.is_set, "it is tried out")
+    graph.call(Trigger, "/reactree_planner/resume")
+    answered.set()
+    assert goal.result.gsr == 1.0
+    assert waited == [True]
+
+
+# ---------------------------------------------------------------------- disturbed
+
+
+def slips(world: World, skill: str) -> Pending[Observation]:
+    """The gripper slips."""
+    return Pending.of(Observation("The gripper slipped.", Outcome.EXECUTION))
+
+
+def is_taken(world: World, skill: str) -> None:
+    """Somebody takes the thing, out of the robot's hand or before the robot is there, to where the robot was."""
+    (moved,) = stated_in("the water glass 1 is at kitchen counter 1", world.corrections().result())
+    assert world.correct(moved).result().outcome is Outcome.DONE
+
+
+def test_what_is_elsewhere_when_the_robot_comes_is_looked_for_without_a_request(house: House) -> None:
+    house.meddle("go to kitchen counter 2", is_taken)
+    result = house.begin().result
+    assert by_routine(house, result)
+    did = skills_of(result)
+    assert did.index("pick up water glass 1") > did.index(house.meddled.happened) + 1  # it was not there
+
+
+@pytest.mark.parametrize(("happens", "before"), [(slips, "pick up"), (slips, "put down"), (is_taken, "put down")])
+def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
+    house: House, happens: Callable[[World, str], Pending[Observation] | None], before: str
+) -> None:
+    house.meddle(before, happens)
+    log = house.graph.listen(Log, "/rosout")
+    goal = house.begin()
+    result, did = goal.result, skills_of(goal.result)
+    assert (result.gsr, result.end) == (1.0, "done")
+    assert result.decisions > 0
+    (told,) = [turn for turn in house.model.requests[0].prompt.splitlines() if turn.startswith("Done for this by")]
+    done = told.partition(": ")[2].partition(". Then")[0].split("; ")
+    assert done == did[: len(done)]
+    assert did.index(house.meddled.happened) == len(done)
+    house.graph.until(lambda: any("did not do it alone: " in one.msg for one in log), "the log says what differed")
+    routines = [one.routine for one in goal.feedback]
+    assert routines[0].startswith("routine '")
+    assert routines[-1] == ""
+    if happens is slips:
+        lasting = [skill for skill in done if skill.startswith(("pick up", "put down"))]
+        assert not set(lasting) & set(did[len(done) + 1 :])
+
+
+class Under(list[tuple[Pending[Observation], str]]):
+    """Skills that stay under way."""
+
+    def __call__(self, world: World, skill: str) -> Pending[Observation]:
+        self.append((Pending(), skill))
+        return self[-1][0]
+
+
+def stops(house: House, goal: Goal) -> None:
+    assert house.graph.call(Hear, "/reactree_planner/hear", words="stop").success
+
+
+def cancels(house: House, goal: Goal) -> None:
+    goal.cancel()
+
+
+@pytest.mark.parametrize("ends", [stops, cancels])
+def test_a_stop_in_its_midst_ends_it_and_its_skill(house: House, ends: Callable[[House, Goal], None]) -> None:
+    under = Under()
+    house.meddle("put down", under)
+    goal = house.begin()
+    house.graph.until(lambda: under, "the skill is under way")
+    ends(house, goal)
+    result = goal.result
+    assert (result.error_code, result.end) == (ExecuteTask.Result.CANCELED, "interrupted")
+    assert under[0][0].cancelled()
+    assert (skills_of(result)[-1], house.model.requests) == (under[0][1], [])
+
+
+def test_a_run_that_was_broken_off_in_it_goes_on_in_it(house: House) -> None:
+    under = Under()
+    house.meddle("put down", under)
+    goal = house.begin()
+    house.graph.until(lambda: under, "the skill is under way")
+    goal.cancel()
+    before = goal.result
+    result = house.graph.task("", resume=before.saved_to).result
+    assert by_routine(house, result)
+    assert skills_of(result) == [*skills_of(before), under[0][1]]
+
+
+def test_a_pause_in_its_midst_holds_it_and_a_person_may_say_something_then(house: House) -> None:
+    under = Under()
+    house.meddle("pick up", under)
+    goal = house.begin()
+    house.graph.until(lambda: under, "the skill is under way")
+    house.graph.call(Trigger, "/reactree_planner/pause")
+    house.graph.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
+    house.graph.until(under[0][0].cancelled, "the skill is cancelled")
+    assert house.model.requests == []
+    house.graph.call(Trigger, "/reactree_planner/resume")
+    result = goal.result
+    assert (result.gsr, skills_of(result).count(under[0][1])) == (1.0, 2)
+
+
+def test_a_step_is_one_skill_of_it_and_what_is_said_while_it_holds_ends_it(house: House) -> None:
+    graph = house.graph
+    graph.call(Trigger, "/reactree_planner/pause")
+    goal = house.begin()
+    graph.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
+
+    for taken in (1, 2):
+        assert graph.call(Trigger, "/reactree_planner/step").success
+        graph.until(lambda n=taken: goal.feedback[-1].held and goal.feedback[-1].steps >= n, "it holds again")
+        assert goal.feedback[-1].steps == taken
+    answer = graph.call(SayDecision, "/reactree_planner/say", words="Act: go to kitchen 1")
+    assert (answer.success, "a routine's skill came first" in answer.message) == (False, True)
+    assert house.model.requests == []
+    graph.call(Hear, "/reactree_planner/hear", words="not that one")
+    graph.call(Trigger, "/reactree_planner/resume")
+    result = goal.result
+    assert result.gsr == 1.0
+    prompt = next(one.prompt for one in house.model.requests if "Done for this by" in one.prompt)
+    assert 'The person says: "not that one"' in prompt
+    told = prompt[prompt.index("Done for this by") :]
+    assert told.partition(": ")[2].partition(". Then")[0].split("; ") == skills_of(result)[:3]
+
+
+def test_what_a_person_says_meanwhile_is_taken_in_by_the_model(house: House) -> None:
+    def says(world: World, skill: str) -> None:
+        said.append(house.graph.send(Hear, "/reactree_planner/hear", words="the small one, please"))
+
+    said: list[Any] = []
+    house.meddle("pick up", says)
+    result = house.begin().result
+    assert result.gsr == 1.0
+    assert 'The person says: "the small one, please"' in house.model.requests[0].prompt
+
+
+# ---------------------------------------------------------------------- a person may say no before
+
+
+@pytest.mark.parametrize(("words", "used"), [("yes", True), ("no", False), ("", False)])
+def test_a_person_may_say_no_before(graph: Graph, tmp_path: Path, words: str, used: bool) -> None:
+    house = House(graph, tmp_path, routines="propose")
+    first = house.learn()
+    goal = house.begin()
+    if words:
+        person = Answerer(graph)
+        asked = person.is_asked("May I do 'Robot, please put 1 water glass on the kitchen table.' by routine '")
+        assert f"learnt from run {read_record(Path(first.saved_to)).run['id']}" in asked.question.text
+        person.says(words)
+    assert goal.result.gsr == 1.0
+    assert by_routine(house, goal.result) is used
+
+
+def test_stop_before_it_begins_ends_the_run(graph: Graph, tmp_path: Path) -> None:
+    house = House(graph, tmp_path, routines="propose")
+    house.learn()
+    goal, person = house.begin(), Answerer(graph)
+    person.is_asked("May I do")
+    stops(house, goal)
+    result = goal.result
+    graph.until(lambda: not person.desk.open, "nothing is asked any more")
+    assert (result.error_code, skills_of(result), house.model.requests) == (ExecuteTask.Result.CANCELED, [], [])
