@@ -226,3 +226,13 @@ def test_a_person_is_gone_to_where_they_were_seen_last_also_after_a_restart(hous
 def kept_rooms(path: Path) -> dict[str, str]:
     with HouseMap(path, "robot") as one:
         return {belief.thing.name: belief.spot.place.room for belief in one.beliefs()}
+
+
+def test_working_memory_may_be_asked_for_what_nobody_listed(house: House, tmp_path: Path) -> None:
+    house.start(house_map=str(tmp_path / "house.map"))
+    house.robot.house.objects["hole_punch"] = (7.4, 2.9, 0.8)
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: "hole punch 1" in house.map.by_name, "it is a thing")
+    world = house.bridge.host.bare
+    assert "hole punch" in world.recallable
+    assert "hole punch" in world.words
