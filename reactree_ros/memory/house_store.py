@@ -259,6 +259,10 @@ class HouseStore(SqliteFile):
             """Yield the things of a word, or all."""
             return self._of(f"{_THINGS} ORDER BY t.id") if word is None else self._of(f"{_THINGS} AND t.word = ?", word)
 
+        def newest(self) -> Iterator[Thing]:
+            """Yield all things, each with no more than the place where it was seen last."""
+            return self._of(f"{_LATEST} ORDER BY t.id")
+
         def held_by(self, robot: str) -> list[Thing]:
             """Return what a robot holds."""
             return list(self._of(f"{_THINGS} AND t.held = ?", robot))
