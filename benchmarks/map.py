@@ -24,7 +24,8 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -220,14 +221,18 @@ def sightings_of(rng: random.Random, count: int) -> Iterator[Observation]:
 
 def look_up(args: argparse.Namespace) -> None:
     """Measure sightings and look-ups."""
-    rng, clock, took = random.Random(0), Clock(), defaultdict[str, list[float]](list)
+    rng, clock, took = random.Random(0), Clock(), defaultdict[str, list[tuple[float, float]]](list)
+
+    def timed(name: str, call: Callable[[], object]) -> None:
+        begun, used = time.perf_counter(), time.thread_time()
+        call()
+        took[name].append((1000 * (time.thread_time() - used), 1000 * (time.perf_counter() - begun)))
+
     with tempfile.TemporaryDirectory() as folder, HouseMap(Path(folder) / "many.map", "house", clock=clock) as kept:
         grown: dict[int, int] = {}
         for number, observation in enumerate(sightings_of(rng, args.sightings)):
             clock.now += 100.0
-            begun = time.perf_counter()
-            kept.take(observation)
-            took["an observation of 20 sightings"].append(1000 * (time.perf_counter() - begun))
+            timed("an observation of 20 sightings", partial(kept.take, observation))
             if (number + 1) * 20 in (args.sightings // 10, args.sightings):
                 grown[(number + 1) * 20] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         calls: dict[str, Any] = {
@@ -237,13 +242,15 @@ def look_up(args: argparse.Namespace) -> None:
         }
         for name, call in calls.items():
             for _ in range(500):
-                word = f"thing {rng.randrange(50)}"
-                begun = time.perf_counter()
-                call(word)
-                took[name].append(1000 * (time.perf_counter() - begun))
+                timed(name, partial(call, f"thing {rng.randrange(50)}"))
         size = kept.path.stat().st_size
     for name, times in took.items():
-        print(f"{name}: median {statistics.median(times):.2f} ms, p99 {statistics.quantiles(times, n=100)[98]:.2f} ms")
+        cpu, wall = ([time[at] for time in times] for at in (0, 1))
+        said = ", ".join(
+            f"{statistics.median(each):.2f} ms of {what} (p99 {statistics.quantiles(each, n=100)[98]:.2f})"
+            for each, what in ((cpu, "CPU"), (wall, "the clock"))
+        )
+        print(f"{name}: median {said}")
     (few, before), (many, after) = grown.items()
     print(f"memory: {before / 1024:.1f} MB after {few} sightings, {after / 1024:.1f} MB after {many}")
     print(f"file: {size / 1e6:.1f} MB")

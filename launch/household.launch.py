@@ -10,7 +10,7 @@ from reactree_ros.nodes.launching import NodeArguments, describe, fields, robots
 from reactree_ros.nodes.settings import BridgeSettings, HouseholdBridgeSettings
 from reactree_ros.world.spec import WORLDS
 
-OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy", "routine_skills")}
+OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy", "routine_skills", "house_map")}
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -12,7 +12,10 @@ from reactree_ros.nodes.launching import NodeArguments, describe, fields
 from reactree_ros.nodes.robot_launch import ROBOT, ROBOTS, robots_of
 from reactree_ros.nodes.settings import BridgeSettings, RobotBridgeSettings
 
-OWN = {**fields(RobotBridgeSettings, "robot_config", "dry_run"), **fields(BridgeSettings, "policy", "routine_skills")}
+OWN = {
+    **fields(RobotBridgeSettings, "robot_config", "dry_run"),
+    **fields(BridgeSettings, "policy", "routine_skills", "house_map"),
+}
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -61,10 +61,11 @@ def map_show(name: Name, file: File, house: House = "") -> None:
     from reactree_ros.memory.house_map import ago
 
     with _opened(file, house) as kept:
-        beliefs, now = [one for one in kept.beliefs() if name in (one.thing.name, one.thing.word)], kept.clock()
-        if not beliefs:
+        word = next((one.thing.word for one in kept.beliefs() if name in (one.thing.name, one.thing.word)), None)
+        if word is None:
             raise UserError(f"{file}: nothing is known of '{name}'; see `reactree map list {file}`")
-        likely = kept.likely(beliefs[0].thing.word)
+        beliefs = [one for one in kept.beliefs(word) if name in (one.thing.name, word)]
+        likely, now = kept.likely(word), kept.clock()
     for belief in beliefs:
         _say(f"{belief.thing.name}: {belief.sure:.0%} {_at(belief.spot.place.name, belief.spot.place.room)}")
         for spot in sorted(belief.thing.spots.values(), key=lambda spot: -spot.last):
@@ -72,7 +73,7 @@ def map_show(name: Name, file: File, house: House = "") -> None:
             by = f" by {spot.robot}" if spot.robot else ""
             where = _at(spot.place.name, spot.place.room)
             _say(f"  {where}: found {spot.found} times, last {ago(now - spot.last)}{by}{vain}")
-    _say(f"where to look for {beliefs[0].thing.word}:")
+    _say(f"where to look for {word}:")
     for place, sure in likely:
         _say(f"  {_at(place.name, place.room)}: {sure:.0%}")
 

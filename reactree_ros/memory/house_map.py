@@ -153,10 +153,14 @@ class HouseMap:
     # ------------------------------------------------------------------ what is known
 
     def beliefs(self, word: str | None = None) -> list[Belief]:
-        """Return where things are taken to be, of one word or all, the surest first; without what is held."""
+        """Return where things are taken to be, the surest first; without what is held.
+
+        Args:
+            word: Of which word, with all places where each was found; None: all things, with their latest place alone.
+        """
         with self._store.reading(self._house) as house:
             now, rates = self.clock(), _Rates(house)
-            return _ranked(house.things(word), rates, now)
+            return _ranked(house.newest() if word is None else house.things(word), rates, now)
 
     def likely(self, word: str) -> list[tuple[Place, float]]:
         """Return the places where a thing of a word may be found, with how likely one is there, the likeliest first."""

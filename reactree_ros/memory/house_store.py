@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
@@ -72,8 +72,7 @@ class MapError(UserError, RuntimeError):
     """A kept map cannot be opened, read or written; the message is one line."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where something is.
 
     Attributes:
@@ -259,6 +258,10 @@ class HouseStore(SqliteFile):
             """Yield the things of a word, or all."""
             return self._of(f"{_THINGS} ORDER BY t.id") if word is None else self._of(f"{_THINGS} AND t.word = ?", word)
 
+        def newest(self) -> Iterator[Thing]:
+            """Yield all things, each with no more than the place where it was seen last."""
+            return self._of(f"{_LATEST} ORDER BY t.id")
+
         def held_by(self, robot: str) -> list[Thing]:
             """Return what a robot holds."""
             return list(self._of(f"{_THINGS} AND t.held = ?", robot))
@@ -278,8 +281,8 @@ class HouseStore(SqliteFile):
 
         def latest(self, most: int, names: Iterable[str] = ()) -> Iterator[Thing]:
             """Yield the things that were seen last, and those of some names, with where that was alone."""
-            for name in names:
-                yield from self._of(f"{_LATEST} AND t.name = ?", name)
+            if named := list(filter(None, names)):
+                yield from self._of(f"{_LATEST} AND t.name IN ({', '.join('?' * len(named))})", *named)
             newest = f"t.id IN (SELECT id FROM thing WHERE house = {self._id} ORDER BY last DESC LIMIT {most})"
             yield from self._of(f"{_LATEST} AND {newest} ORDER BY t.last DESC")
 

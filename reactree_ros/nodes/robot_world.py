@@ -113,7 +113,6 @@ class RobotWorld(SharedWorld):
             control_flows={flow.name: flow.text for flow in flows_of(config)},
             rules=ONE_HAND if config.hands == 1 and config.of_household else "",
         )
-        self.recallable = RECALLABLE
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)
 
@@ -168,6 +167,15 @@ class RobotWorld(SharedWorld):
         if map is None:
             return ()
         return tuple(dict.fromkeys((*WORDS, *map.document.words, *(item.word for item in map.items()))))
+
+    @property
+    def recallable(self) -> Sequence[str]:  # type: ignore[override]
+        """What can be carried: of the vocabulary, of the map's own words, and what was seen that nobody listed."""
+        map = self._robot.senses.map
+        own = () if map is None else (*map.document.words, *(item.word for item in map.items()))
+        return tuple(
+            dict.fromkeys((*RECALLABLE, *(word for word in own if map and "GRABBABLE" in map.properties(word))))
+        )
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]

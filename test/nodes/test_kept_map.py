@@ -199,3 +199,40 @@ def test_something_that_nobody_listed_is_picked_up(house: House, tmp_path: Path)
     house.graph.until(lambda: "cup 1" in house.map.by_name, "the cup is a thing")
     house.does("pick up cup 1")
     assert house.map.by_name["cup 1"].id in house.map.held
+
+
+def test_a_person_is_gone_to_where_they_were_seen_last_also_after_a_restart(house: House, tmp_path: Path) -> None:
+    path = tmp_path / "house.map"
+    house.change_map(
+        lambda values: (
+            values["objects"].update(classes=KNOWN, others=OTHERS),
+            values.update(expected=[], persons=[{"name": "Anna", "at": "kitchen table 1"}]),
+        )
+    )
+    house.start(alone=True, house_map=str(path))
+    assert "go to Anna" in house.does("go to Anna").skills
+    assert house.robot.log[-1] == "has arrived at 7.5 2.3"
+    house.robot.house.objects["Anna"] = (2.0, 6.6, 1.0)
+    house.does("go to bedroom 1")
+    house.graph.until(lambda: "Anna" in kept_rooms(path), "Anna is kept")
+    house.robot.blind = True
+    house.does("go to fridge 1")
+    restart(house, house_map=str(path))
+    house.does("go to Anna")
+    assert abs(house.robot.y - 6.6) <= 0.6
+    assert kept_rooms(path)["Anna"] == "bedroom 1"
+
+
+def kept_rooms(path: Path) -> dict[str, str]:
+    with HouseMap(path, "robot") as one:
+        return {belief.thing.name: belief.spot.place.room for belief in one.beliefs()}
+
+
+def test_working_memory_may_be_asked_for_what_nobody_listed(house: House, tmp_path: Path) -> None:
+    house.start(house_map=str(tmp_path / "house.map"))
+    house.robot.house.objects["hole_punch"] = (7.4, 2.9, 0.8)
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: "hole punch 1" in house.map.by_name, "it is a thing")
+    world = house.bridge.host.bare
+    assert "hole punch" in world.recallable
+    assert "hole punch" in world.words

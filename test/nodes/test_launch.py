@@ -102,7 +102,7 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
         assert f"'{name}':" in shown.output
     for name in ("params_file", "namespace", "view", "view_port", "use_viewer", "log_level", "use_sim_time", "respawn"):
         assert f"'{name}':" in shown.output
-    for name in ("routines", "routine_skills"):
+    for name in ("routines", "routine_skills", "house_map"):
         assert f"'{name}':" in shown.output
     assert "no description given" not in shown.output
 
