@@ -41,7 +41,7 @@ def test_a_step_may_take_a_picture_within_a_time_of_its_own(tmp_path: Path) -> N
 
 def test_the_skills_of_the_page_are_a_robots(tmp_path: Path) -> None:
     blocks = blocks_of(ROOT / "docs/how-to/let-the-model-look.md")
-    (page,) = [yaml.safe_load(block.text) for block in blocks if block.language == "yaml"]
+    page, *_ = [yaml.safe_load(block.text) for block in blocks if block.language == "yaml"]
     values = yaml.safe_load(CONFIG.read_text())
     values["skills"] |= page["skills"]
     del values["skills"]["take picture"]["time_limit"]

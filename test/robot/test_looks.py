@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from docs.blocks import blocks_of
 
 from reactree_ros.agent.glance import PictureCheck
 from reactree_ros.errors import UserError
+from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.robot.config import LOOK_TIME, RobotConfig, load_robot
 
 CONFIG = Path(__file__).parents[2] / "config/robots/office.yaml"
@@ -39,6 +41,17 @@ def test_a_check_has_the_topic_of_its_camera_and_time_for_its_looks(tmp_path: Pa
     assert check.by_picture == PictureCheck("Is {item} on the table?", "no", True, 3, "hand")
     assert check.by_picture.asked({"item": "apple 1"}) == "Is apple 1 on the table?"
     assert not grasp.takes_pictures, "the skill itself brings none"
+
+
+def test_the_check_of_the_page_is_a_robots(tmp_path: Path) -> None:
+    blocks = blocks_of(CONFIG.parents[2] / "docs/how-to/let-the-model-look.md")
+    *_, page = [yaml.safe_load(block.text) for block in blocks if block.language == "yaml"]
+    values = yaml.safe_load(CONFIG.read_text()) | {"cameras": page["cameras"], "vision": page["vision"]}
+    values["skills"] |= page["skills"]
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(values))
+    (check,) = load_robot(tmp_path / "robot.yaml").skills["grip"].check
+    assert check.by_picture == PictureCheck("Is {thing} in the gripper?", looks=3, camera="hand")
+    model_from_dict(page["vision"], where="the page")
 
 
 ASKED = {"camera": "hand", "question": "Is {item} in the gripper?"}
