@@ -33,7 +33,18 @@ pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_m
 TO_ANNA = "Bring the stapler from office 204 to Anna in the meeting room on floor 2, and tell her that it is from Bob"
 ROUND = "Water the plant in the lobby, wipe the table there for 20 seconds, and dock"
 REFILL = "Refill the printer"
+FROM_BELOW = "Bring the stapler from office 204 to Anna"
 SCRIPT = {
+    FROM_BELOW: [
+        "Act: navigate to desk 1",
+        "Act: navigate to lobby elevator",
+        "Act: press the button of floor 2",
+        "Act: navigate to desk 1",
+        "Act: grip stapler 1 with low force",
+        "Act: navigate to meeting table 1",
+        "Act: hand over stapler 1 to Anna",
+        "Act: done",
+    ],
     TO_ANNA: [expand("sequence", "fetch the stapler", "give it to Anna")],
     "fetch the stapler": [
         "Act: grip stapler 1 with low force",
@@ -138,6 +149,19 @@ def test_a_thing_is_brought_to_a_person_who_is_told_whose_it_is(graph: Graph) ->
     assert office.robot.lies["stapler 1"] == "Anna"
     assert office.robot.said == ["Hello Anna. This is from Bob. Please take it, and go to the lobby!"]
     assert office.map.held == []
+
+
+def test_a_thing_comes_from_another_floor_and_the_way_there_is_told(graph: Graph) -> None:
+    office = Office(graph, ScriptedModel(SCRIPT))
+    below = office.robot._places["lobby table"].approach
+    office.robot.x, office.robot.y = below.x, below.y
+    graph.until(lambda: office.map.agent_room.name == "lobby", "it is known to be in the lobby")
+    office.plan()
+    goal = graph.task(FROM_BELOW)
+    assert goal.result.success, (goal.result.message, office.robot.log)
+    way = "first navigate to lobby elevator, then press the button of floor 2, then go on."
+    assert any(way in feedback.last_observation for feedback in goal.feedback)
+    assert (office.robot.lies["stapler 1"], office.robot.floor) == ("Anna", 2)
 
 
 def test_a_plant_is_watered_and_a_table_wiped_on_another_floor_and_the_robot_docks(graph: Graph) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the helpers beside this file
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))  # for who counts harm
+# For who counts harm; last, because benchmarks have names of folders of tests, too.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from memory.word_hash_embedder import WordHashEmbedder
 
