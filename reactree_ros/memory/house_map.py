@@ -273,7 +273,7 @@ def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure
         if last is spot and last.missed and last.missed_at >= last.last:
             house.count(thing.word, now - last.missed_at, -1)  # it was overlooked
         elif not last.missed:
-            house.count(thing.word, now - last.last, int(last is not spot))
+            house.count(thing.word, now - last.last, int(_has_moved(last, at, now)))
     if spot is None:
         spot = thing.spots[at.key] = Spot(at, first=now)
     if not spot.found or spot is not last or spot.missed or now - spot.last >= SAME_VISIT:
@@ -281,6 +281,13 @@ def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure
     spot.place, spot.last, spot.missed, spot.sure, spot.robot = at, now, 0, sure, robot
     thing.held = None
     house.put(thing, spot)
+
+
+def _has_moved(last: Spot, at: Place, now: float) -> bool:
+    """Whether a thing has moved that was seen elsewhere before: not if it is only seen better, or from another place."""
+    same_room = last.place.room == at.room
+    seen_better = same_room and (not last.place.name or now - last.last < SAME_VISIT)
+    return last.place.key != at.key and not seen_better
 
 
 def _missed(house: HouseStore.House, thing: Thing, now: float) -> None:

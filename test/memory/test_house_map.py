@@ -120,6 +120,21 @@ def test_what_a_robot_or_a_detector_does_is_no_move_of_the_thing(kept: HouseMap,
     assert where(kept, "cup") == {"cup 1": "table 1"}
 
 
+def test_what_is_seen_better_or_from_another_place_has_not_moved(kept: HouseMap, clock: Clock) -> None:
+    kept.take(Observation("", seen=(Seen("bench", 1, "kitchen 1", None),)))  # from the middle of the room
+    before = kept_rate(kept, "bench")
+    for place in ("table 1", "table 2"):  # it stands between both
+        clock.now += 5.0
+        kept.take(look(place, "bench 1"))
+    assert kept_rate(kept, "bench") <= before
+    clock.now += HOUR
+    kept.take(look("table 3", "bench 1"))
+    assert kept_rate(kept, "bench") > before
+    clock.now += 5.0
+    kept.take(look("bed 1", "bench 1", room="bedroom 1"))
+    assert kept_rate(kept, "bench") > 2 * before
+
+
 def test_where_to_look_next_is_where_such_things_were_found(kept: HouseMap, clock: Clock) -> None:
     for place in ("table 1", "sink 1", "table 1", "shelf 1", "table 1", "sink 1"):
         clock.now += DAY
