@@ -69,13 +69,17 @@ def map_show(name: Name, file: File, house: House = "") -> None:
     for belief in beliefs:
         _say(f"{belief.thing.name}: {belief.sure:.0%} {_at(belief.spot.place.name, belief.spot.place.room)}")
         for spot in sorted(belief.thing.spots.values(), key=lambda spot: -spot.last):
-            vain = f", looked for {spot.in_vain} times in vain" if spot.in_vain else ""
+            vain = f", looked for {_often(spot.in_vain)} in vain" if spot.in_vain else ""
             by = f" by {spot.robot}" if spot.robot else ""
             where = _at(spot.place.name, spot.place.room)
-            _say(f"  {where}: found {spot.found} times, last {ago(now - spot.last)}{by}{vain}")
+            _say(f"  {where}: found {_often(spot.found)}, last {ago(now - spot.last)}{by}{vain}")
     _say(f"where to look for {word}:")
     for place, sure in likely:
         _say(f"  {_at(place.name, place.room)}: {sure:.0%}")
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 @app.command("forget")

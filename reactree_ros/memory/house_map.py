@@ -284,7 +284,7 @@ def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure
 
 
 def _has_moved(last: Spot, at: Place, now: float) -> bool:
-    """Whether a thing has moved that was seen elsewhere before: not if it is only seen better, or from another place."""
+    """Whether a thing has moved that was seen elsewhere: not if it is only seen better, or from another place."""
     same_room = last.place.room == at.room
     seen_better = same_room and (not last.place.name or now - last.last < SAME_VISIT)
     return last.place.key != at.key and not seen_better

@@ -34,7 +34,7 @@ def test_it_lists_shows_and_forgets(cli: Cli, file: Path) -> None:
     assert "table 1" in listed.out
     shown = cli("map", "show", "cup 1", file).out.splitlines()
     assert shown[0] == "cup 1: 20% at table 1 in kitchen 1"
-    assert shown[1] == "  at table 1 in kitchen 1: found 1 times, last just now by anna, looked for 1 times in vain"
+    assert shown[1] == "  at table 1 in kitchen 1: found once, last just now by anna, looked for once in vain"
     assert shown[2] == "where to look for cup:"
     assert cli("map", "forget", "cup", file).out == "2 forgotten\n"
     again = cli("map", "forget", "cup", file)
