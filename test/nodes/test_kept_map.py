@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from doubles import ScriptedModel
 
 pytestmark = pytest.mark.ros
 
@@ -203,6 +204,22 @@ def test_something_that_nobody_listed_is_picked_up(house: House, tmp_path: Path)
     house.graph.until(lambda: "cup 1" in house.map.by_name, "the cup is a thing")
     house.does("pick up cup 1")
     assert house.map.by_name["cup 1"].id in house.map.held
+
+
+def test_a_task_is_done_about_what_nobody_listed(house: House) -> None:
+    task = "Put 1 stapler on the coffee table"
+    fake = house.robot.house
+    fake._classes["stapler"], fake.objects["stapler"] = "stapler", (7.4, 2.9, 0.8)  # on the kitchen table
+    house.start()
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: "stapler 1" in house.map.by_name, "the stapler is a thing")
+    skills = ["pick up stapler 1", "go to living room 1", "go to coffee table 1", "put down stapler 1"]
+    house.graph.inference(ScriptedModel({task: [f"Act: {one}" for one in [*skills, "done"]]}))
+    house.graph.planner(bridge="robot_bridge")
+    goal = house.graph.task(task)
+    assert goal.result.success, [one.last_observation for one in goal.feedback]
+    assert "arm: put down stapler 1 on coffee table 1" in house.robot.log
+    assert house.map.place_of(house.map.by_name["stapler 1"]).name == "coffee table 1"
 
 
 def test_a_person_is_gone_to_where_they_were_seen_last_also_after_a_restart(house: House, tmp_path: Path) -> None:
