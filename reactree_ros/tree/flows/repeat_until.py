@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import py_trees
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
-from reactree_ros.agent.conditions import look_at
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.agent.parameters import ParameterError, Text
-from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.wording import Wording
+from reactree_ros.tree.flows.repeated import CONDITION, Repeated
 from reactree_ros.tree.flows.turns import begin_anew, conclude, in_turn
 from reactree_ros.tree.own_tree import SkillNode
 
 
 @dataclass(frozen=True)
-class RepeatUntilFlow(ControlFlow):
+class RepeatUntilFlow(Repeated, ControlFlow):
     """The subgoals one after the other, again and again, until a condition holds.
 
     Attributes:
@@ -29,28 +26,18 @@ class RepeatUntilFlow(ControlFlow):
     """
 
     name = "repeat_until"
-    wording = Wording("repeat until {condition}", {"condition": Text(longest=120)})
+    wording = Wording("repeat until {condition}", CONDITION)
     text = (
         '"repeat until CONDITION" (achieve subgoals sequentially, again and again, until the condition holds; if any '
         "subgoal fails, the repetition is interrupted)"
     )
     phrase = "in sequence, again and again until {condition}"
-    ordered = True
     sign = "↻"
     summary = "one after the other, again and again until a condition holds"
 
     condition: str
 
-    def objection(self, skills: Sequence[Skill]) -> str:
-        """Say that the condition is none of the world's."""
-        try:
-            look_at(self.condition, skills)
-        except ParameterError as error:
-            return f"It cannot be seen whether this holds: {error}."
-        return ""
-
-    def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
-        look = SkillNode(look_at(self.condition, node.context.household.skills), node.context, parent=node)
+    def made(self, children: Sequence[Behaviour], look: SkillNode) -> Composite:
         return Repeat(str(self), children, look)
 
 
