@@ -264,6 +264,8 @@ class GoalStep(_Leaf):
             goal = self._routine.said(self._goal.text)
         except KeyError as error:
             return self.fails(f"{error} was not found")
+        if not goal.strip():
+            return self.fails(f"the goal '{self._goal.text}' has no words here")
         return (yield from self.run_below(self._routine.node.child(goal)))
 
 

@@ -264,6 +264,15 @@ def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, s
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
 
+def test_a_goal_that_has_no_words_is_no_agent_nodes_goal(memory: SqliteMemory) -> None:
+    body, role = model.Goal(text="{text_1}"), model.Role(name="text_1", kind="text")
+    found = Pending.of(
+        (Fit(model.Routine(name="say", goal="say {text_1}", roles=(role,), body=body), {"text_1": "\n"}),)
+    )
+    came = carry_out(tasks(1, 8)[0], memory, options=LIMITS, routines_of=lambda _, tells: (lambda goal: found, tells))
+    assert came.used == ["the goal '{text_1}' has no words here"]
+
+
 class Keeps(WorldWrapper):
     """Keeps what is carried out."""
 
