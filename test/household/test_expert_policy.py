@@ -82,6 +82,27 @@ def test_a_switch_comes_after_what_is_moved() -> None:
     )
 
 
+def test_what_is_recalled_at_two_places_and_is_at_neither_is_looked_for_elsewhere() -> None:
+    refused = "'go to pie {}' is not among the skills that are available now. The nearest that are: go to plum 1."
+    went = (
+        "Act: recall location of pie",
+        "You saw pie 1 near sofa 1 in living room 1. You saw pie 2 near bed 1 in bedroom 1.",
+        "Act: go to living room 1",
+        "You move to the living room (1). Looking quickly around the room, you see sofa (1).",
+        "Act: go to sofa 1",
+        "You arrive at the sofa (1). You see sofa (1)",
+        "Act: go to pie 1",
+        refused.format(1),
+        "Act: go to bedroom 1",
+        "You move to the bedroom (1). Looking quickly around the room, you see bed (1).",
+        "Act: go to bed 1",
+        "You arrive at the bed (1). You see bed (1)",
+        "Act: go to pie 2",
+        refused.format(2),
+    )
+    assert said("find and pick up the pie", *went) not in ("Act: go to living room 1", "Act: go to bedroom 1")
+
+
 def test_a_search_recalls_first_and_then_goes_through_the_rooms() -> None:
     task = "find and pick up the pie"
     assert said(task) == "Act: recall location of pie"

@@ -160,7 +160,8 @@ def _wanted(instance: str, thing: str, situation: Situation) -> bool:
 def _follow(sighting: Sighting, situation: Situation) -> str | None:
     """Go to the place of a sighting; if the instance is not there, to the instance itself."""
     if sighting.room != situation.room:
-        if not sighting.room:
+        looked_for = not sighting.near and _refused(f"go to {sighting.instance}", situation)
+        if not sighting.room or looked_for:
             return None
         return _unless_refused(f"go to {sighting.room}", situation)
     place = sighting.near or sighting.instance
