@@ -201,7 +201,7 @@ def test_a_semantic_map_is_checked_and_what_is_wrong_is_said_with_its_line(cli: 
     said = f"{note}{wrong}: 5 rooms, 9 receptacles, 3 classes of objects; 1 to look at\n"
     assert cli("robot", "map", wrong) == (0, said, "")
     ended = cli("robot", "map", shipped, "--out", wrong)
-    assert (ended.code, "name the world's kind with --from" in ended.err) == (2, True)
+    assert (ended.code, "say from what with --from" in ended.err) == (2, True)
 
 
 def test_a_robot_is_checked_where_ros_is(cli: Cli, tmp_path: Path) -> None:
