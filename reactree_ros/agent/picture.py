@@ -5,16 +5,24 @@ from __future__ import annotations
 import hashlib
 import io
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reactree_ros.agent.foreign import as_seen, cleaned
 from reactree_ros.agent.text import bounded, in_one_line
 from reactree_ros.plugins.installation import install_line
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 #: Largest picture, and most bytes of all that are kept, be it in a process or in the record of a run.
 LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
 #: What every model, browser and viewer reads; the name of a file ends with the second.
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg"}
+#: Forms that are kept, and those that Pillow reads by itself. For others it may start a program, as for PostScript.
+KEPT_FORMS, READ_FORMS = ("PNG", "JPEG"), ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 #: The longest that is said of what is on a picture, and most pixels, whatever its bytes are.
 LONGEST_WORDS, MOST_PIXELS = 2000, 64 << 20
 #: A token of a model that sees stands for about so many pixels: a patch of 28 by 28.
@@ -125,6 +133,18 @@ def picture_of(
     return Picture(PICTURES.keep(data), media, width, height, len(data), camera, frame, time, words)
 
 
+def opened(source: bytes | Path, forms: Sequence[str] = KEPT_FORMS) -> Image:
+    """Open the bytes or the file of a picture with Pillow; nothing else opens one.
+
+    Raises:
+        ImportError: Pillow is not there.
+        Exception: It is in none of the forms, or what its reader raises, also later where it is read.
+    """
+    from PIL import Image as Pictures
+
+    return Pictures.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=list(forms))
+
+
 def needs_pillow(what: str) -> str:
     """Say what cannot be done without Pillow, and how it is installed."""
     return f"{what} needs Pillow: {install_line('reactree_ros[pictures]')}"
@@ -142,10 +162,8 @@ def _measured(data: bytes) -> tuple[str, int, int]:
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":  # so that a record is read without Pillow
         return "image/png", int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     try:
-        from PIL import Image
-
-        with Image.open(io.BytesIO(data), formats=["PNG", "JPEG"]) as opened:
-            return f"image/{str(opened.format).lower()}", *opened.size
+        with opened(data) as found:
+            return f"image/{str(found.format).lower()}", *found.size
     except ImportError:
         raise ValueError(needs_pillow("a picture that is no PNG")) from None
     except Exception as error:  # Pillow's readers raise what they like

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from itertools import accumulate
 from typing import Any
 
-from reactree_ros.agent.picture import PICTURES, Picture, fitted, needs_pillow
+from reactree_ros.agent.picture import PICTURES, Picture, fitted, needs_pillow, opened
 from reactree_ros.agent.turns import Saw, Turn
 
 #: The most pictures in a prompt, and those that travel with one to another process.
@@ -41,9 +41,7 @@ class Shown:
 
     def opened(self) -> Any:
         """Return it as Pillow's image."""
-        from PIL import Image
-
-        return Image.open(io.BytesIO(self.data)).convert("RGB")
+        return opened(self.data).convert("RGB")
 
 
 #: Pictures that are shown, by the number of the turn that they follow.
@@ -117,11 +115,9 @@ def _fitting(tokens: Sequence[int], room: int) -> int:
 def _smaller(data: bytes, media: str, size: tuple[int, int]) -> bytes | None:
     """Return a picture in a smaller size, in the same form; None if it cannot be read."""
     try:
-        from PIL import Image
-
-        with Image.open(io.BytesIO(data), formats=["PNG", "JPEG"]) as opened:
+        with opened(data) as found:
             file = io.BytesIO()
-            opened.convert("RGB").resize(size).save(file, media.removeprefix("image/"), quality=90)
+            found.convert("RGB").resize(size).save(file, media.removeprefix("image/"), quality=90)
             return file.getvalue()
     except Exception:  # Pillow is not there, or its readers raise what they like
         return None

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from sensor_msgs.msg import CompressedImage, Image
 
-from reactree_ros.agent.picture import LARGEST_PICTURE, MOST_PIXELS, Picture, fitted, needs_pillow, picture_of
+from reactree_ros.agent.picture import (
+    LARGEST_PICTURE,
+    MOST_PIXELS,
+    READ_FORMS,
+    Picture,
+    fitted,
+    needs_pillow,
+    opened,
+    picture_of,
+)
 from reactree_ros.nodes.messages import seconds_of
 
 if TYPE_CHECKING:
@@ -41,19 +50,17 @@ def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
         try:
             return picture_of(data, **about)
         except ValueError:
-            return picture_of(_encoded(_opened(data)), **about)
+            return picture_of(_encoded(_read(data)), **about)
     return picture_of(_encoded(_raw(msg)), **about)
 
 
-def _opened(data: bytes) -> Pixels:
-    """Read a picture in whatever form."""
+def _read(data: bytes) -> Pixels:
+    """Read a picture in another form, or one that is too large to be kept."""
     try:
-        from PIL import Image as Pictures
-
-        opened = Pictures.open(io.BytesIO(data))
-        if opened.width * opened.height > MOST_PIXELS:
-            raise ValueError(f"{opened.width} by {opened.height} pixels are too many")
-        return opened.convert("RGB")
+        found = opened(data, READ_FORMS)
+        if found.width * found.height > MOST_PIXELS:
+            raise ValueError(f"{found.width} by {found.height} pixels are too many")
+        return found.convert("RGB")
     except ImportError:
         raise ValueError(needs_pillow("a picture that is neither PNG nor JPEG, or is too large,")) from None
     except Exception as error:  # Pillow's readers raise what they like

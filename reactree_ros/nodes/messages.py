@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import REMEMBERED, Observation, Outcome, Seen, Spot
-from reactree_ros.agent.picture import PICTURES, Picture, picture_of
+from reactree_ros.agent.picture import PICTURES, Picture, opened, picture_of
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
@@ -149,10 +148,8 @@ def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
         ImportError: Pillow is not there.
         Exception: Pillow cannot read it.
     """
-    from PIL import Image as Pictures
-
-    with Pictures.open(io.BytesIO(data), formats=["PNG", "JPEG"]) as opened:
-        pixels = opened.convert("RGB")
+    with opened(data) as found:
+        pixels = found.convert("RGB")
     return Image(
         header=_header(picture, stamp),
         height=pixels.height,

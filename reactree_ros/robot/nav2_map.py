@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.agent.picture import READ_FORMS, opened
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json, shown
 from reactree_ros.household.tasks import parts_of
@@ -68,7 +69,7 @@ def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
     Raises:
         UserError: A file cannot be used, or they do not fit together; the message is one line.
     """
-    check_modules("--from nav2", "reactree_ros[virtualhome]", ["PIL"])
+    check_modules("--from nav2", "reactree_ros[pictures]", ["PIL"])
     found = checked(Nav2Map, read_yaml(path))
     if not (0 < found.resolution < 100 and all(map(math.isfinite, found.origin))):
         raise UserError(f"{path}: resolution: {found.resolution} is no size of a pixel in metres")
@@ -104,13 +105,12 @@ def _values(shapes: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> 
 def _free(path: Path, of: Nav2Map) -> Any:
     """Return where the map's image is free, by rows from the top."""
     import numpy as np
-    from PIL import Image
 
     try:
-        with Image.open(path) as opened:
-            if opened.width * opened.height > _MOST_PIXELS:
-                raise UserError(f"{path}: has {opened.width} x {opened.height} pixels, more than {_MOST_PIXELS}")
-            pixels = np.asarray(opened.convert("L"), dtype=float) / 255.0
+        with opened(path, READ_FORMS) as image:
+            if image.width * image.height > _MOST_PIXELS:
+                raise UserError(f"{path}: has {image.width} x {image.height} pixels, more than {_MOST_PIXELS}")
+            pixels = np.asarray(image.convert("L"), dtype=float) / 255.0
     except UserError:
         raise
     except Exception as error:  # of a damaged image, whatever its decoder raises
