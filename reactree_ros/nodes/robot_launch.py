@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from launch import LaunchContext  # type: ignore[attr-defined]  # not the folder launch/
@@ -14,7 +14,7 @@ from rclpy.validate_namespace import validate_namespace
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.launching import Arguments, NodeArguments, Robots, before_others
-from reactree_ros.robot.config import StartEntry, load_robot
+from reactree_ros.robot.config import RobotConfig, StartEntry, load_robot
 
 #: Launch arguments that name one robot, or several.
 ROBOT = ("robot", "", "a robot of this package, e.g. pyrobosim, instead of a robot_config", ())
@@ -44,20 +44,20 @@ def robots_of(context: LaunchContext, arguments: Arguments, bridge: NodeArgument
     if given["robots"]:
         configs = _configs_of(given["robots"])
         bridges = {name: {"robot_config": path} for name, path in configs.items()}
-        nodes = _started(configs.values(), context, arguments)
-        if own := next((path for path in configs.values() if load_robot(path).triggers), ""):
+        loaded = _loaded(configs.values())
+        if own := next((path for path, config in loaded.items() if config.triggers), ""):
             raise ValueError(f"{own} has triggers, which are for one robot alone; leave them out")
-        voices = [path for path in configs.values() if load_robot(path).voice is not None]
-        if len(voices) > 1:
+        if len(voices := _voices(loaded)) > 1:
             raise ValueError(f"{' and '.join(voices)} have a voice, which only one of several robots may have")
-        return Robots(bridges, list(configs), nodes)
+        return Robots(bridges, list(configs), _started(loaded, context, arguments))
     path = given["robot_config"]
     if name := given["robot"]:
         path = str(_config_of(name, Path(FindPackageShare("reactree_ros").perform(context))))
+    loaded = _loaded(filter(None, [path]))
     return Robots(
         {"": {"robot_config": path} if name else {}},
-        nodes=_started(filter(None, [path]), context, arguments),
-        planner={"triggers": path} if path and load_robot(path).triggers else {},
+        nodes=_started(loaded, context, arguments),
+        planner={"triggers": path} if any(config.triggers for config in loaded.values()) else {},
     )
 
 
@@ -80,18 +80,27 @@ def _configs_of(robots: str) -> dict[str, str]:
     return configs
 
 
-def _started(paths: Iterable[str], context: LaunchContext, arguments: Arguments) -> list[Node]:
-    """Return the nodes that configurations start, the same node of several once, and those that speak for a robot."""
-    configs, entries = list(paths), list[StartEntry]()
+def _loaded(paths: Iterable[str]) -> Mapping[str, RobotConfig]:
+    """Return configurations by their files."""
     try:
-        for path in configs:
-            entries += [entry for entry in load_robot(path).start if entry not in entries]
+        return {path: load_robot(path) for path in paths}
     except UserError as error:
         raise ValueError(str(error)) from None
-    voices = [path for path in configs if load_robot(path).voice is not None]
+
+
+def _voices(loaded: Mapping[str, RobotConfig]) -> list[str]:
+    return [path for path, config in loaded.items() if config.voice is not None]
+
+
+def _started(loaded: Mapping[str, RobotConfig], context: LaunchContext, arguments: Arguments) -> list[Node]:
+    """Return the nodes that configurations start, the same node of several once, and those that speak for a robot."""
+    entries: list[StartEntry] = []
+    for config in loaded.values():
+        entries += [entry for entry in config.start if entry not in entries]
+    voices = (["--robot-config", path] for path in _voices(loaded))
     return [
         *(_node(entry, context, arguments) for entry in entries),
-        *(Node(executable="voice", arguments=["--robot-config", path], **arguments.kept(context)) for path in voices),
+        *(Node(executable="voice", arguments=given, **arguments.kept(context)) for given in voices),
     ]
 
 

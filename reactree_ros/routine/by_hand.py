@@ -16,12 +16,10 @@ from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.plugins.settings import did_you_mean
 from reactree_ros.routine.bt_skills import effect_of, say, taken_apart
-from reactree_ros.routine.model import Routine, RoutineError
+from reactree_ros.routine.model import FOR_EVER, Routine, RoutineError
 
 #: Facts as a person writes them, e.g. ``[("held", "{thing}")]``.
 Facts = Sequence[tuple[str, str]]
-#: How often py_trees' Retry tries where it is meant for ever, for which it has no word.
-FOR_EVER = 10**9
 _Data = dict[str, Any]
 
 

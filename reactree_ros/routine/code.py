@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.routine.by_hand import FOR_EVER
 from reactree_ros.routine.model import (
+    FOR_EVER,
     Always,
     Decorator,
     Fallback,

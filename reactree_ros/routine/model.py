@@ -27,6 +27,8 @@ from reactree_ros.plugins.settings import did_you_mean, fault_of
 MOST_NODES, DEEPEST = 500, 20
 #: The longest JSON of a routine, in characters.
 LONGEST_JSON = 500_000
+#: How often py_trees' Retry and Repeat begin again where it is meant for ever, for which they have no common word.
+FOR_EVER = 10**9
 
 #: The most that is counted of anything.
 MOST_COUNTED = 10**9

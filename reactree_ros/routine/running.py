@@ -34,7 +34,6 @@ from reactree_ros.tree.program import Program, Step
 
 #: States of what has an inside or a switch, by the effect after which it has them, and the opposite ones.
 _STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}
-_FOR_EVER = 10**9
 #: What stands before the word of one thing alone: ``the mug``, ``my red mug``; not ``the box and mug``.
 _ONE_OF_A_KIND = r"\b(?:the|my|your|that|this)\s+(?:(?!and\b|or\b|then\b|of\b)[^\W\d_]+,?\s+){0,3}"
 #: How much likelier something is where such things were found, and where a look at a place beside has not shown it. The
@@ -590,7 +589,7 @@ class Repeat(_Again, decorators.Repeat):
 
 
 def _again(kind: type[_Again]) -> Callable[[model.Decorator, Run], Behaviour]:
-    return lambda node, run: kind(node.does, _built(node.child, run), node.times or _FOR_EVER, run.node)
+    return lambda node, run: kind(node.does, _built(node.child, run), node.times or model.FOR_EVER, run.node)
 
 
 _DECORATORS: Mapping[str, Callable[[model.Decorator, Run], Behaviour]] = {

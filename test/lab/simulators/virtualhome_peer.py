@@ -11,14 +11,16 @@ import base64
 import json
 import os
 import re
-import struct
 import sys
 import threading
-import zlib
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # where it is a process of its own
+
+from drawn import png
 
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
@@ -135,7 +137,7 @@ class VirtualHomePeer:
         if action == "add_character":
             return self.add_character(json.loads(texts[0]))
         if action == "camera_image":
-            return {"message_list": [base64.b64encode(png(numbers[0] % 256)).decode()]}
+            return {"message_list": [base64.b64encode(png((numbers[0] % 256,) * 3)).decode()]}
         if action == "render_script":
             return self.carry_out(texts[1])
         return {"success": False, "message": f"unknown action {action}"}
@@ -206,20 +208,6 @@ def apartment(task: Task) -> dict[str, Any]:
 def center(room: int) -> list[float]:
     """Where a room is."""
     return [10.0 * room, 1.5, 0.0]
-
-
-def png(grey: int, size: int = 4) -> bytes:
-    """A picture in one grey."""
-    rows = b"".join(b"\0" + bytes([grey] * size * 3) for _ in range(size))
-    parts = (
-        (b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress(rows)),
-        (b"IEND", b""),
-    )
-    chunks = (
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def main() -> None:
