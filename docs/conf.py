@@ -35,7 +35,7 @@ napoleon_use_ivar = True
 # What docstrings name has to be here, but for what other packages have, and for those of our modules that are left out.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!reactree_ros\.).*"),
-    ("py:.*", r"reactree_ros\.memory\..*"),
+    ("py:.*", r"reactree_ros\.(memory|routine\.model)\..*|reactree_ros\.agent\.control_flow\.C"),
     ("py:.*", r"reactree_ros\.(agent\.prompt|lab\.bench\.published|record\.writer)\..*"),
     ("py:.*", r"reactree_ros\.tree\.(context|failure|growth|options|team)\..*"),
     ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|background\.\w+\.T|plugins\.S|world\.spec\.T)"),
