@@ -58,11 +58,13 @@ def carry_out(
     from reactree_ros.episode.assembly import make_world
     from reactree_ros.episode.remembering import Remembering
     from reactree_ros.record.writer import RecordFile
+    from reactree_ros.telemetry import exporting
     from reactree_ros.view.steering import Steering
 
     memory = spec.chosen_memory()
     console = Console(stderr=as_json)
     with (
+        exporting("reactree"),
         open_model(*spec.chosen("llm")) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
         kept_for_the_page(save) if view else nullcontext(save) as record,
@@ -79,6 +81,7 @@ def carry_out(
             model=steering or model,
             person=desk,
             memory=episodic,
+            telling=True,
             write=write,
             **({} if file is None else {"flush": file.flush}),
         )

@@ -99,6 +99,9 @@ class World(abc.ABC):
     def attend(self, goal: str) -> None:  # noqa: B027
         """Take in what whoever looks around next is about: a detector may be asked for what it names."""
 
+    def traced(self, trace: str) -> None:  # noqa: B027
+        """Take in the trace that the next skill belongs to, as W3C's ``traceparent``, for worlds in other processes."""
+
     @abc.abstractmethod
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills that may be tried now, as texts, or declared ones with what may stand in their places.

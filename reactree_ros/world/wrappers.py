@@ -65,6 +65,9 @@ class WorldWrapper(SharedWorld):
     def attend(self, goal: str) -> None:
         self.inner.attend(goal)
 
+    def traced(self, trace: str) -> None:
+        self.inner.traced(trace)
+
     def available_skills(self) -> Pending[Sequence[Offered]]:
         return self.inner.available_skills()
 
