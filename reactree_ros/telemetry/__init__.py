@@ -44,7 +44,11 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
         return None
     from reactree_ros.telemetry.spans import Telemetry
 
-    return Telemetry(about, planner, silent)
+    try:
+        return Telemetry(about, planner, silent)
+    except Exception as error:
+        _said().tell(f"there is none, as it failed: {error!r}")
+        return None
 
 
 def serving(name: str, trace: str, **attributes: str) -> Served | None:

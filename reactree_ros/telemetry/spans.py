@@ -136,6 +136,7 @@ class Telemetry(Listener):
     def __init__(self, about: Mapping[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> None:
         self.broken = False
         self._about, self._planner = without_credentials(about), planner
+        self._continues = str((about.get("parent") or {}).get("id", ""))
         self._silent, self._over = silent, False
         self._tracer = trace.get_tracer(_SCOPE)
         self._measured = _instruments(metrics.get_meter_provider())
@@ -176,14 +177,14 @@ class Telemetry(Listener):
             within_trace: The trace that whoever asked for it names; empty: that of this process, if there is one.
         """
         context.trace, self._above = self.trace, within(within_trace)
-        world, parent = self._about.get("world", {}), self._about.get("parent")
+        world = self._about.get("world", {})
         name = str(world.get("name") or world.get("suite") or "")
         self._told = {
             _OPERATION: "invoke_workflow",
             "gen_ai.workflow.name": self._planner,
             **({"reactree.run.id": run} if run else {}),
             **({"reactree.world": name} if name else {}),
-            **({"reactree.run.continues": str(parent["id"])} if parent else {}),
+            **({"reactree.run.continues": self._continues} if self._continues else {}),
             **self._words("reactree.instruction", instruction),
         }
         self._is_live()
