@@ -33,7 +33,7 @@ _SIGNALS = ("TRACES", "METRICS")
 
 
 def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:
-    """Return what makes spans and metrics of a run; None if nothing in this process uses OpenTelemetry.
+    """Return what makes spans and metrics of a run; None if nobody in this process takes them.
 
     Args:
         about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
@@ -42,10 +42,10 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
     """
     if "opentelemetry.trace" not in sys.modules:
         return None
-    from reactree_ros.telemetry.spans import Telemetry
+    from reactree_ros.telemetry.spans import Telemetry, takes_figures, takes_spans
 
     try:
-        return Telemetry(about, planner, silent)
+        return Telemetry(about, planner, silent) if takes_spans() or takes_figures() else None
     except Exception as error:
         _said().tell(f"there is none, as it failed: {error!r}")
         return None

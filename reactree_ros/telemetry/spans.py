@@ -72,6 +72,25 @@ def within(traceparent: str) -> Context | None:
     return context if trace.get_current_span(context).get_span_context().is_valid else None
 
 
+def takes_spans() -> bool:
+    """Whether anybody in this process takes spans."""
+    return _takes(trace.get_tracer_provider(), "_active_span_processor", "_span_processors")
+
+
+def takes_figures() -> bool:
+    """Whether anybody in this process takes metrics."""
+    return _takes(metrics.get_meter_provider(), "_metric_readers")
+
+
+def _takes(provider: Any, *within: str) -> bool:
+    """Whether a provider is no stand-in of the API's, nor one of the SDK's that nothing is attached to."""
+    if type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics")):
+        return False
+    for name in within:  # the SDK has no question for it; an SDK without these names counts as one that takes them
+        provider = getattr(provider, name, None)
+    return provider is None or len(provider) > 0
+
+
 class _Instruments:
     """What is counted and measured."""
 
@@ -138,7 +157,7 @@ class Telemetry(Listener):
         self._about, self._planner = without_credentials(about), planner
         self._continues = str((about.get("parent") or {}).get("id", ""))
         self._silent, self._over = silent, False
-        self._tracer = trace.get_tracer(_SCOPE)
+        self._tracer = trace.get_tracer(_SCOPE) if takes_spans() else trace.NoOpTracer()
         self._measured = _instruments(metrics.get_meter_provider())
         self._with_content = os.environ.get(_CONTENT, "").strip().lower() in _ASKS_FOR_CONTENT
         self._epoch = time.time_ns() - time.monotonic_ns()  # the clock may be set in the middle of a run
