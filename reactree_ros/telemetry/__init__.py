@@ -51,19 +51,22 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
         return None
 
 
-def serving(name: str, trace: str, **attributes: str) -> Served | None:
-    """Begin the span of what another process asked for; None if nothing in this process uses OpenTelemetry.
+def serving(name: str, trace: str) -> Served | None:
+    """Begin the span of what another process asked for; None if nobody in this process takes spans.
 
     Args:
         name: What is done for it.
         trace: The trace that the request names; empty, or nothing of the kind: it begins one of its own.
-        attributes: Attributes of the span; ``__`` in a name stands for a dot.
     """
     if "opentelemetry.trace" not in sys.modules:
         return None
-    from reactree_ros.telemetry.spans import Served
+    from reactree_ros.telemetry.spans import Served, takes_spans
 
-    return Served(name, trace, {name.replace("__", "."): value for name, value in attributes.items()})
+    try:
+        return Served(name, trace) if takes_spans() else None
+    except Exception as error:
+        _said().tell(f"a span could not be begun: {error!r}")
+        return None
 
 
 @contextmanager

@@ -531,21 +531,23 @@ class Served:
     Args:
         name: What is done for it.
         traceparent: The trace that the request names.
-        told: Attributes.
     """
 
-    def __init__(self, name: str, traceparent: str, told: Mapping[str, str]) -> None:
+    def __init__(self, name: str, traceparent: str) -> None:
         tracer = trace.get_tracer(_SCOPE)
-        self._span = tracer.start_span(name, within(traceparent) or Context(), SpanKind.SERVER, told)
+        self._span = tracer.start_span(name, within(traceparent) or Context(), SpanKind.SERVER)
 
-    def end(self, error: str = "", **told: str | int | float) -> None:
-        """End it; ``__`` in the name of an attribute stands for a dot.
+    def end(self, error: str = "", told: Mapping[str, str] | None = None) -> None:
+        """End it.
 
         Args:
             error: What kind of error it ended with; empty: none.
-            told: Further attributes.
+            told: Its attributes.
         """
-        self._span.set_attributes({name.replace("__", "."): value for name, value in told.items()})
-        if error:
-            _failed(self._span, error)
-        self._span.end()
+        try:
+            self._span.set_attributes(told or {})
+            if error:
+                _failed(self._span, error)
+            self._span.end()
+        except Exception as failed:
+            _log.warning("telemetry: a span could not be ended: %s", redacted(repr(failed))[:400])

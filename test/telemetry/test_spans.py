@@ -331,7 +331,7 @@ def test_one_trace_goes_through_processes(kept: Kept) -> None:
     chats, (skill,) = kept.named("chat tiny"), kept.named("execute_tool go to")
     assert model.traces == [trace_of(span) for span in map(_as_span, chats)]
     assert world.traces == [trace_of(_as_span(skill))]
-    served = Served("generate", model.traces[0], {"reactree.node.name": "inference"})
+    served = Served("generate", model.traces[0])
     served.end("MODEL_ERROR")
     (there,) = kept.named("generate")
     assert (there.context.trace_id, there.parent.span_id) == (chats[0].context.trace_id, chats[0].context.span_id)
@@ -346,7 +346,7 @@ def _as_span(span: ReadableSpan) -> trace.Span:
 )
 def test_a_strange_trace_is_none(kept: Kept, odd: str) -> None:
     assert within(odd) is None
-    Served("generate", odd, {}).end()
+    Served("generate", odd).end()
     assert kept.named("generate")[0].parent is None
 
 
