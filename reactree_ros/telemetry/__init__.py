@@ -139,6 +139,7 @@ def _end(providers: tuple[Any, ...], said: _Said) -> None:
         thread.join(max(0.0, until - time.monotonic()))
     if any(thread.is_alive() for thread in left):
         said.tell(f"not all could be sent within {LAST_WORDS:g} s")
+    said.setLevel(logging.CRITICAL + 1)  # what is still under way ends with the process
 
 
 class _Said(logging.Handler):

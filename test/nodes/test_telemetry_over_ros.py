@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ros_graph import Graph
 
 pytestmark = pytest.mark.ros
-SCRIPT = {"root": ["Act: go to fridge 1", "Act: done"]}
+SCRIPT = {"root": ["Act: go to kitchen 1", "Act: done"]}
 
 
 @pytest.fixture
@@ -56,7 +56,8 @@ def test_a_decision_and_a_skill_carry_the_trace_to_who_answers(graph: Graph, spa
     run.conclude()
     world.close()
     model.close()
-    assert nesting(spans) == sorted(
+    found = nesting(spans)
+    assert found == sorted(
         [
             ("invoke_workflow reactree", ""),
             ("invoke_agent reactree", "invoke_workflow reactree"),
