@@ -116,7 +116,7 @@ def _properties(schema: Any) -> tuple[dict[str, Any], list[str]]:
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         raise ValueError("its schema names no parameters")
     for name in required:
-        if name not in properties:
+        if not isinstance(name, str) or name not in properties:
             raise ValueError(f"parameter '{_shown(name)}': is needed, but its schema does not say what it is")
     return dict(properties), required
 
