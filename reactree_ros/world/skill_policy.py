@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +106,22 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True)
 class SkillPolicy:
-    """Rules for skills: the first that fits decides, and what no rule fits is denied."""
+    """Rules for skills: the first that fits decides, and what no rule fits is denied.
+
+    Attributes:
+        rules: The rules.
+        where: Where they come from, for errors.
+        otherwise: The verdict on a skill that no rule names at all.
+    """
 
     rules: Sequence[Rule]
     where: str = field(default="the skill policy", compare=False)
+    otherwise: Verdict = Verdict.DENY
+
+    def then(self, rules: Iterable[Rule]) -> SkillPolicy:
+        """Return it with further rules, which decide where its own do not."""
+        before = {rule.skill for rule in self.rules if rule.object is None and not rule.when}
+        return replace(self, rules=(*self.rules, *(rule for rule in rules if rule.skill not in before)))
 
     def judge(self, skill: str, verbs: Iterable[str] = ()) -> tuple[Verdict, str]:
         """Judge a skill; returns the verdict and the reason in words.
