@@ -111,7 +111,7 @@ class SkillPolicy:
     Attributes:
         rules: The rules.
         where: Where they come from, for errors.
-        otherwise: The verdict on a skill that no rule names at all.
+        otherwise: The verdict on a skill that no rule names; only of policies that no user wrote is it another.
     """
 
     rules: Sequence[Rule]
@@ -130,6 +130,8 @@ class SkillPolicy:
             skill: In the world's own words, e.g. ``pick up juice 1``: see :meth:`World.canonical`.
             verbs: Of all of the world's skills: no rule for ``turn`` is about ``turn on``.
         """
+        if self.otherwise is Verdict.ALLOW and not self._names(skill):
+            return Verdict.ALLOW, "the skill policy has no rule for it"
         if isinstance(skill, SkillCall) and not self._by_words(skill.skill):
             return self._judge_values(skill)
         known = [*(rule.skill for rule in self.rules), *verbs]
@@ -147,6 +149,11 @@ class SkillPolicy:
             if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
         return Verdict.DENY, f"the skill policy has no rule for {what}"
+
+    def _names(self, skill: str) -> bool:
+        """Whether a rule is about a declared skill with some values."""
+        names = (skill.skill.name, skill.skill.verb) if isinstance(skill, SkillCall) else ()
+        return any(rule.skill in names for rule in self.rules)
 
     def _goes_on(self, named: str) -> bool:
         """Whether a further skill stands in what is to be the name of a thing."""
@@ -178,7 +185,10 @@ class SkillPolicy:
 
     def permits(self, verb: str) -> bool:
         """Whether anything may be done with a verb."""
-        return any(rule.skill == verb and rule.verdict is not Verdict.DENY for rule in self.rules)
+        rules = [rule for rule in self.rules if rule.skill == verb]
+        return any(rule.verdict is not Verdict.DENY for rule in rules) or (
+            not rules and self.otherwise is Verdict.ALLOW
+        )
 
     def check(
         self,

@@ -204,7 +204,9 @@ def _made(least: float, most: float, step: float, *, whole: bool) -> Number:
     try:
         return Number(int(least), int(most), int(step) or 1) if whole else Number(float(least), float(most), step)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{error}; say which, such as parameters: {{limit: {{number: {{from: 1, to: 100}}}}}}") from None
+        raise ValueError(
+            f"{error}; say which, such as parameters: {{limit: {{number: {{from: 1, to: 100}}}}}}"
+        ) from None
 
 
 def _fits(number: float, step: float) -> bool:

@@ -377,4 +377,3 @@ def _shown(text: str) -> str:
 def names_of(tools: Sequence[str]) -> str:
     """List the names of tools for an error."""
     return ", ".join(_shown(one)[:60] for one in list(tools)[:30]) or "none"
-

@@ -44,9 +44,7 @@ class ToolSkills(WorldWrapper):
         close: Ends the servers, with the world; None: another one does.
     """
 
-    def __init__(
-        self, inner: World, added: Mapping[Skill, _Added], close: Callable[[], object] | None = None
-    ) -> None:
+    def __init__(self, inner: World, added: Mapping[Skill, _Added], close: Callable[[], object] | None = None) -> None:
         super().__init__(inner)
         self._added, self._close = added, close
 
@@ -173,12 +171,13 @@ def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSetti
                 tool = tool_of(name, server.schemas[name], said)
             except ValueError as error:
                 raise UserError(f"{where}: {error}") from None
-            if tool.skill.name in names:
+            if tool.skill.name in names | verbs:
                 raise UserError(f"{where}: there is a skill '{tool.skill.name}' already; give it another name")
             if tool.skill.verb in verbs:
                 raise UserError(f"{where}: '{tool.skill.verb}' begins another skill already; give it another wording")
+            if said.policy == Verdict.DENY.value:
+                continue
             names.add(tool.skill.name)
             verbs.add(tool.skill.verb)
             added[tool.skill] = _Added(server, tool)
     return added
-

@@ -35,9 +35,7 @@ class Flood(Exception):
     """A server sends more than anybody reads."""
 
 
-def way_to(
-    name: str, settings: ServerSettings, last_words: deque[bytes], ended: Callable[[], object]
-) -> Transport:
+def way_to(name: str, settings: ServerSettings, last_words: deque[bytes], ended: Callable[[], object]) -> Transport:
     """Return the way to a server.
 
     Args:
