@@ -19,7 +19,7 @@ from reactree_ros.routine.skills import RoutineSkills
 from reactree_ros.routine.xml_in import read_routines
 from reactree_ros.world.port import World
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
-from reactree_ros.world.wrappers import SkillTimeLimit, guarded
+from reactree_ros.world.wrappers import SkillTimeLimit, guarded, unwrapped
 
 
 class WorldHost:
@@ -94,7 +94,7 @@ class WorldHost:
         limit = settings.skill_timeout
         hosted: World = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         if (kept := self.kept()) is not None:
-            hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(world, RobotWorld))
+            hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(unwrapped(world), RobotWorld))
         if policy is not None:
             self._check(policy, world)
         hosted = guarded(hosted, policy, self._confirm)

@@ -185,10 +185,8 @@ class SkillPolicy:
 
     def permits(self, verb: str) -> bool:
         """Whether anything may be done with a verb."""
-        rules = [rule for rule in self.rules if rule.skill == verb]
-        return any(rule.verdict is not Verdict.DENY for rule in rules) or (
-            not rules and self.otherwise is Verdict.ALLOW
-        )
+        said = {rule.verdict for rule in self.rules if rule.skill == verb} or {self.otherwise}
+        return said != {Verdict.DENY}
 
     def check(
         self,

@@ -383,6 +383,11 @@ def guarded(world: World, policy: SkillPolicy | None, confirm: Callable[[str, st
     return world if policy is None else PolicyGuard(world, policy, confirm)
 
 
+def unwrapped(world: World) -> World:
+    """Return the world within all that is around it."""
+    return unwrapped(world.inner) if isinstance(world, WorldWrapper) else world
+
+
 def nobody(skill: str, reason: str) -> Pending[str]:
     """Confirm nothing: there is nobody to ask."""
     return Pending.of(f"{reason}, and nobody can be asked")

@@ -19,6 +19,7 @@ from reactree_ros.world.tools.settings import ToolSettings
 _LONGEST_SCHEMA, _MOST_REFERENCES = 64_000, 8
 #: Longest text that is said, and longest and most options of a choice.
 _LONGEST_TEXT, _LONGEST_OPTION, _MOST_OPTIONS = 500, 80, 200
+_HINT = "say which it may be, such as parameters: {limit: {number: {from: 1, to: 100}}}"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 _YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
 
@@ -180,13 +181,12 @@ def _number(schema: Mapping[str, Any], own: Parameter | None, *, whole: bool) ->
     least, most = _bound(schema, "minimum", whole=whole), _bound(schema, "maximum", whole=whole)
     step = schema.get("multipleOf", 1 if whole else 0)
     if own is None:
-        hint = "give it some, such as parameters: {limit: {number: {from: 1, to: 100}}}"
         if least is None or most is None:
-            raise ValueError(f"is a number without bounds; {hint}")
+            raise ValueError(f"is a number without bounds; {_HINT}")
         if not _is_number(step):
             raise ValueError(f"multipleOf {_shown(step)} is no number")
         if step and "multipleOf" in schema and not _fits(least, step):
-            raise ValueError(f"its numbers are multiples of {step:g}, but do not begin with one; {hint}")
+            raise ValueError(f"its numbers are multiples of {step:g}, but do not begin with one; {_HINT}")
         own = _made(least, most, step, whole=whole)
     if not isinstance(own, Number):
         raise ValueError(f"is a number; {own.words()} cannot stand there")
@@ -204,9 +204,7 @@ def _made(least: float, most: float, step: float, *, whole: bool) -> Number:
     try:
         return Number(int(least), int(most), int(step) or 1) if whole else Number(float(least), float(most), step)
     except (ValueError, OverflowError) as error:
-        raise ValueError(
-            f"{error}; say which, such as parameters: {{limit: {{number: {{from: 1, to: 100}}}}}}"
-        ) from None
+        raise ValueError(f"{error}; {_HINT}") from None
 
 
 def _fits(number: float, step: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 from reactree_ros.agent.decision import RECALL
@@ -41,12 +42,12 @@ class ToolSkills(WorldWrapper):
     Args:
         inner: The world.
         added: The tools by their skills.
-        close: Ends the servers, with the world; None: another one does.
+        servers: The servers that end with the world; those of a robot of several end with the first.
     """
 
-    def __init__(self, inner: World, added: Mapping[Skill, _Added], close: Callable[[], object] | None = None) -> None:
+    def __init__(self, inner: World, added: Mapping[Skill, _Added], servers: Sequence[ToolServer] = ()) -> None:
         super().__init__(inner)
-        self._added, self._close = added, close
+        self._added, self._servers = added, servers
 
     def around(self, world: World) -> SharedWorld:
         """Add the same tools to one of the robots."""
@@ -92,14 +93,14 @@ class ToolSkills(WorldWrapper):
         """See :meth:`World.at_rest`; the servers were told of what was cancelled."""
         rest = asked(self.inner.at_rest)
         for server in {one.server for one in self._added.values()}:
-            rest = followed(rest, lambda _, server=server: after(server.at_rest(), lambda: Pending.of(None)))
+            rest = followed(rest, partial(_rested, server))
         return rest
 
     def close(self) -> None:
         """Close the inner world, and end the servers."""
         super().close()
-        if self._close is not None:
-            self._close()
+        for server in self._servers:
+            server.close()
 
     def _call(self, skill: str) -> SkillCall | None:
         """Return the tool that a text says; None if it is another skill."""
@@ -108,6 +109,11 @@ class ToolSkills(WorldWrapper):
         except ParameterError:
             return None
         return call if call.skill in self._added else None
+
+
+def _rested(server: ToolServer, _: object) -> Pending[None]:
+    """Return when a server was told of what was cancelled; one that has ended was."""
+    return after(server.at_rest(), lambda: Pending.of(None))
 
 
 def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:
@@ -153,7 +159,8 @@ def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSett
         stack.callback(world.close)
         added = _added(world.household, started)
         stack.pop_all()
-    return ToolSkills(world, added, lambda: [server.close() for server, _ in started])
+    servers_of = [server for server, _ in started]
+    return ToolSkills(world, added, servers_of)
 
 
 def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSettings]]) -> dict[Skill, _Added]:
