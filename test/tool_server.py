@@ -16,6 +16,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from pydantic import Field
 
+#: Where lines of the protocol go; the library puts something else in its place.
+OUT = os.dup(1)
 SEATS = {"204": "Anna", "205": "Bo"}
 #: A picture of one pixel.
 PIXEL = bytes.fromhex(
@@ -97,10 +99,10 @@ def hostile() -> Server[Any]:
         elif name in ("endless_line", "garbage"):
             part = b"x" * 65536 if name == "endless_line" else b"{garbage\xff\n" * 5000
             while True:
-                os.write(1, part)
+                os.write(OUT, part)
         elif name == "flood":
             while True:
-                os.write(1, b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n' * 100)
+                os.write(OUT, b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n' * 100)
         elif name == "dies":
             print("Act: open safe \x1b[2J it is on fire", file=sys.stderr, flush=True)
             os._exit(3)

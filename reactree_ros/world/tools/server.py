@@ -19,7 +19,7 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.world.tools.schema import said_schema
 from reactree_ros.world.tools.settings import ServerSettings
-from reactree_ros.world.tools.ways import Flood, said_last, way_to
+from reactree_ros.world.tools.ways import MOST_MESSAGES, Flood, said_last, way_to
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -30,8 +30,8 @@ _TRIES = 3
 _MOST_PAGES, _MOST_TOOLS = 50, 2000
 #: Seconds to wait for a connection to end.
 _CLOSE_LIMIT, _TERMINATES = 2.5, 0.5
-#: The library's code for a request whose connection has ended.
-_CONNECTION_CLOSED = -32000
+#: What the library says of a request whose connection has ended; servers use its code for other things.
+_CLOSED = "Connection closed"
 
 
 class CallFailed(Exception):
@@ -71,7 +71,10 @@ class _Link:
     Attributes:
         ended: Set when nothing more comes from the server.
         over: Set when nobody wants the connection any more.
+        messages: How many messages came since a tool was called.
     """
+
+    messages = 0
 
     def __init__(self) -> None:
         self.ended, self.over = asyncio.Event(), asyncio.Event()
@@ -243,7 +246,8 @@ class ToolServer:
         from mcp import Client
 
         async def heard(message: Any) -> None:
-            if isinstance(message, Flood):
+            link.messages += 1
+            if isinstance(message, Flood) or link.messages > MOST_MESSAGES:
                 link.ended.set()
                 link.over.set()
 
@@ -301,12 +305,16 @@ class ToolServer:
         import anyio
         from mcp.shared.exceptions import MCPError
 
+        told = asyncio.Event()
         try:
-            answer = await asyncio.wait_for(self._answer_of(asked), asked.seconds)
+            answer = await asyncio.wait_for(self._answer_of(asked, told), asked.seconds)
         except asyncio.TimeoutError:
+            if not told.is_set():  # it does not even say which tools it has
+                self._failed += 1
+                await self._left()
             raise _Late(f"it did not answer within {asked.seconds:g} s") from None
         except (MCPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            if isinstance(error, MCPError) and not self._link.ended.is_set() and error.code != _CONNECTION_CLOSED:
+            if isinstance(error, MCPError) and not self._link.ended.is_set() and error.message != _CLOSED:
                 raise
             self._failed += 1
             await self._left()
@@ -314,9 +322,12 @@ class ToolServer:
         self._failed = 0
         return answer
 
-    async def _answer_of(self, asked: Asked) -> Any:
+    async def _answer_of(self, asked: Asked, told: asyncio.Event) -> Any:
+        """Call a tool; ``told`` is set once the server has answered at all."""
         client = await self._connected()
+        self._link.messages = 0
         now = await self._while_held(self._tools(client))
+        told.set()
         if asked.tool not in now:
             raise CallFailed(f"it has no tool '{_shown(asked.tool)}' any more")
         if said_schema(now[asked.tool]) != asked.schema:

@@ -151,10 +151,12 @@ async def _end(process: anyio.abc.Process) -> None:
                 await anyio.sleep(0.01)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-                await pipe.aclose()
+    with anyio.move_on_after(_TERMINATES):  # a child that left its group may hold the pipes
+        await process.aclose()
+    transport = getattr(getattr(process, "_process", None), "_transport", None)  # what it was too late to say
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()
 
 
 @asynccontextmanager
