@@ -229,6 +229,7 @@ class ToolServer:
     async def _begun(self, mode: Literal["auto", "legacy"]) -> Client:
         """Begin a connection."""
         self._link = link = _Link()
+        self._last_words.clear()
         ready: asyncio.Future[Client] = self._loop.create_future()
         self._connection = self._loop.create_task(self._hold(mode, ready, link))
         try:

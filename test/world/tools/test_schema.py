@@ -88,7 +88,7 @@ def test_the_user_may_narrow_what_may_be_said_but_not_widen_it() -> None:
 
 
 _WORDS = st.text(st.characters(min_codepoint=97, max_codepoint=122), min_size=1, max_size=12)
-_INTEGERS = st.integers(-10**6, 10**6)
+_INTEGERS = st.integers(-(10**6), 10**6)
 _KINDS = st.one_of(
     st.fixed_dictionaries({"type": st.just("string")}, optional={"maxLength": st.integers(1, 900)}),
     st.just({"type": "boolean"}),
@@ -106,8 +106,12 @@ _KINDS = st.one_of(
     st.builds(lambda one: {"const": one}, _WORDS | st.integers(0, 9)),
     st.recursive(
         st.none() | st.booleans() | _INTEGERS | st.text(max_size=9),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["type", "enum", "$ref", "anyOf", "allOf", "minimum", "maxLength"]), inner),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["type", "enum", "$ref", "anyOf", "allOf", "minimum", "maxLength"]), inner
+            )
+        ),
         max_leaves=8,
     ),
 )
