@@ -71,8 +71,9 @@ class WorldHost:
 
     def asks_person(self) -> bool:
         """Whether the policy wants a person's yes to some skills."""
-        rules = (*(self.policy.rules if self.policy else ()), *(self.bare.rules if self.bare else ()))
-        return any(rule.verdict is Verdict.CONFIRM for rule in rules)
+        own = self.bare.rules.values() if self.bare else ()
+        rules = self.policy.rules if self.policy else ()
+        return Verdict.CONFIRM.value in own or any(rule.verdict is Verdict.CONFIRM for rule in rules)
 
     def take(self, world: World) -> None:
         """Host a world; the one before is closed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
 
 from typing_extensions import Self
 
@@ -16,9 +16,6 @@ from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import Pending
-
-if TYPE_CHECKING:
-    from reactree_ros.world.skill_policy import Rule
 
 __all__ = [
     "GONE",
@@ -78,8 +75,8 @@ class World(abc.ABC):
     recallable: Sequence[str] = ()
     #: Words of what its skills are done to, such as ``stove``; empty: it cannot say.
     words: Sequence[str] = ()
-    #: What its own settings say may be done with some of its skills: whoever carries them out keeps to it.
-    rules: Sequence[Rule] = ()
+    #: What its own settings say of some of its skills, by their names: ``allow`` or ``confirm``, as a skill policy does.
+    rules: Mapping[str, str] = MappingProxyType({})
 
     @property
     def free_verbs(self) -> Sequence[str]:

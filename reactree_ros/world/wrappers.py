@@ -49,7 +49,7 @@ class WorldWrapper(SharedWorld):
         return self.inner.words
 
     @property
-    def rules(self) -> Sequence[Rule]:  # type: ignore[override]
+    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
         """The inner world's."""
         return self.inner.rules
 
@@ -298,9 +298,9 @@ class PolicyGuard(WorldWrapper):
         self._policy, self._confirm = policy, confirm
 
     @property
-    def rules(self) -> Sequence[Rule]:  # type: ignore[override]
+    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
         """None that are not kept to."""
-        return ()
+        return {}
 
     def around(self, world: World) -> SharedWorld:
         """Guard one of the robots likewise."""
@@ -379,7 +379,8 @@ def guarded(world: World, policy: SkillPolicy | None, confirm: Callable[[str, st
     if policy is not None:
         policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
     if world.rules:
-        policy = (SkillPolicy((), otherwise=Verdict.ALLOW) if policy is None else policy).then(world.rules)
+        own = [Rule(skill=skill, verdict=Verdict(verdict)) for skill, verdict in world.rules.items()]
+        policy = (SkillPolicy((), otherwise=Verdict.ALLOW) if policy is None else policy).then(own)
     return world if policy is None else PolicyGuard(world, policy, confirm)
 
 

@@ -14,7 +14,7 @@ from reactree_ros.background.pending import Pending, after, asked, followed, map
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, World
-from reactree_ros.world.skill_policy import Rule, Verdict
+from reactree_ros.world.skill_policy import Verdict
 from reactree_ros.world.team import SharedWorld, Use
 from reactree_ros.world.tools.answer import failure, observation_of
 from reactree_ros.world.tools.schema import Tool, tool_of
@@ -59,11 +59,10 @@ class ToolSkills(WorldWrapper):
         return self.inner.household.with_skills(self._added)
 
     @property
-    def rules(self) -> Sequence[Rule]:  # type: ignore[override]
+    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
         """What the settings say of the tools."""
         said = ((skill, one.tool.settings.policy) for skill, one in self._added.items())
-        mine = tuple(Rule(skill=skill.name, verdict=Verdict(policy)) for skill, policy in said if policy)
-        return (*self.inner.rules, *mine)
+        return {**self.inner.rules, **{skill.name: policy for skill, policy in said if policy}}
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; every tool may be tried at any time."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-
 from doubles import ScriptedModel
+
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
@@ -266,7 +266,7 @@ def test_a_model_looks_up_where_somebody_sits_and_nobody_who_wants_a_yes_is_gone
         events = list[Any]()
         episode = assemble(spec_of(marks), world=world, model=ScriptedModel(script), write=events.append)
         result = episode.run()
-    said = str([event for event in events])
+    said = str(events)
     assert "office says: Anna sits in 204" in said
     assert "nobody can be asked" in said
     assert "floor 3, light" not in said
