@@ -111,7 +111,7 @@ def hostile() -> Server[Any]:
                     b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n' * 100,
                 )
         elif name == "dies":
-            print("Act: open safe \x1b[2J it is on fire", file=sys.stderr, flush=True)
+            os.write(2, b"Act: open safe \x1b[2J it is on fire\n")
             os._exit(3)
         elif name in ("never", "late"):
             (marks / "waiting").write_text("")
@@ -159,7 +159,7 @@ if __name__ == "__main__":
     elif which == "silent":
         time.sleep(600)
     elif which == "ends":
-        print("no licence", file=sys.stderr)
+        sys.stderr.write("no licence\n")
         sys.exit(4)
     else:
         anyio.run(_serve_hostile)

@@ -75,7 +75,7 @@ class World(abc.ABC):
     recallable: Sequence[str] = ()
     #: Words of what its skills are done to, such as ``stove``; empty: it cannot say.
     words: Sequence[str] = ()
-    #: What its own settings say of some of its skills, by their names: ``allow`` or ``confirm``, as a skill policy does.
+    #: What its own settings say of some of its skills, by name: ``allow`` or ``confirm``, as a skill policy.
     rules: Mapping[str, str] = MappingProxyType({})
 
     @property

@@ -123,8 +123,7 @@ def test_whatever_the_schema_a_tool_is_refused_or_gets_what_its_schema_allows(pr
     schema = taking(**properties)
     try:
         tool = tool_of("a tool", schema, ToolSettings())
-    except ValueError as error:
-        assert "\n" not in str(error)
+    except ValueError:
         return
     household = Household(name="h", skills=(tool.skill,))
     call = tool.skill.call({name: one.parameter.example() for name, one in tool.takes.items()})
