@@ -130,15 +130,12 @@ def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
     """Guard a world by the run's skill policy, which the person confirms skills for."""
     from reactree_ros.person.confirmation import confirmed_by
     from reactree_ros.person.desk import Desk
-    from reactree_ros.world.wrappers import PolicyGuard
+    from reactree_ros.world.wrappers import guarded
 
-    if spec.policy is None:
-        return world
-    spec.policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
     if person is None:
         person = Desk()
         person.leave()
-    return PolicyGuard(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
+    return guarded(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from reactree_ros.telemetry import watching
 from reactree_ros.tree.options import Routines
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place, Task, WorldSpec
+from reactree_ros.world.wrappers import guarded, nobody
 
 
 def assemble(
@@ -63,7 +64,7 @@ def assemble(
         live.setdefault("again", again(spec))
     return Episode(
         spec.instruction,
-        world=world,
+        world=guarded(world, None, nobody),  # for whoever makes a run without a guard
         model=model,
         planner=builder or spec.chosen_planner(),
         person=person if spec.person else None,
@@ -84,7 +85,7 @@ def again(spec: RunSpec) -> Again | None:
     chosen, settings = spec.world.chosen()
     if chosen.moved is None:
         return None
-    place = Place.of(chosen, settings)
+    place = Place.of(chosen, settings).without_tools()
     task = place.task(spec.task_id)
     return lambda seed: place.make(chosen.moved(task, seed) if seed else task)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from typing_extensions import Self
 
@@ -74,6 +75,8 @@ class World(abc.ABC):
     recallable: Sequence[str] = ()
     #: Words of what its skills are done to, such as ``stove``; empty: it cannot say.
     words: Sequence[str] = ()
+    #: What its own settings say of some of its skills, by name: ``allow`` or ``confirm``, as a skill policy.
+    rules: Mapping[str, str] = MappingProxyType({})
 
     @property
     def free_verbs(self) -> Sequence[str]:
