@@ -133,10 +133,9 @@ class Job:
 
     def take(self, event: Event) -> None:
         """Take in an event of the run's record."""
-        with self._lock:
-            with suppress(RecordError):  # of another version, over ROS
-                self._moment.apply(event)
-                self._note(event)
+        with self._lock, suppress(RecordError):  # of another version, over ROS
+            self._moment.apply(event)
+            self._note(event)
         self.wake()
 
     def _note(self, event: Event) -> None:

@@ -237,7 +237,9 @@ class AnswerQuestion(Tool):
         """Answer it."""
         one = next((one for one in door.robot.questions.open if one.number == self.number), None)
         if one is not None and one.question.skill:
-            raise UserError(f"question {self.number} is whether a skill may be done: only a person can say so, in a form")
+            raise UserError(
+                f"question {self.number} is whether a skill may be done: only a person can say so, in a form"
+            )
         job = door.busy
         door.robot.questions.answer(self.number, self.text, by=f"MCP client {call.client}")
         if job is None:
@@ -509,7 +511,9 @@ class Door:
     async def _asked_again(self, token: str, call: Call) -> Answer:
         job, number, name = self._waiting.pop(token, (None, 0, ""))
         if job is None or name != call.params.name:
-            raise UserError("what this request goes on with is not there any more: its time is over, or it was taken up")
+            raise UserError(
+                "what this request goes on with is not there any more: its time is over, or it was taken up"
+            )
         one = next((one for one in self.robot.questions.open if one.number == number), None)
         if one is not None:
             self._take(one, (call.params.input_responses or {}).get(str(number)), call)
@@ -533,9 +537,7 @@ class Door:
         for name, offer in skills:
             said = f"One skill of the robot: {offer.skill.wording}"
             annotations = types.ToolAnnotations(read_only_hint=False)
-            tools.append(
-                types.Tool(name=name, description=said, input_schema=offer.schema(), annotations=annotations)
-            )
+            tools.append(types.Tool(name=name, description=said, input_schema=offer.schema(), annotations=annotations))
         if not skills and self.robot.household.actions:
             one = DoSkill.told()
             said = f"{one.description} One begins with: {', '.join(self.robot.household.actions)}."

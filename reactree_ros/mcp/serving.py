@@ -74,7 +74,9 @@ def token() -> tuple[str, bool]:
     if not given:
         return secrets.token_urlsafe(24), True
     if len(given) < SHORTEST_TOKEN or not (given.isascii() and given.isprintable()) or " " in given:
-        raise UserError(f"{TOKEN} has to have at least {SHORTEST_TOKEN} characters, without blanks; leave it unset for a new one")
+        raise UserError(
+            f"{TOKEN} has to have at least {SHORTEST_TOKEN} characters, without blanks; leave it unset for a new one"
+        )
     return given, False
 
 
