@@ -35,8 +35,8 @@ def mcp(
         bool,
         typer.Option(
             "--http",
-            help="Serve by streamable HTTP instead of stdin and stdout; clients bear the token of REACTREE_MCP_TOKEN, or "
-            "a new one that is printed.",
+            help="Serve by streamable HTTP instead of stdin and stdout; clients bear the token of REACTREE_MCP_TOKEN, "
+            "or a new one that is printed.",
         ),
     ] = False,
     host: Annotated[

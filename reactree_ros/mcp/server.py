@@ -237,9 +237,7 @@ class AnswerQuestion(Tool):
         """Answer it."""
         one = next((one for one in door.robot.questions.open if one.number == self.number), None)
         if one is not None and one.question.skill:
-            raise UserError(
-                f"question {self.number} is whether a skill may be done: only a person can say so, in a form"
-            )
+            raise UserError(f"question {self.number} is whether a skill may be done; only a person says so, in a form")
         job = door.busy
         door.robot.questions.answer(self.number, self.text, by=f"MCP client {call.client}")
         if job is None:
@@ -335,7 +333,8 @@ class Door:
                 since = time.monotonic() - busy.began
                 what = shortened_line(visible(busy.what), 80)
                 raise UserError(
-                    f"the robot is at work for {busy.client} since {since:.0f} s: '{what}'; wait for its end, or call `stop`"
+                    f"the robot is at work for {busy.client} since {since:.0f} s: '{what}'; "
+                    "wait for its end, or call `stop`"
                 )
             self._job = job
         return job
@@ -511,9 +510,7 @@ class Door:
     async def _asked_again(self, token: str, call: Call) -> Answer:
         job, number, name = self._waiting.pop(token, (None, 0, ""))
         if job is None or name != call.params.name:
-            raise UserError(
-                "what this request goes on with is not there any more: its time is over, or it was taken up"
-            )
+            raise UserError("what this request goes on with is not there: its time is over, or it was taken up")
         one = next((one for one in self.robot.questions.open if one.number == number), None)
         if one is not None:
             self._take(one, (call.params.input_responses or {}).get(str(number)), call)
@@ -553,7 +550,7 @@ class Door:
             offers = dict(self._skills())
             if params.name in offers:
                 return await self.do_skill(_said(offers[params.name], given), call)
-            tools = TOOLS if offers else {**TOOLS, DoSkill.word: DoSkill}
+            tools: Mapping[str, type[Tool]] = TOOLS if offers else {**TOOLS, DoSkill.word: DoSkill}
             if params.name not in tools:
                 known = did_you_mean(shortened_line(params.name, 80), [*tools, *offers])
                 raise UserError(f"there is no tool '{shortened_line(params.name, 80)}'; {known}")
@@ -689,8 +686,8 @@ def _result(report: Report) -> types.CallToolResult:
         seen = "\n".join(f"| {line}" for line in visible(bounded(report.seen, LONGEST_SEEN)).splitlines())
         said = f"{said}\n{OBSERVED}\n{seen}"
     content: list[Any] = [types.TextContent(type="text", text=said)]
-    for one, data in report.pictures:
-        content.append(types.ImageContent(type="image", data=base64.b64encode(data).decode(), mime_type=one.media))
+    for one, shot in report.pictures:
+        content.append(types.ImageContent(type="image", data=base64.b64encode(shot).decode(), mime_type=one.media))
     data = {"well": report.well, **report.data}
     return types.CallToolResult(content=content, structured_content=data, is_error=not report.well)
 
