@@ -75,7 +75,7 @@ def token() -> tuple[str, bool]:
         return secrets.token_urlsafe(24), True
     if len(given) < SHORTEST_TOKEN or not (given.isascii() and given.isprintable()) or " " in given:
         raise UserError(
-            f"{TOKEN} has to have at least {SHORTEST_TOKEN} characters, without blanks; leave it unset for a new one"
+            f"{TOKEN} has to have at least {SHORTEST_TOKEN} characters and no blanks; unset it for a new one"
         )
     return given, False
 
@@ -146,6 +146,7 @@ class Gate:
         self._app, self._token, self._hosts = app, token.encode(), hosts
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Any]) -> None:
+        """Let a request through, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
