@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from reactree_ros.agent.foreign import as_seen
@@ -187,7 +189,7 @@ def _number(schema: Mapping[str, Any], own: Parameter | None, *, whole: bool) ->
             raise ValueError(f"multipleOf {_shown(step)} is no number")
         if step and "multipleOf" in schema and not _fits(least, step):
             raise ValueError(f"its numbers are multiples of {step:g}, but do not begin with one; {_HINT}")
-        own = _made(least, most, step, whole=whole)
+        own = _made(least if whole else _upward(least, step or 0.01), most, step, whole=whole)
     if not isinstance(own, Number):
         raise ValueError(f"is a number; {own.words()} cannot stand there")
     if (least is not None and own.least < least) or (most is not None and own.greatest > most):
@@ -205,6 +207,14 @@ def _made(least: float, most: float, step: float, *, whole: bool) -> Number:
         return Number(int(least), int(most), int(step) or 1) if whole else Number(float(least), float(most), step)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{error}; {_HINT}") from None
+
+
+def _upward(number: float, step: float) -> float:
+    """Return the next multiple of a step: a bound such as 1e-107 cannot be said, nor what is some steps above it."""
+    if not 1e-9 < step < math.inf:
+        return number  # which is refused later
+    exact = Decimal(str(step))
+    return float((Decimal(str(number)) / exact - Decimal("1e-9")).to_integral_value(ROUND_CEILING) * exact)
 
 
 def _fits(number: float, step: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.household import Household
@@ -118,6 +118,8 @@ _KINDS = st.one_of(
 
 
 @settings(max_examples=400, deadline=None)
+@example({"_": {"type": "number", "exclusiveMinimum": -1, "minimum": 1.0568884020854646e-107, "exclusiveMaximum": 1}})
+@example({"_": {"type": "number", "minimum": 1e-107, "maximum": 1, "multipleOf": 0.5}})
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), _KINDS, min_size=1, max_size=3))
 def test_whatever_the_schema_a_tool_is_refused_or_gets_what_its_schema_allows(properties: dict[str, Any]) -> None:
     schema = taking(**properties)
