@@ -150,7 +150,7 @@ lock:
 
 clean:
 	rm -rf .venv-wheels .venv .venv-mind .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-real .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
-	rm -rf docs/_build docs/reference/generated docs/figures/*.svg ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
+	rm -rf docs/_build docs/reference/generated docs/figures/*.svg ros2_ws/.venv-ros .venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 

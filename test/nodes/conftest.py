@@ -41,8 +41,9 @@ OPTIONAL = (
 
 def lacks(error: BaseException | None) -> str:
     """Say which optional ROS package an error is about; empty if it is another error, or the package is here."""
-    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    return package if package in OPTIONAL and importlib.util.find_spec(package) is None else ""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    found = importlib.util.find_spec(package) if package in OPTIONAL else None
+    return package if package in OPTIONAL and (found is None or found.origin is None) else ""  # the folder launch/
 
 
 @pytest.hookimpl(wrapper=True)
@@ -69,7 +70,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
     """Skip a test that cannot go on without an optional ROS package."""
     try:
         return (yield)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if package := lacks(error):
             pytest.skip(f"needs {package}")
         raise
