@@ -19,6 +19,12 @@ from reactree_ros.world.tools.settings import ToolSettings
 
 #: Longest schema that is read, in characters, and the most references from one to the next.
 _LONGEST_SCHEMA, _MOST_REFERENCES = 64_000, 8
+#: What the options of a choice may be, by the type that a schema gives, and what may forbid some of them.
+_TYPES: dict[str, Any] = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
+_LIMITS = (
+    *("enum", "not", "if", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern"),
+)
 #: Longest text that is said, and longest and most options of a choice.
 _LONGEST_TEXT, _LONGEST_OPTION, _MOST_OPTIONS = 500, 80, 200
 _HINT = "say which it may be, such as parameters: {limit: {number: {from: 1, to: 100}}}"
@@ -256,8 +262,16 @@ def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
     values = [schema["const"]] if "const" in schema else schema["enum"]
     if not isinstance(values, list) or not 0 < len(values) <= _MOST_OPTIONS:
         raise ValueError(f"names no options, or more than {_MOST_OPTIONS}")
+    kind = schema.get("type")
+    if "type" in schema and not (isinstance(kind, str) and kind in _TYPES):
+        raise ValueError(f"takes {_shown(kind)}, of which its options are none")
+    beside = [one for one in _LIMITS if one in schema and (one != "enum" or "const" in schema)]
+    if beside:
+        raise ValueError(f"has {beside[0]} beside its options, which may forbid some of them")
     meant = {}
     for value in (one for one in values if one is not None):
+        if kind and not (isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")):
+            raise ValueError(f"has the option {_shown(value)}, which is no {kind}")
         if not isinstance(value, str | int | float):
             raise ValueError(f"has the option {_shown(value)}; options are texts, numbers, true and false")
         option = ("yes" if value else "no") if isinstance(value, bool) else str(value)
