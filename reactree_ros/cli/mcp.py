@@ -13,7 +13,7 @@ from rich.console import Console
 
 from reactree_ros.cli.opening import chosen_planner, open_map, open_memory, open_model
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes, vision_option
-from reactree_ros.cli.run import Planner
+from reactree_ros.cli.run import KeptMap, Planner, PolicyFile
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.tree.options import RunOptions, TreeOptions
@@ -49,14 +49,8 @@ def mcp(
         memory_option("An episodic memory: examples come from it, and runs that reach their goals are added."),
     ] = None,
     vision: Annotated[Chosen | None, vision_option()] = None,
-    house_map: Annotated[
-        Path | None,
-        typer.Option("--map", help="A map of the house, kept from run to run in this file: what was seen where."),
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done."),
-    ] = None,
+    house_map: KeptMap = None,
+    policy: PolicyFile = None,
     records: Annotated[
         Path | None, typer.Option(help="Keep each run's record in this folder; else they go when the server ends.")
     ] = None,
