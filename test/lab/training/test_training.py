@@ -40,6 +40,7 @@ from reactree_ros.tree.options import TreeOptions
 
 pytestmark = pytest.mark.train
 
+SWEEP = int(os.environ.get("SWEEP", "1"))
 #: Runs the command line, and kills itself in the middle of a step.
 KILLED = """
 import os, signal, sys
@@ -186,16 +187,17 @@ def test_the_small_model_runs_without_torch(trained: Path, tmp_path: Path) -> No
 def test_the_model_that_comes_with_the_package_reaches_goals_in_houses_that_it_was_not_trained_in(
     cli: Cli, tmp_path: Path
 ) -> None:
-    options = ("--limit", 6, "--suite-option", "first_seed=9000000", "--suite-option", "houses=6")
+    houses = 6 if SWEEP == 1 else 3
+    options = ("--limit", houses, "--suite-option", "first_seed=9000000", "--suite-option", f"houses={houses}")
     ended = cli("eval", PACKAGED, "--out", tmp_path / "bench", *options, "--suite-option", "tasks_per_house=1")
     assert ended.code in (0, 1), ended.err
     results = [json.loads(line) for line in (tmp_path / "bench" / "results.jsonl").read_text().splitlines()]
     reached: dict[str, list[float]] = {one: [] for one in trained_for(PACKAGED)}
     for result in results:
         reached[result["planner"]].append(result["gsr"])
-    assert [len(goals) for goals in reached.values()] == [6] * 4
+    assert [len(goals) for goals in reached.values()] == [houses] * 4
     name, *others = reached
-    assert sum(reached[name]) >= 4, ended.out
+    assert sum(reached[name]) >= houses * 2 / 3, ended.out
     assert all(map(any, (reached[other] for other in others))), ended.out
 
 
