@@ -242,7 +242,8 @@ def test_a_reader_is_linear(name: str) -> None:
 def test_what_is_square_is_found(square: str) -> None:
     pattern = re.compile(square)
     known = list(_texts_in(parser.parse(square)))
-    assert growth(lambda text: list(pattern.finditer(text)), known)[0] > MOST
+    # Several tries: a busy machine makes the shorter text's time longer.
+    assert any(growth(lambda text: list(pattern.finditer(text)), known)[0] > MOST for _ in range(5))
 
 
 def test_there_are_patterns_of_every_folder() -> None:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from reactree_ros.background.worker_calls import call_in_workers
 from reactree_ros.lab.dataset.making import DatasetPart, Maker, Source
 from reactree_ros.lab.dataset.settings import Recipe
+from reactree_ros.lab.worker_calls import call_in_workers
 
 #: Sources of a call for each that is made at the same time: at a call's end fewer and fewer are.
 _EACH = 4

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from reactree_ros.background.worker_calls import call_in_workers
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, read_json
 from reactree_ros.lab.training.allowed import Vocabulary
 from reactree_ros.lab.training.dataset import Decision, NodeText
 from reactree_ros.lab.training.vocabulary import Words, token_texts
+from reactree_ros.lab.worker_calls import call_in_workers
 from reactree_ros.llm.markers import SEAM
 
 _CHUNK = 64

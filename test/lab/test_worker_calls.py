@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from reactree_ros.background import worker_calls
-from reactree_ros.background.worker_calls import call_in_workers
 from reactree_ros.errors import UserError
+from reactree_ros.lab import worker_calls
+from reactree_ros.lab.worker_calls import call_in_workers
 
 sys.path.insert(0, str(Path(__file__).parent))  # the workers import from there, too
 from worker_functions import LARGE, begin, same
