@@ -49,6 +49,8 @@ LONGEST_SEEN, LARGEST_RECORD, MOST_PICTURES = 20_000, 1 << 20, 4
 REST = 10.0
 #: Longest wait of ``stop`` for the end of what it stops, in seconds.
 STOPPING = 60.0
+#: Longest wait for a form to be taken back, in seconds.
+TAKEN_BACK = 2.0
 #: What stands before the names of tools that are skills of the world.
 SKILL = "skill_"
 #: What is told before what comes from the world or a language model.
@@ -439,6 +441,8 @@ class Door:
                         told = number
                         await self._progress(call, number, line)
                     if job.ended.done():
+                        if forms:  # the client is told so before the result, which ends what it hears
+                            await asyncio.wait(forms.values(), timeout=TAKEN_BACK)
                         return _result(job.ended.result())
                     if call.leaving.gone and not job.alone:
                         job.stop("its client has gone")
@@ -463,7 +467,9 @@ class Door:
 
     async def _progress(self, call: Call, number: int, line: str) -> None:
         with suppress(Exception):  # nobody reads it any more, which the request's end will tell
-            await call.context.session.report_progress(float(number), message=f"{QUOTE}{in_one_line(line)[:LONGEST_ERROR]}")
+            await call.context.session.report_progress(
+                float(number), message=f"{QUOTE}{in_one_line(line)[:LONGEST_ERROR]}"
+            )
 
     async def _elicit(self, one: Open, call: Call) -> None:
         """Show a person a question in the client's form, and take the answer."""
@@ -474,6 +480,7 @@ class Door:
             self._take(one, await request, call)
         except asyncio.CancelledError:
             request.cancel()
+            await asyncio.wait([request])
             raise
         except Exception as error:
             self._decline(one, f"the client's form failed: {shortened_line(visible(str(error)), 200)}")

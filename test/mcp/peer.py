@@ -131,15 +131,19 @@ class Robot:
         (self.folder / "release").touch()
 
     @property
+    def record(self) -> list[str]:
+        """The lines of its latest record."""
+        records = sorted((self.folder / "records").glob("*.jsonl"))
+        return records[-1].read_text().splitlines() if records else []
+
+    @property
     def end(self) -> dict[str, Any]:
         """The end of its latest record; waits for it."""
 
         def last() -> Any:
-            records = sorted((self.folder / "records").glob("*.jsonl"))
-            lines = records[-1].read_text().splitlines() if records else [""]
-            return lines[-1].startswith('{"e":"end"') and json.loads(lines[-1])
+            return next((json.loads(line) for line in self.record[-1:] if line.startswith('{"e":"end"')), None)
 
-        return until(last, "the record has its end")["result"]
+        return until(last, "the record has its end", more=lambda: self.record[-3:])["result"]
 
     def gone(self) -> None:
         """Wait until its server has ended."""
@@ -242,7 +246,7 @@ async def client(where: Sequence[str], mode: Any, forms: bool) -> None:
 
 def serve(way: str, folder: Path) -> None:
     """Serve the scripted robot."""
-    from doubles import ScriptedWorld, goal_of
+    from doubles import ScriptedWorld
 
     from reactree_ros.agent.picture import picture_of
     from reactree_ros.background.pending import Pending
@@ -267,9 +271,9 @@ def serve(way: str, folder: Path) -> None:
 
     class Says(LanguageModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            begun = request.prompt.rpartition("Your task is to: ")[2].split("\n")
-            said = sum(line.startswith(("Act:", "Think:", "Ask:")) for line in begun[1:])
-            return Pending.of(Reply(goal_of(request.prompt).split("; ")[said]))
+            goal, *lines = request.prompt.rpartition("\nYour task is to: ")[2].split("\n")
+            said = sum(line.startswith(("Act:", "Think:", "Ask:")) for line in lines)
+            return Pending.of(Reply(goal.split("; ")[said]))
 
     class Marks(ScriptedWorld):
         """Notes what it does; holds some skills once."""
