@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,9 +125,20 @@ class Robot:
         """Wait until it has done something."""
         until(lambda: what in self.done, what, more=lambda: self.done)
 
+    def hold(self) -> None:
+        """Let its next skill be under way until it is released."""
+        (self.folder / "hold").touch()
+
     def release(self) -> None:
         """Let what it holds end well."""
         (self.folder / "release").touch()
+
+    def forget(self) -> None:
+        """Forget what it has done."""
+        for name in ("done", "hold", "release"):
+            (self.folder / name).unlink(missing_ok=True)
+        for record in (self.folder / "records").iterdir():
+            record.unlink()
 
     @property
     def record(self) -> list[str]:
@@ -199,7 +209,8 @@ async def client(where: Sequence[str], mode: Any, forms: bool) -> None:
         loop.call_soon_threadsafe(commands.put_nowait, {"do": "leave"})
 
     def tell(kind: str, **more: Any) -> None:
-        print(json.dumps({"e": kind, **more}), flush=True)
+        sys.stdout.write(json.dumps({"e": kind, **more}) + "\n")
+        sys.stdout.flush()
 
     async def form(context: Any, params: Any) -> types.ElicitResult:
         tell("form", message=params.message)
@@ -276,18 +287,14 @@ def serve(way: str, folder: Path) -> None:
             return Pending.of(Reply(goal.split("; ")[said]))
 
     class Marks(ScriptedWorld):
-        """Notes what it does; holds some skills once."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self._held = Counter(settings.get("held", ()))
+        """Notes what it does, and holds a skill if it is told to."""
 
         def execute(self, skill: str) -> Pending[Observation]:
             mark(str(skill))
             seen = Observation(settings.get("says", {}).get(str(skill), f"You {skill}."))
-            if not self._held[str(skill)]:
+            if not (folder / "hold").exists():
                 return Pending.of(seen)
-            self._held[str(skill)] -= 1
+            (folder / "hold").unlink()
             pending = Pending[Observation](on_cancel=lambda: mark(f"cancelled {skill}"))
 
             def hold() -> None:
@@ -322,7 +329,7 @@ def serve(way: str, folder: Path) -> None:
     if way == "stdio":
         serve_streams(door, wire())
     else:
-        serve_http(door, "127.0.0.1", 0, token()[0], say=lambda url: print(url, file=sys.stderr, flush=True))
+        serve_http(door, "127.0.0.1", 0, token()[0], say=lambda url: sys.stderr.write(f"{url} \n"))
 
 
 if __name__ == "__main__":
