@@ -308,7 +308,7 @@ def serve(way: str, folder: Path) -> None:
         def observe(self) -> Pending[Observation]:
             return Pending.of(Observation(settings.get("says", {}).get("observe", "You are in the house.")))
 
-        def pictures(self) -> Pending[Any]:
+        def pictures(self, camera: str = "") -> Pending[Any]:
             shot = settings.get("picture", "")
             return Pending.of([picture_of(bytes.fromhex(shot))] if shot else [])
 
