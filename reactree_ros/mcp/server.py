@@ -202,7 +202,8 @@ class Stop(Tool):
             return _result(Report(f"It was told to stop, and has not within {STOPPING:g} s.", well=False))
         except Exception as error:
             return _result(_of_error(error, job))
-        return _result(Report("It has stopped.", seen=job.what, data={"end": report.data}))
+        too = " Another's task was told to stop, too." if others else ""
+        return _result(Report(f"It has stopped.{too}", seen=job.what, data={"end": report.data}))
 
 
 class Pause(Tool):
