@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 from rich.console import Console
 
@@ -64,6 +63,7 @@ def mcp(
     ] = False,
     planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
     *,
+    ctx: typer.Context,
     world: Chosen,
     llm: Chosen,
     options: RunOptions,
@@ -93,7 +93,7 @@ def mcp(
     streams = None if http else wire()  # before anything can print
     secret, is_new = token() if http else ("", False)
     if ros:
-        _check_alone()
+        _check_alone(ctx)
         with over_ros("mcp").robot_of(planner_node) as robot:
             serve(robot)
         return
@@ -114,17 +114,14 @@ def mcp(
         serve(robot)
 
 
-def _check_alone() -> None:
+def _check_alone(ctx: typer.Context) -> None:
     """Check that nothing is said which the nodes have settings of their own for."""
-    context = click.get_current_context()
-    said = [name for name in context.params if name not in WITH_ROS and _is_typed(context, name)]
-    if said:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in said)
-        raise UserError(f"--ros: {options}: the planner node and its bridge have settings of their own; leave it out")
-
-
-def _is_typed(context: click.Context, name: str) -> bool:
-    return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    typed = [name for name in ctx.params if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if said := sorted(set(typed) - set(WITH_ROS)):
+        names = [one for name in said for one in next(one.opts for one in ctx.command.params if one.name == name)[:1]]
+        raise UserError(
+            f"--ros: the planner node and its bridge have settings of their own; leave {', '.join(names)} out"
+        )
 
 
 def _say(secret: str) -> Callable[[str], None]:

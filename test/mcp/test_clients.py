@@ -19,9 +19,8 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from mcp_peer import STUCK, TOKEN, Peer, Robot, served, until
 from tool_server import HOSTILE, PIXEL
-
-from .peer import STUCK, TOKEN, Peer, Robot, served, until
 
 RULES = [
     {"skill": "go to", "verdict": "confirm"},

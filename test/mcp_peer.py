@@ -1,9 +1,9 @@
 """Processes for tests of the server: clients of the library that a test drives, and a robot whose model a client says.
 
-``peer.py client WHERE MODE FORMS``: a client at an address, or of a server that it starts itself. It takes commands
+``mcp_peer.py client WHERE MODE FORMS``: a client at an address, or of a server that it starts itself. It takes commands
 and tells what comes, as JSON, one a line.
 
-``peer.py serve WAY FOLDER``: the server with a scripted robot. An instruction is what its model says, one decision
+``mcp_peer.py serve WAY FOLDER``: the server with a scripted robot. An instruction is what its model says, one decision
 after the other, between semicolons. What the robot does stands in ``FOLDER/done``, a line each.
 """
 
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for doubles.py
+sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py
 
 TOKEN = "a-token-of-these-tests"
 #: A bound for what a busy machine takes, in seconds.
