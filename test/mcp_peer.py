@@ -5,6 +5,8 @@ and tells what comes, as JSON, one a line.
 
 ``mcp_peer.py serve WAY FOLDER``: the server with a scripted robot. An instruction is what its model says, one decision
 after the other, between semicolons. What the robot does stands in ``FOLDER/done``, a line each.
+
+``mcp_peer.py cut FOLDER``: both, in a network of their own that is cut.
 """
 
 from __future__ import annotations
@@ -189,6 +191,27 @@ def served(folder: Path, command: Sequence[str] = (), **settings: Any) -> Iterat
         server.wait()
 
 
+def cut(folder: Path) -> None:
+    """Cut the network, which is this process's own, in the midst of a run; say how the run ended."""
+    import fcntl
+    import socket
+    import struct
+
+    def loopback(up: int) -> None:
+        with socket.socket() as any_socket:
+            fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh", b"lo", up))  # SIOCSIFFLAGS
+
+    loopback(1)
+    with served(folder, vanished=3, rules=[{"skill": "open", "verdict": "allow"}]) as robot:
+        peer = Peer(robot.where)
+        robot.hold()
+        peer.call("carry_out", instruction="Act: open fridge 1; Act: done")
+        robot.does("open fridge 1")
+        loopback(0)
+        sys.stdout.write(f"{robot.end['end']}: {robot.done}\n")
+        peer.kill()
+
+
 # ---------------------------------------------------------------------- the client's process
 
 
@@ -263,6 +286,7 @@ def serve(way: str, folder: Path) -> None:
     from reactree_ros.background.pending import Pending
     from reactree_ros.episode.run_spec import RunSpec, Selection
     from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+    from reactree_ros.mcp import serving
     from reactree_ros.mcp.in_process import InProcess
     from reactree_ros.mcp.robot import Questions
     from reactree_ros.mcp.server import Door
@@ -314,7 +338,7 @@ def serve(way: str, folder: Path) -> None:
 
     questions = Questions()
     patience = float(settings.get("patience", STUCK))
-    policy = policy_from_list(settings.get("rules", [{"skill": "*", "verdict": "allow"}]), where="rules")
+    policy = policy_from_list(settings["rules"], where="rules")
     spec = RunSpec(
         instruction="what clients ask for",
         planner=settings.get("planner", "reactree"),
@@ -329,11 +353,14 @@ def serve(way: str, folder: Path) -> None:
     if way == "stdio":
         serve_streams(door, wire())
     else:
+        serving.VANISHED = settings.get("vanished", serving.VANISHED)
         serve_http(door, "127.0.0.1", 0, token()[0], say=lambda url: sys.stderr.write(f"{url} \n"))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "client":
         asyncio.run(client(json.loads(sys.argv[2]), sys.argv[3], bool(sys.argv[4])))
+    elif sys.argv[1] == "cut":
+        cut(Path(sys.argv[2]))
     else:
         serve(sys.argv[2], Path(sys.argv[3]))

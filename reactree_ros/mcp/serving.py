@@ -10,6 +10,7 @@ import hmac
 import io
 import os
 import secrets
+import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine
@@ -32,6 +33,8 @@ TOKEN, SHORTEST_TOKEN = "REACTREE_MCP_TOKEN", 16
 PATH = "/mcp"
 #: Largest request, in bytes; most sessions of older clients at once, and how long one may be silent, in seconds.
 LARGEST_REQUEST, MOST_SESSIONS, SILENT = 1 << 20, 64, 1800.0
+#: When a client that cannot be reached counts as gone, in seconds.
+VANISHED = 15
 #: Longest wait for the end of what the robot does when the server ends, in seconds.
 LAST_WORDS = 15.0
 #: Longest wait for a client to read what was said to it before it left, in seconds.
@@ -108,8 +111,9 @@ def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[s
     Raises:
         UserError: The interface or the port is not available.
     """
-    socket = bound(host, port)
-    address, number = socket.getsockname()[:2]
+    listening = bound(host, port)
+    _notice_who_vanishes(listening)
+    address, number = listening.getsockname()[:2]
     own = [f"{name}:{number}" for name in LOOPBACK] if is_loopback(address) else []
     app = door.server().streamable_http_app(
         streamable_http_path=PATH,
@@ -122,7 +126,16 @@ def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[s
         Gate(app, token=token, hosts=own), log_level="error", access_log=False, timeout_graceful_shutdown=1, ws="none"
     )
     say(f"http://{f'[{address}]' if ':' in address else address}:{number}{PATH}")
-    _until_ended(door, uvicorn.Server(config).serve(sockets=[socket]), threading.Event())
+    _until_ended(door, uvicorn.Server(config).serve(sockets=[listening]), threading.Event())
+
+
+def _notice_who_vanishes(listening: socket.socket) -> None:
+    """Have the connections of clients end that cannot be reached any more, as after a cut of the network."""
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    probes = {"TCP_KEEPIDLE": VANISHED // 3, "TCP_KEEPINTVL": VANISHED // 3, "TCP_KEEPCNT": 2}
+    for name, value in {**probes, "TCP_USER_TIMEOUT": VANISHED * 1000}.items():  # connections inherit them
+        if hasattr(socket, name):
+            listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _until_ended(door: Door, serve: Coroutine[Any, Any, None], left: threading.Event) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import http.client
+import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
+import mcp_peer
 from mcp_peer import STUCK, TOKEN, Peer, Robot, served, until
 from tool_server import HOSTILE, PIXEL
 
@@ -245,6 +248,14 @@ def test_what_the_world_says_is_marked_wherever_a_client_reads_it(tmp_path: Path
         assert all(json.loads(line)["e"] for line in record.split("\n") if line)
 
 
+def test_a_client_whose_network_is_cut_stops_the_robot(tmp_path: Path) -> None:
+    alone = ["unshare", "-rn", sys.executable]
+    if shutil.which("unshare") is None or subprocess.run([*alone, "-c", ""], capture_output=True).returncode:
+        pytest.skip("needs a network of its own (unshare -rn)")
+    ran = subprocess.run([*alone, mcp_peer.__file__, "cut", str(tmp_path / "robot")], capture_output=True, text=True)
+    assert ran.stdout == f"interrupted: {[OPEN, f'cancelled {OPEN}']}\n", ran.stderr
+
+
 # ---------------------------------------------------------------------- a client that keeps to no rule
 
 
@@ -345,6 +356,21 @@ def test_nobody_without_the_token_or_from_elsewhere_gets_in(
 # ---------------------------------------------------------------------- the command itself
 
 COMMAND = [sys.executable, "-m", "reactree_ros.cli", "mcp", "--llm", "expert"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--ros", "--llm", "expert", "--policy", "x.yaml"], "leave --llm, --policy out"),
+        *([] if importlib.util.find_spec("rclpy") else [(["--ros"], "--ros needs ROS 2")]),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_a_line(options: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "reactree_ros.cli", "mcp", *options]
+    ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])

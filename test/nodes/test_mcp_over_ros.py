@@ -245,6 +245,8 @@ def test_a_run_is_paused_and_goes_on(graph: Graph, tmp_path: Path) -> None:
             assert not (await other.call_tool("pause", {})).is_error
             while of(await other.call_tool("status", {}))["state"] != "paused":
                 await asyncio.sleep(0.01)
+            while not world.cancelled["open fridge 1"]:
+                await asyncio.sleep(0.01)
             assert not (await other.call_tool("go_on", {})).is_error
         while not run.done():
             world.finish()
