@@ -195,7 +195,7 @@ class Stop(Tool):
         if job is None:
             said = "Another's task was told to stop." if others else "Nothing was under way."
             return _result(door.report(said))
-        job.stop(f"{call.client} stopped it")
+        job.stop("a client called `stop`")
         try:
             report = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(job.ended)), STOPPING)
         except asyncio.TimeoutError:
