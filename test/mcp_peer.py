@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -210,6 +211,56 @@ def cut(folder: Path) -> None:
         loopback(0)
         sys.stdout.write(f"{robot.end['end']}: {robot.done}\n")
         peer.kill()
+
+
+# ---------------------------------------------------------------------- clients in this process
+
+
+async def faulty_calls(door: Any, instruction: str, *, mode: Any, calls: int) -> list[str]:
+    """Call a door's tools with faults, for a robot that may open, has to ask to go, and may not pick up.
+
+    Returns:
+        What a person has allowed.
+    """
+    from mcp import Client
+    from mcp_types import ElicitResult
+
+    allowed, rng, fault = list[str](), random.Random(46), ""
+
+    async def form(context: Any, params: Any) -> ElicitResult:
+        if fault == "stop in a form":
+            async with Client(door.server(), mode=mode) as other:
+                await other.call_tool("stop", {})
+        if rng.random() < 0.5:
+            allowed.append(params.message)
+            return ElicitResult(action="accept", content={"answer": True})
+        return ElicitResult(action=rng.choice(["decline", "cancel", "accept"]), content={"answer": "yes"})
+
+    async with Client(door.server(), mode=mode, elicitation_callback=form, input_required_max_rounds=1000) as client:
+        for _ in range(calls):
+            fault = rng.choice(["gone", "two", "stop in a form", "wrong", "denied", "skill"])
+            run = {"instruction": instruction, "limits": {"max_decisions": rng.randint(1, 12)}}
+            if fault in ("gone", "two", "stop in a form"):
+                call = asyncio.create_task(client.call_tool("carry_out", run))
+                for _ in range(rng.randint(0, 30)):
+                    await asyncio.sleep(0)
+                if fault == "gone":
+                    call.cancel()
+                if fault == "two":
+                    async with Client(door.server(), mode=mode) as other:
+                        await other.call_tool("skill_go_to", {"thing": "kitchen 1"})
+                        await other.call_tool("stop", {})
+                await asyncio.gather(call, return_exceptions=True)
+            elif fault == "wrong":
+                given = [{}, {"thing": 3}, {"thing": ["x"]}, {"thing": "a; pick up apple 1"}, {"x": "y"}]
+                assert (await client.call_tool("skill_open", rng.choice(given))).is_error
+            elif fault == "denied":
+                assert (await client.call_tool("skill_pick_up", {"thing": "apple 1"})).is_error
+            else:
+                await client.call_tool("skill_go_to", {"thing": "kitchen 1"})
+            if door.busy is not None:
+                await asyncio.wait_for(asyncio.wrap_future(door.busy.ended), STUCK)
+    return allowed
 
 
 # ---------------------------------------------------------------------- the client's process
