@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
-from mcp_peer import Peer, Robot, faulty_calls
-from processes import PATIENCE
+from mcp_peer import STUCK, Peer, Robot, faulty_calls
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -76,7 +75,7 @@ class Strict(ScriptedWorld):
         return Pending.of(Observation("There is no such thing.", Outcome.UNKNOWN_SKILL))
 
 
-def during(graph: Graph, do: Callable[[], T], patience: float = PATIENCE) -> T:
+def during(graph: Graph, do: Callable[[], T], patience: float = STUCK) -> T:
     """Do something in a thread while the nodes run; returns what comes of it."""
     came: list[Any] = []
 
