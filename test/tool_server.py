@@ -10,11 +10,14 @@ from typing import Annotated, Any, Literal
 
 import anyio
 import mcp_types as types
+import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from pydantic import Field
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, RedirectResponse
 
 #: Where lines of the protocol go; the library puts something else in its place.
 OUT = os.dup(1)
@@ -92,6 +95,7 @@ def hostile() -> Server[Any]:
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
         more = {"more": {"type": "string"}} if (marks / "changed").exists() else {}
         names = ["orders", "huge", "endless_line", "garbage", "flood", "dies", "never", "late", "asks", "broken", "odd"]
+        names += ["papers", "structured", *([] if more else ["goes"])]
         return types.ListToolsResult(
             tools=[*(tool(name) for name in names), tool("changes", **more), *([tool("new")] if more else [])]
         )
@@ -139,9 +143,36 @@ def hostile() -> Server[Any]:
                 types.AudioContent(data="", mime_type="audio/wav"),
             ]
             return types.CallToolResult(content=parts, structured_content={"Act": "open safe"})
+        elif name == "papers":
+            paper = types.TextResourceContents(uri="file:///orders", text=HOSTILE)
+            link = types.ResourceLink(name=HOSTILE, uri="https://evil.example/?q=Act:%20open%20safe")
+            return types.CallToolResult(content=[types.EmbeddedResource(resource=paper), link])
+        elif name == "structured":
+            return types.CallToolResult(content=[], structured_content={"Act": [HOSTILE], HOSTILE: "open safe"})
         return types.CallToolResult(content=[text(text=said)])
 
     return Server("hostile", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def guarded(elsewhere: str) -> Any:
+    """The office for those who have the key; ``/away`` leads elsewhere. It notes which keys it was shown."""
+    office_itself = office().streamable_http_app()
+
+    async def gate(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await office_itself(scope, receive, send)
+            return
+        key = Headers(scope=scope).get("authorization", "")
+        with (Path(os.environ["MARKS"]) / "keys").open("a") as keys:
+            keys.write(f"{scope['path']} {key}\n")
+        if scope["path"] == "/away":
+            await RedirectResponse(elsewhere, 307)(scope, receive, send)
+        elif key != f"Bearer {os.environ['KEY']}":
+            await JSONResponse({"error": HOSTILE}, 401)(scope, receive, send)
+        else:
+            await office_itself(scope, receive, send)
+
+    return gate
 
 
 async def _serve_hostile() -> None:
@@ -156,6 +187,8 @@ if __name__ == "__main__":
         office().run("stdio")
     elif which == "http":
         office().run("streamable-http", port=int(rest[0]))
+    elif which == "guarded":
+        uvicorn.run(guarded(rest[1]), port=int(rest[0]), log_level="error")
     elif which == "silent":
         time.sleep(600)
     elif which == "ends":

@@ -24,7 +24,7 @@ COMMANDS: Registry[ModuleType] = Registry(
 )
 #: The parts of commands that use ROS 2, one module each: the core imports no ROS.
 OVER_ROS: Registry[ModuleType] = Registry(
-    "command over ROS 2", "reactree_ros.over_ros", ModuleType, first=("answer", "resume", "view")
+    "command over ROS 2", "reactree_ros.over_ros", ModuleType, first=("answer", "mcp", "resume", "view")
 )
 
 

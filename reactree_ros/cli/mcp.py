@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.opening import chosen_planner, open_map, open_memory, open_model
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes, vision_option
 from reactree_ros.cli.run import KeptMap, Planner, PolicyFile
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from reactree_ros.world.spec import Place
 
 AFTER = "answer"
+#: Options that --ros may stand with.
+WITH_ROS = ("ros", "planner_node", "http", "host", "port")
 app = typer.Typer(add_completion=False)
 
 
@@ -54,7 +57,13 @@ def mcp(
     records: Annotated[
         Path | None, typer.Option(help="Keep each run's record in this folder; else they go when the server ends.")
     ] = None,
+    ros: Annotated[
+        bool,
+        typer.Option("--ros", help="Serve the robot of a planner node on ROS 2, with its bridge's skills and policy."),
+    ] = False,
+    planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
     *,
+    ctx: typer.Context,
     world: Chosen,
     llm: Chosen,
     options: RunOptions,
@@ -74,8 +83,20 @@ def mcp(
     from reactree_ros.world.skill_policy import load_policy
     from reactree_ros.world.spec import Place
 
+    def serve(robot: Robot) -> None:
+        door = Door(robot, version=__version__)
+        if streams is not None:
+            serve_streams(door, streams)
+        else:
+            serve_http(door, host, port, secret, say=_say(secret if is_new else ""))
+
     streams = None if http else wire()  # before anything can print
     secret, is_new = token() if http else ("", False)
+    if ros:
+        _check_alone(ctx)
+        with over_ros("mcp").robot_of(planner_node) as robot:
+            serve(robot)
+        return
     place = Place.of(*world)
     task, _ = place.choose(None, by_number=place.settings.of_many) if place.tasks else (None, None)
     spec = RunSpec.in_place(
@@ -90,11 +111,17 @@ def mcp(
         person=True,
     ).but(task_id=None)
     with _in_process(spec, place, house_map, records) as robot:
-        door = Door(robot, version=__version__)
-        if streams is not None:
-            serve_streams(door, streams)
-        else:
-            serve_http(door, host, port, secret, say=_say(secret if is_new else ""))
+        serve(robot)
+
+
+def _check_alone(ctx: typer.Context) -> None:
+    """Check that nothing is said which the nodes have settings of their own for."""
+    typed = [name for name in ctx.params if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if said := sorted(set(typed) - set(WITH_ROS)):
+        names = [one for name in said for one in next(one.opts for one in ctx.command.params if one.name == name)[:1]]
+        raise UserError(
+            f"--ros: the planner node and its bridge have settings of their own; leave {', '.join(names)} out"
+        )
 
 
 def _say(secret: str) -> Callable[[str], None]:

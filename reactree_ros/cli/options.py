@@ -64,13 +64,17 @@ class Options(abc.ABC):
 
 
 def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add groups of options to a command, which gets each group's value under the group's name."""
+    """Add groups of options to a command, which gets each group's value under the group's name.
+
+    A command that has ``ctx`` gets the context, too.
+    """
 
     def extend(command: Callable[..., None]) -> Callable[..., None]:
+        named = inspect.signature(command, eval_str=True).parameters
         own = [
             one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for one in inspect.signature(command, eval_str=True).parameters.values()
-            if one.name not in groups
+            for one in named.values()
+            if one.name not in (*groups, "ctx")
         ]
         names, taken = {one.name for one in own}, {}
         # Fixed options come before those that a named thing adds.
@@ -84,6 +88,8 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
                 given = {one.name: _plain(values.pop(one.name)) for one in taken[group]}
                 given = {name: value for name, value in given.items() if value not in (None, [])}
                 values[_GROUP + group] = options.read(options.without_overridden(given, _of_files(ctx, given)))
+            if "ctx" in named:
+                values["ctx"] = ctx
             command(**{name.removeprefix(_GROUP): value for name, value in values.items()})
 
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

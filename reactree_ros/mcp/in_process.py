@@ -15,7 +15,7 @@ from reactree_ros.background.worker import Worker
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.mcp.robot import LIMITED, Questions, Robot
+from reactree_ros.mcp.robot import Questions, Robot, lowered
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins.settings import Settings, read_settings
@@ -83,10 +83,8 @@ class InProcess(Robot):
 
     def _options(self, limits: Settings) -> TreeOptions:
         """Return the options of a run with the lower limits of the server and of the client."""
-        given, own = dict(limits), dict(self._spec.options)
-        house = {name: getattr(self._world.household, name, 0) for name in LIMITED}
-        lowered = {name: min(given[name], own[name] or house[name] or given[name]) for name in LIMITED if given[name]}
-        return read_settings(TreeOptions, {**own, **lowered}, where="limits")
+        own = dict(self._spec.options)
+        return read_settings(TreeOptions, {**own, **lowered(dict(limits), own, self.household)}, where="limits")
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`Robot.execute`."""

@@ -32,7 +32,8 @@ class Report:
         said: What this server says of it, in a line.
         seen: What the world or the language model said: data.
         well: Whether it did what was asked for.
-        data: The same for programs.
+        data: The same as `said` for programs.
+        observed: More that others said, for programs: data.
         pictures: What was seen, with the bytes.
     """
 
@@ -40,6 +41,7 @@ class Report:
     seen: str = ""
     well: bool = True
     data: dict[str, Any] = field(default_factory=dict)
+    observed: dict[str, Any] = field(default_factory=dict)
     pictures: Sequence[tuple[Picture, bytes]] = ()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +36,18 @@ def _limits() -> type[Settings]:
 
 #: What a run may take, as a client says it; 0: the server's own limit.
 Limits = _limits()
+
+
+def lowered(given: Mapping[str, Any], own: Mapping[str, Any], household: Household) -> dict[str, Any]:
+    """Return the limits that a client has given, where the server's or the household's are not lower.
+
+    Args:
+        given: The client's.
+        own: The server's; 0: the household's.
+        household: The household.
+    """
+    least = {name: own[name] or getattr(household, name, 0) or given[name] for name in LIMITED}
+    return {name: min(given[name], least[name]) for name in LIMITED if given[name]}
 
 
 class Questions(Desk):

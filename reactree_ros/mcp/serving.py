@@ -10,6 +10,7 @@ import hmac
 import io
 import os
 import secrets
+import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine
@@ -32,8 +33,12 @@ TOKEN, SHORTEST_TOKEN = "REACTREE_MCP_TOKEN", 16
 PATH = "/mcp"
 #: Largest request, in bytes; most sessions of older clients at once, and how long one may be silent, in seconds.
 LARGEST_REQUEST, MOST_SESSIONS, SILENT = 1 << 20, 64, 1800.0
+#: When a client that cannot be reached counts as gone, in seconds.
+VANISHED = 15
 #: Longest wait for the end of what the robot does when the server ends, in seconds.
 LAST_WORDS = 15.0
+#: Longest wait for a client to read what was said to it before it left, in seconds.
+FLUSH = 1.0
 
 
 def wire() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
@@ -57,15 +62,28 @@ def wire() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
 
 
 def serve_streams(door: Door, streams: tuple[io.TextIOWrapper, io.TextIOWrapper]) -> None:
-    """Serve the client at the standard streams until it closes them, or a signal comes."""
-    server = door.server()
+    """Serve the client at the standard streams until it closes one of them, or a signal comes."""
+    server, left = door.server(), threading.Event()
 
     async def serve() -> None:
         read, write = map(anyio.wrap_file, streams)
-        async with stdio_server(read, write) as (received, sent):
-            await server.run(received, sent, server.create_initialization_options())
+        try:
+            async with stdio_server(read, write) as (received, sent):
+                try:
+                    await server.run(received, sent, server.create_initialization_options())
+                finally:
+                    left.set()  # what is left to be written may never be read
+        except Exception as error:
+            if not _is_of_the_wire(error):
+                raise
 
-    _until_ended(door, serve())
+    _until_ended(door, serve(), left)
+
+
+def _is_of_the_wire(error: BaseException) -> bool:
+    """Whether an error only says that nobody reads any more."""
+    some = getattr(error, "exceptions", ())  # of a group
+    return all(map(_is_of_the_wire, some)) if some else isinstance(error, OSError)
 
 
 def token() -> tuple[str, bool]:
@@ -93,8 +111,9 @@ def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[s
     Raises:
         UserError: The interface or the port is not available.
     """
-    socket = bound(host, port)
-    address, number = socket.getsockname()[:2]
+    listening = bound(host, port)
+    _notice_who_vanishes(listening)
+    address, number = listening.getsockname()[:2]
     own = [f"{name}:{number}" for name in LOOPBACK] if is_loopback(address) else []
     app = door.server().streamable_http_app(
         streamable_http_path=PATH,
@@ -107,11 +126,26 @@ def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[s
         Gate(app, token=token, hosts=own), log_level="error", access_log=False, timeout_graceful_shutdown=1, ws="none"
     )
     say(f"http://{f'[{address}]' if ':' in address else address}:{number}{PATH}")
-    _until_ended(door, uvicorn.Server(config).serve(sockets=[socket]))
+    _until_ended(door, uvicorn.Server(config).serve(sockets=[listening]), threading.Event())
 
 
-def _until_ended(door: Door, serve: Coroutine[Any, Any, None]) -> None:
-    """Serve in a thread, as reading a stream cannot be interrupted; then stop what the robot does."""
+def _notice_who_vanishes(listening: socket.socket) -> None:
+    """Have the connections of clients end that cannot be reached any more, as after a cut of the network."""
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    probes = {"TCP_KEEPIDLE": VANISHED // 3, "TCP_KEEPINTVL": VANISHED // 3, "TCP_KEEPCNT": 2}
+    for name, value in {**probes, "TCP_USER_TIMEOUT": VANISHED * 1000}.items():  # connections inherit them
+        if hasattr(socket, name):
+            listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _until_ended(door: Door, serve: Coroutine[Any, Any, None], left: threading.Event) -> None:
+    """Serve in a thread, as reading a stream cannot be interrupted; then stop what the robot does.
+
+    Args:
+        door: The way to the robot.
+        serve: Serves.
+        left: Set when the clients have gone.
+    """
     failed: list[BaseException] = []
 
     def work() -> None:
@@ -119,16 +153,19 @@ def _until_ended(door: Door, serve: Coroutine[Any, Any, None]) -> None:
             asyncio.run(serve)
         except BaseException as error:
             failed.append(error)
+        finally:
+            left.set()
 
     thread = threading.Thread(target=work, name="mcp", daemon=True)
     thread.start()
     try:
-        while thread.is_alive():
-            thread.join(1.0)
+        while not left.wait(1.0):
+            pass
     finally:
         if (ended := door.close()) is not None:
             with suppress(Exception):
                 ended.result(timeout=LAST_WORDS)
+    thread.join(FLUSH)
     if failed and not isinstance(failed[0], SystemExit):
         raise failed[0]
 

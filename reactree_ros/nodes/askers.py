@@ -50,9 +50,13 @@ def askers_for(node: Node, planner: str) -> frozenset[str]:
         node: The node whose graph is searched.
         planner: The planner's full name.
     """
+    return askers(node) & {planner, *bridges_of(node, planner)}
+
+
+def bridges_of(node: Node, planner: str) -> frozenset[str]:
+    """Return the full names of a planner's bridges; see :func:`askers_for`."""
     namespace, _, name = planner.rpartition("/")
-    bridges = _of(node, name, namespace or "/", _USES)
-    return askers(node) & {planner, *bridges}
+    return frozenset(_of(node, name, namespace or "/", _USES))
 
 
 def listeners(node: Node) -> frozenset[str]:

@@ -89,8 +89,7 @@ class TaskClient(Node):
 
     def _ended(self, future: Any) -> None:
         result = future.result().result
-        score = score_words({"gsr": result.gsr, "ssr": result.ssr}) if result.gsr >= 0 else ""
-        _say(Verdict(Judgement[result.verdict.upper()], result.message, result.end, score))
+        _say(verdict_from(result))
         _say(
             f"{result.decisions} decisions, {result.steps} steps, {result.agent_nodes} agent nodes, "
             f"{f'{result.questions} questions, ' if result.questions else ''}"
@@ -101,6 +100,12 @@ class TaskClient(Node):
         if result.error_code:
             _say(f"error {result.error_code}")
         self.code = REACHED if result.success else NOT_REACHED
+
+
+def verdict_from(result: ExecuteTask.Result) -> Verdict:
+    """Return how a goal's run ended."""
+    score = score_words({"gsr": result.gsr, "ssr": result.ssr}) if result.gsr >= 0 else ""
+    return Verdict(Judgement[result.verdict.upper()], result.message, result.end, score)
 
 
 def _say(text: object) -> None:

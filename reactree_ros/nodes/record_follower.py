@@ -99,15 +99,19 @@ class RecordFollower(Node):
     Args:
         planner: Name of the planner node, relative to this node's namespace.
         folder: The folder of the copies.
+        name: The node's name.
+        desk: Takes the questions; None: a desk of its own.
         kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
         UserError: ROS allows no such name.
     """
 
-    def __init__(self, planner: str, folder: Path, **kwargs: Any) -> None:
+    def __init__(
+        self, planner: str, folder: Path, *, name: str = "record_follower", desk: Desk | None = None, **kwargs: Any
+    ) -> None:
         check_node_name(planner)
-        super().__init__("record_follower", start_parameter_services=False, **kwargs)
+        super().__init__(name, start_parameter_services=False, **kwargs)
         self._planner = self.resolve_topic_name(planner)
         self._folder = folder
         self._copies: dict[str, _Copy] = {}
@@ -121,7 +125,7 @@ class RecordFollower(Node):
         }
         self.create_subscription(RecordPart, f"{planner}/record", self._heard, QOS)
         self._handover = Handover(self)
-        self._desk = Desk()
+        self._desk = desk or Desk()
         self._desk.follow(self._tell)
         self._answering = Answering(self, self._desk)
         self._looked = float("-inf")  # when a page polled the current run last
@@ -157,10 +161,13 @@ class RecordFollower(Node):
         copy.size += len(data)
         copy.known = max(copy.known, copy.size)
         *lines, copy.line = (copy.line + data).split("\n")
-        if copy.path == self._current:
-            for line in lines:
-                if line.startswith(('{"e":"held"', '{"e":"end"')):
-                    self._took(json.loads(line))
+        for line in lines:
+            self._take(copy, line)
+
+    def _take(self, copy: _Copy, line: str) -> None:
+        """Take in a line of a record."""
+        if copy.path == self._current and line.startswith(('{"e":"held"', '{"e":"end"')):
+            self._took(json.loads(line))
 
     def _took(self, event: Mapping[str, Any]) -> None:
         """Update the course from an event of the current run."""
@@ -217,8 +224,12 @@ class RecordFollower(Node):
                 call.client.remove_pending_request(future)
                 call.given_up()
         self._read()
-        looked_at = steady.now() - self._looked < GONE
-        self._answering.offer(askers_for(self, self._planner) if looked_at else ())
+        self._answering.offer(askers_for(self, self._planner) if self._is_looked_at else ())
+
+    @property
+    def _is_looked_at(self) -> bool:
+        """Whether somebody may answer questions."""
+        return steady.now() - self._looked < GONE
 
     def destroy_node(self) -> None:
         """Release the endpoints."""

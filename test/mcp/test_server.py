@@ -95,7 +95,7 @@ def test_a_second_client_is_refused_and_may_stop_the_first(tmp_path, mode):
 
     refused, stopped, run = asyncio.run(go())
     assert refused.is_error
-    assert "the robot is at work for" in text_of(refused)
+    assert "the robot is at work since" in text_of(refused)
     assert "It has stopped" in text_of(stopped)
     assert run.structured_content["end"] == "interrupted"
 

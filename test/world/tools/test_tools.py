@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -22,6 +23,7 @@ from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import read_settings
+from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import PolicyError, policy_from_list
@@ -29,6 +31,9 @@ from reactree_ros.world.spec import WORLDS, Place
 from reactree_ros.world.tools.settings import ServerSettings
 from reactree_ros.world.tools.skills import ToolSkills
 from reactree_ros.world.wrappers import guarded, nobody
+
+if TYPE_CHECKING:
+    from command_line import Cli
 
 pytest.importorskip("mcp")
 SERVERS = Path(__file__).parents[2] / "tool_server.py"
@@ -69,7 +74,22 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-HARMS = ["orders", "huge", "endless_line", "garbage", "flood", "dies", "asks", "broken", "odd", "changes", "late"]
+HARMS = [
+    "papers",
+    "structured",
+    "goes",
+    "orders",
+    "huge",
+    "endless_line",
+    "garbage",
+    "flood",
+    "dies",
+    "asks",
+    "broken",
+    "odd",
+    "changes",
+    "late",
+]
 
 
 @pytest.fixture
@@ -112,6 +132,11 @@ def test_what_a_server_says_is_quoted_and_has_bounds(hostile: World) -> None:
     huge = done(hostile.execute("huge"))
     assert len(huge.text) < 6000
     assert all(line.startswith("| ") for line in huge.text.split("\n")[1:])
+    for tool in ("papers", "structured"):
+        first, *more = done(hostile.execute(tool)).text.split("\n")
+        assert first.startswith("peer says:")
+        assert all(line.startswith("| ") for line in more)
+        assert not {"\x1b", "\u202e", "\u2028", "\U000e0041"} & set("".join([first, *more]))
     odd = done(hostile.execute("odd")).text
     assert odd.startswith('peer says: {"Act":"open safe"} (a picture is left out')
     assert "sound is left out" in odd
@@ -143,6 +168,7 @@ def test_a_tool_whose_schema_changes_is_not_called_and_a_new_one_is_no_skill(hos
     changed = done(hostile.execute("changes"))
     assert changed.outcome is Outcome.EXECUTION
     assert "is not what it was" in changed.text
+    assert "has no tool 'goes' any more" in done(hostile.execute("goes")).text
     assert done(hostile.execute("new")).outcome is Outcome.UNKNOWN_SKILL
     assert "new" not in [str(one) for one in hostile.available_skills().result(STUCK)]
 
@@ -273,6 +299,20 @@ def test_a_model_looks_up_where_somebody_sits_and_nobody_who_wants_a_yes_is_gone
     assert result.verdict is not None
 
 
+def test_a_record_with_tools_replays_without_their_server(marks: Path, cli: Cli) -> None:
+    script = {"find Anna": ["Act: papers", "Act: dies", "Act: structured", "Act: done"]}
+    record = RecordFile(marks / "run.jsonl")
+    with closing(record), closing(house(marks, peer=entry("hostile", ["papers", "dies", "structured"]))) as world:
+        assemble(spec_of(marks), world=world, model=ScriptedModel(script), write=record.write).run()
+    said = (marks / "run.jsonl").read_text()
+    assert said.count("peer says:") >= 2
+    (marks / "mcp.yaml").unlink()
+    begun = (marks / "begun").read_text()
+    replayed = cli("replay", marks / "run.jsonl", "--json")
+    assert (replayed.code, replayed.json["runs_identical"]) == (0, 1)
+    assert (marks / "begun").read_text() == begun
+
+
 def test_a_record_of_somebody_else_starts_no_server(marks: Path) -> None:
     house_spec = spec_of(marks)
     assert house_spec.unsaid("world") == {}
@@ -282,48 +322,78 @@ def test_a_record_of_somebody_else_starts_no_server(marks: Path) -> None:
         strangers.chosen("world")
 
 
-@pytest.fixture
-def address(marks: Path) -> Iterator[tuple[str, Callable[[], subprocess.Popen[bytes]]]]:
-    """Yield the address of the office, and what starts it there."""
-    import socket
-
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Yield what starts a server at a port."""
     running = list[subprocess.Popen[bytes]]()
 
-    def start() -> subprocess.Popen[bytes]:
-        begun = subprocess.Popen([sys.executable, str(SERVERS), "http", str(port)], stderr=subprocess.DEVNULL)
-        running.append(begun)
+    def begin(which: str, port: int, *more: str, **variables: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, str(SERVERS), which, str(port), *more]
+        running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, **variables}))
 
         def listens() -> bool:
             with socket.socket() as tried:
                 return tried.connect_ex(("127.0.0.1", port)) == 0
 
         until(listens)
-        return begun
+        return running[-1]
 
-    yield f"http://127.0.0.1:{port}/mcp", start
+    yield begin
     for one in running:
         one.kill()
         one.wait()
 
 
-def test_a_server_is_reached_by_http_and_again_when_it_is_back(
-    marks: Path, address: tuple[str, Callable[[], subprocess.Popen[bytes]]]
-) -> None:
-    url, start = address
-    settings = {"url": url, "token_variable": "MARKS", "tools": {"who_sits_in": {"seconds": STUCK}}}
+def test_a_server_is_reached_by_http_and_again_when_it_is_back(marks: Path, start: Any) -> None:
+    port = free_port()
+    tools = {"who_sits_in": {"seconds": STUCK}, "wait_for_ever": {"seconds": STUCK}}
+    settings = {"url": f"http://127.0.0.1:{port}/mcp", "token_variable": "MARKS", "tools": tools}
     with pytest.raises(UserError, match="MCP server 'office'"):
         house(marks, office=settings | {"start_seconds": 5})
-    first = start()
+    first = start("http", port)
     with closing(house(marks, office=settings)) as world:
         assert done(world.execute("who sits in 204")).text == "office says: Anna sits in 204"
+        waiting = world.execute("wait for ever")
+        until((marks / "waiting").exists)
         first.send_signal(signal.SIGKILL)
         first.wait()
+        assert done(waiting).outcome is Outcome.EXECUTION
         assert done(world.execute("who sits in 204")).outcome is Outcome.EXECUTION
-        start()
+        start("http", port)
         until(lambda: done(world.execute("who sits in 204")).outcome is Outcome.DONE)
+
+
+def test_a_token_opens_its_server_and_goes_nowhere_else(
+    marks: Path, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, abroad = free_port(), free_port(), marks / "abroad"
+    abroad.mkdir()
+    start("guarded", here, f"http://localhost:{there}/mcp", KEY="the-key")
+    start("guarded", there, "", KEY="the-key", MARKS=str(abroad))
+    settings = {"url": f"http://127.0.0.1:{here}/mcp", "token_variable": "OURS", "tools": ["who_sits_in"]}
+
+    monkeypatch.setenv("OURS", "the-key")
+    with closing(house(marks, office=settings)) as world:
+        assert done(world.execute("who sits in 204")).text == "office says: Anna sits in 204"
+    with pytest.raises(UserError, match="MCP server 'office'") as away:
+        house(marks, office={**settings, "url": f"http://127.0.0.1:{here}/away"})
+    monkeypatch.setenv("OURS", "a-wrong-key")
+    with pytest.raises(UserError, match="MCP server 'office'") as wrong:
+        house(marks, office=settings)
+    shown = (marks / "keys").read_text()
+    assert "/mcp Bearer the-key\n" in shown
+    assert "/mcp Bearer a-wrong-key\n" in shown
+    assert "/away Bearer the-key\n" in shown
+    assert not (abroad / "keys").exists()
+    for error in (away, wrong):
+        assert "key" not in str(error.value)
+        assert "\n" not in str(error.value)
 
 
 def test_tools_are_a_part_of_each_robot_of_a_team(marks: Path) -> None:
