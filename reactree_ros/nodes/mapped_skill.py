@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from action_msgs.msg import GoalStatus
-from rosidl_runtime_py.convert import message_to_ordereddict
 
 from reactree_ros.agent.glance import PictureCheck
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
@@ -186,6 +185,8 @@ class Order:
 
     def in_words(self) -> str:
         """Say what would be sent, for a dry run."""
+        from rosidl_runtime_py.convert import message_to_ordereddict
+
         entry = self.call.entry
         if self.goal is None:
             until = [

@@ -10,7 +10,6 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
 from std_msgs.msg import String
-from tf2_ros import Buffer, TransformException, TransformListener
 
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.errors import UserError
@@ -75,6 +74,9 @@ class Perception:
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
         self._stamps = Stamps()
         self._looked = float("-inf")
+        from tf2_ros import Buffer, TransformException, TransformListener
+
+        self._unknown = TransformException
         self._buffer = Buffer()
         self._listener = TransformListener(self._buffer, node)
         self._subscriptions: list[Any] = []
@@ -136,7 +138,7 @@ class Perception:
             return pose
         try:
             found = self._buffer.lookup_transform(frame, pose.frame, stamp or Time()).transform
-        except TransformException:
+        except self._unknown:
             return None
         by = Pose(
             frame,

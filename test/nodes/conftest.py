@@ -7,8 +7,9 @@ import importlib.util
 import itertools
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,57 @@ if importlib.util.find_spec("rclpy"):
 #: Domains of graphs inside this process, and of processes: a node that a failed test left behind here hears no process.
 #: One after the other, so that nothing of a test that has ended is heard in the next.
 HERE, APART = itertools.cycle(range(81, 90)), itertools.cycle(range(91, 100))
+
+
+#: ROS packages that no wheel of the package index has (`make test-ros`): a test that needs one is skipped without it.
+OPTIONAL = (
+    "launch",
+    "launch_ros",
+    "nav2_msgs",
+    "py_trees_ros",
+    "py_trees_ros_interfaces",
+    "rosidl_runtime_py",
+    "tf2_msgs",
+    "tf2_ros",
+    "vision_msgs",
+)
+
+
+def lacks(error: BaseException | None) -> str:
+    """Say which optional ROS package an error is about; empty if it is another error, or the package is here."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    found = importlib.util.find_spec(package) if package in OPTIONAL else None
+    return package if package in OPTIONAL and (found is None or found.origin is None) else ""  # the folder launch/
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> Generator[None, Any, Any]:
+    """Skip a module that cannot be imported without an optional ROS package."""
+    module = yield
+    load = module._getobj
+
+    def or_skip() -> Any:
+        try:
+            return load()
+        except pytest.Collector.CollectError as error:
+            cause = error.__cause__ or error.__context__
+            if package := lacks(cause):
+                pytest.skip(f"needs {package}", allow_module_level=True)
+            raise
+
+    module._getobj = or_skip
+    return module
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """Skip a test that cannot go on without an optional ROS package."""
+    try:
+        return (yield)
+    except ImportError as error:
+        if package := lacks(error):
+            pytest.skip(f"needs {package}")
+        raise
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

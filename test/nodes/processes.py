@@ -175,6 +175,11 @@ class Processes:
 
     def start(self, *command: str, stdin: int = subprocess.DEVNULL) -> Process:
         """Start a command."""
+        needed = {"ros2": "launch", "reactree_ros.nodes.planner_node": "py_trees_ros"}
+        needed["reactree_ros.nodes.robot_bridge_node"] = "tf2_ros"
+        for word in command[:3]:
+            if word in needed:
+                pytest.importorskip(needed[word])
         self._started.append(Process(*command, domain=self.domain, stdin=stdin))
         return self._started[-1]
 
