@@ -16,7 +16,9 @@ NAME = "reactree_memory"
 #: Whoever writes, makes or migrates holds this lock to the end of the transaction: ids rise in the order of commits.
 LOCK = 0x52635472
 #: Longer vectors have no index, and are compared one by one.
-_MOST_INDEXED = 4000
+MOST_INDEXED = 4000
+#: Most bytes of an experience's turns: no robot has to read more.
+_LONGEST = 1 << 24
 
 _TABLES = f"""
 CREATE TABLE {NAME}.embedder (
@@ -39,9 +41,9 @@ CREATE TABLE {NAME}.experience (
     task_name text NOT NULL,
     decision integer NOT NULL,
     depth integer NOT NULL,
-    turns text NOT NULL)"""
+    turns text NOT NULL CHECK (octet_length(turns) <= {_LONGEST}))"""
 _INDEXES = f"""
-CREATE INDEX experience_subgoal ON {NAME}.experience (subgoal);
+CREATE INDEX experience_subgoal ON {NAME}.experience (subgoal) INCLUDE ("end", digest, id);
 CREATE INDEX experience_digest ON {NAME}.experience (digest);
 CREATE INDEX experience_kind ON {NAME}.experience ("end", task_name)"""
 
@@ -109,11 +111,11 @@ def vectors_of(connection: Any, embedder: str, dimension: int) -> str:
             table = f"{NAME}.vector_{row[0]}"
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {table} (subgoal uuid PRIMARY KEY REFERENCES {NAME}.subgoal, "
-                f"embedding vector({dimension}) NOT NULL)"
+                f"embedding vector({dimension}) NOT NULL CHECK (abs(vector_norm(embedding) - 1) < 0.001))"
             )
             # A vector is in the row itself, so that a search reads it without a second look-up.
             connection.execute(f"ALTER TABLE {table} ALTER COLUMN embedding SET STORAGE MAIN")
-            if dimension <= _MOST_INDEXED:
+            if dimension <= MOST_INDEXED:
                 connection.execute(index_of(table, dimension))
     return f"{NAME}.vector_{row[0]}"
 
