@@ -79,8 +79,10 @@ class PostgresServer:
 
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(self._binaries / "postgres"), "-D", str(self._data), "-p", str(self.port)]
-                + ["-c", "listen_addresses=127.0.0.1", "-k", str(self.folder), *self._settings, *settings],
+                [
+                    *(str(self._binaries / "postgres"), "-D", str(self._data), "-p", str(self.port)),
+                    *("-c", "listen_addresses=127.0.0.1", "-k", str(self.folder), *self._settings, *settings),
+                ],
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
@@ -98,7 +100,7 @@ class PostgresServer:
     def kill(self) -> None:
         """Kill it with everything it started, as a power failure does."""
         assert self._process is not None
-        for pid in (self._process.pid, *_children(self._process.pid)):
+        for pid in (self._process.pid, *children(self._process.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(_BOUND)
@@ -116,7 +118,7 @@ class PostgresServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     """The processes that a process started."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):

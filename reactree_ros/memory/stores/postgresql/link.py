@@ -1,4 +1,4 @@
-"""Brings what a robot learnt to its fleet, and what the fleet learnt to the robot, whenever the server can be reached."""
+"""Brings what a robot learnt to its fleet, and what the fleet learnt to the robot, while the server can be reached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Callable
 
-from reactree_ros.errors import UserError
 from reactree_ros.memory.embedding import Embedder, checked_vectors
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.postgresql.own import OwnStore
@@ -104,7 +103,7 @@ class Link:
                 pause, self._said = _SOON, False
                 if not (self._copy(self._sender) or self._embed(self._sender)):
                     self._wait(_LOOK, serving)
-            except UserError as error:  # of the server, of the own file, or of what embeds
+            except Exception as error:  # of the server, of the own file, of what embeds: nobody else delivers
                 if self._closing:
                     return
                 self._say(error)
@@ -147,7 +146,7 @@ class Link:
                 self._sender.add(self._own.run(name))
             except Unreachable:
                 raise
-            except EpisodicMemoryError as error:
+            except Exception as error:  # whatever it is, it keeps no other run back
                 self._refused.add(name)
                 _log.warning("the fleet does not get run %s, which stays in %s: %s", name, self._own.path, error)
             else:

@@ -140,8 +140,8 @@ class OwnStore(ExperienceStore):
             self.note("fleet", fleet)
         elif joined != fleet:
             raise EpisodicMemoryError(
-                f"{self.path}: belongs to the fleet {joined}, and this server has the memory of the fleet {fleet}: name "
-                "another file by own=FILE, or the server of that fleet"
+                f"{self.path}: belongs to the fleet {joined}, and this server is that of the fleet {fleet}: name "
+                "another file by own=FILE, or the other server"
             )
 
 

@@ -47,12 +47,6 @@ CREATE INDEX experience_subgoal ON {NAME}.experience (subgoal) INCLUDE ("end", d
 CREATE INDEX experience_digest ON {NAME}.experience (digest);
 CREATE INDEX experience_kind ON {NAME}.experience ("end", task_name)"""
 
-#: By the version of a schema, what makes the next one of it; 0: there is none.
-STEPS: dict[int, Callable[[Any], object]] = {
-    0: lambda connection: _make(connection),
-    1: lambda connection: connection.execute(_INDEXES),
-}
-
 
 def _make(connection: Any) -> None:
     connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -60,6 +54,13 @@ def _make(connection: Any) -> None:
     connection.execute(f"CREATE TABLE {NAME}.meta (version integer NOT NULL, fleet uuid NOT NULL)")
     connection.execute(f"INSERT INTO {NAME}.meta VALUES (0, gen_random_uuid())")
     connection.execute(_TABLES)
+
+
+#: By the version of a schema, what makes the next one of it; 0: there is none.
+STEPS: dict[int, Callable[[Any], object]] = {
+    0: _make,
+    1: lambda connection: connection.execute(_INDEXES),
+}
 
 
 def version_of(connection: Any, where: str) -> int:

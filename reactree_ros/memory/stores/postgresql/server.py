@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -109,7 +110,8 @@ class Server:
 
     def add(self, run: Waiting) -> None:
         """Add a run, as a whole; one that is there already stays as it is."""
-        subgoals = dict(sorted((key_of(row.subgoal), row) for row in run.rows))  # by key: two writers cannot lock out
+        subgoals = {key_of(row.subgoal): row for row in run.rows}
+        subgoals = dict(sorted(subgoals.items(), key=itemgetter(0)))  # so that no two writers wait for each other
         with explained(self._where, "write to"), self._connection.transaction():
             execute = self._connection.execute
             new = f"INSERT INTO {NAME}.run (id, experiences) VALUES (%s, %s) ON CONFLICT DO NOTHING"
@@ -123,8 +125,10 @@ class Server:
                     f'INSERT INTO {NAME}.experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, '
                     "turns) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
                     [
-                        (run.id, key_of(row.subgoal), row.end, row.digest)
-                        + (json.dumps(row.task_id), json.dumps(row.task_name), row.decision, row.depth, row.turns)
+                        (
+                            *(run.id, key_of(row.subgoal), row.end, row.digest),
+                            *(json.dumps(row.task_id), json.dumps(row.task_name), row.decision, row.depth, row.turns),
+                        )
                         for row in run.rows
                     ],
                 )
@@ -132,7 +136,7 @@ class Server:
     def add_vectors(self, vectors: dict[UUID, NDArray[np.float32]]) -> None:
         """Add the vectors of subgoals that have none of this embedder."""
         with explained(self._where, "write to"):
-            self._add_vectors(dict(sorted(vectors.items())))
+            self._add_vectors(dict(sorted(vectors.items(), key=itemgetter(0))))
 
     def _add_subgoals(self, subgoals: dict[UUID, str]) -> None:
         add = f"INSERT INTO {NAME}.subgoal SELECT * FROM unnest(%s::uuid[], %s::text[]) ON CONFLICT DO NOTHING"
@@ -140,8 +144,8 @@ class Server:
 
     def _add_vectors(self, vectors: dict[UUID, NDArray[np.float32]]) -> None:
         add = (
-            f"INSERT INTO {self._vectors} SELECT key, made::vector FROM unnest(%s::uuid[], %s::text[]) AS new (key, made) "
-            "ON CONFLICT DO NOTHING"
+            f"INSERT INTO {self._vectors} SELECT key, made::vector "
+            "FROM unnest(%s::uuid[], %s::text[]) AS new (key, made) ON CONFLICT DO NOTHING"
         )
         self._connection.execute(add, (list(vectors), [_written(vector) for vector in vectors.values()]))
 
@@ -195,7 +199,7 @@ class Server:
 
     def _are_few(self) -> bool:
         if self._few:
-            count = f"SELECT count(*) FROM (SELECT FROM {self._vectors} LIMIT {_FEW + 1}) AS some"
+            count = f"SELECT count(*) FROM (SELECT FROM {self._vectors} LIMIT {_FEW + 1}) AS first"
             self._few = self._one(count)[0] <= _FEW
         return self._few
 
@@ -288,10 +292,11 @@ class Server:
 
         None: there are no experiences after it.
         """
-        some = f"SELECT id, subgoal FROM {NAME}.experience WHERE id > %s ORDER BY id LIMIT {_PAGE}"
+        page = f"SELECT id, subgoal FROM {NAME}.experience WHERE id > %s ORDER BY id LIMIT {_PAGE}"
         rows = self._all(
-            f"SELECT e.id, s.key, s.text, v.subgoal IS NULL FROM ({some}) AS e JOIN {NAME}.subgoal s ON s.key = e.subgoal "
-            f"LEFT JOIN {self._vectors} v ON v.subgoal = s.key ORDER BY e.id",
+            f"SELECT e.id, s.key, s.text, v.subgoal IS NULL FROM ({page}) AS e "
+            f"JOIN {NAME}.subgoal s ON s.key = e.subgoal LEFT JOIN {self._vectors} v "
+            f"ON v.subgoal = s.key ORDER BY e.id",
             (after,),
         )
         return (rows[-1][0], {row[1]: str(parse_json(row[2])) for row in rows if row[3]}) if rows else None
@@ -343,8 +348,8 @@ def connected(url: str, patience: Callable[[], float] = lambda: _ANSWER) -> Any:
             said = in_a_line(error)
             if psycopg.pq.PGconn.ping(address.encode()) == Ping.OK and not any(one in said for one in _CROWDED):
                 raise EpisodicMemoryError(
-                    f"{url}: the server refuses: {said}; the user and the database stand in the address, the password in "
-                    "PGPASSWORD, in ~/.pgpass or in a service file"
+                    f"{url}: the server refuses: {said}; the user and the database stand in the address, the "
+                    "password in PGPASSWORD, in ~/.pgpass or in a service file"
                 ) from error
             raise
     wait = connection.wait
