@@ -69,9 +69,12 @@ def version_of(connection: Any, where: str) -> int:
     Raises:
         EpisodicMemoryError: It is newer than what this package knows, or another program's.
     """
-    there, ours = connection.execute(
-        "SELECT to_regnamespace(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", (NAME, f"{NAME}.meta")
-    ).fetchone()
+    # Not by to_regclass: whoever waited for the lock has old answers of it.
+    look = (
+        "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(name)s), "
+        "EXISTS (SELECT FROM pg_tables WHERE schemaname = %(name)s AND tablename = 'meta')"
+    )
+    there, ours = connection.execute(look, {"name": NAME}).fetchone()
     rows = connection.execute(f"SELECT version FROM {NAME}.meta").fetchall() if ours else ()
     if there and len(rows) != 1:
         raise EpisodicMemoryError(f"{where}: the schema {NAME} there is another program's; name another database")

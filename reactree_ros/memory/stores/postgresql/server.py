@@ -36,6 +36,8 @@ _FEW = 10_000
 _LOOKS = (64, 512, None)
 _MEMBERS_AT_ONCE = 16
 _PAGE = 256
+#: Each takes milliseconds, and a statement has a bound.
+_INDEXED_AT_ONCE = 64
 #: Of SQL states, the classes (two letters) and conditions that pass, and lose nothing: no resources, an operator's
 #: intervention, a server that only reads.
 _PASSING = ("53", "57", "25006")
@@ -147,7 +149,9 @@ class Server:
             f"INSERT INTO {self._vectors} SELECT key, made::vector "
             "FROM unnest(%s::uuid[], %s::text[]) AS new (key, made) ON CONFLICT DO NOTHING"
         )
-        self._connection.execute(add, (list(vectors), [_written(vector) for vector in vectors.values()]))
+        left = iter(vectors.items())
+        while some := dict(islice(left, _INDEXED_AT_ONCE)):
+            self._connection.execute(add, (list(some), [_written(vector) for vector in some.values()]))
 
     # ------------------------------------------------------------------ reading
 
