@@ -62,7 +62,11 @@ def load(connection: Any, table: str, vectors: NDArray[np.float32]) -> None:
                     copy.write_row((key, f'"subgoal {number}"'))
             rows = np.zeros(len(some), _ROW)
             rows["columns"], rows["key_size"], rows["key"] = 2, 16, [key.bytes for key in keys]
-            rows["size"], rows["dimension"], rows["vector"] = 4 + 4 * DIMENSION, DIMENSION, vectors[some.start : some.stop]
+            rows["size"], rows["dimension"], rows["vector"] = (
+                4 + 4 * DIMENSION,
+                DIMENSION,
+                vectors[some.start : some.stop],
+            )
             # numpy cuts zeros off the end of a text
             plain = rows.view(np.uint8).reshape(len(some), _ROW.itemsize)
             plain[:, 6:22] = np.frombuffer(b"".join(key.bytes for key in keys), np.uint8).reshape(-1, 16)
