@@ -28,8 +28,8 @@ from reactree_ros.memory.stores.postgresql import FleetMemory
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "test" / "memory"))
 
-from postgres_server import PASSWORD, PostgresServer  # noqa: E402
-from word_hash_embedder import WordHashEmbedder, experience  # noqa: E402
+from postgres_server import PASSWORD, PostgresServer
+from word_hash_embedder import WordHashEmbedder, experience
 
 RUN = 8  # experiences of a run
 PLACES, THINGS = ("kitchen", "bedroom", "hall", "bath", "office"), ("apple", "juice", "plate", "cup", "towel", "book")

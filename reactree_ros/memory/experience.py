@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import enum
 import re
 from dataclasses import dataclass, field
@@ -84,6 +85,12 @@ class Experience:
             raise ExperienceError(f"decision must be from 0 to {LARGEST - 1}, not {self.decision}")
         if not 1 <= self.depth < LARGEST:
             raise ExperienceError(f"depth must be from 1 to {LARGEST - 1}, not {self.depth}")
+
+    def found(self, similarity: float) -> Experience:
+        """Return the same, found for a subgoal of a similarity; its text is not made again."""
+        found = copy.copy(self)
+        object.__setattr__(found, "similarity", similarity)
+        return found
 
     @classmethod
     def from_text(cls, text: str, *, task_id: str, task_name: str, decision: int, depth: int) -> Experience:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from pydantic import Field
 
+from reactree_ros.background.pending import Pending, settle_as
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import Embedder, checked_vectors
 from reactree_ros.memory.experience import Experience
@@ -130,6 +132,30 @@ class SqliteMemory(EpisodicMemory):
             if not some:
                 return
             yield from zip((similarity for similarity, _ in some), experiences, strict=True)
+
+    def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
+        """See :meth:`EpisodicMemory.read_ahead`: the vectors, and of a small memory all experiences."""
+        count, ended, worker, first = self._remembering(count_tokens), Pending[None](), self._thread(), 0
+
+        def read_some() -> bool:
+            nonlocal first
+            with self._lock:
+                self._refresh()
+                ids = self._ids[first : first + FETCHED_AT_ONCE] if len(self._ids) <= _KEPT_IN_MEMORY else ()
+                some = self._fetch(ids)
+            for one in some:
+                count(one.text)
+            first += len(some)
+            return bool(some)
+
+        def go_on(read: Future[bool]) -> None:
+            if not ended.done() and not read.cancelled() and read.exception() is None and read.result():
+                worker.do(read_some).add_done_callback(go_on)
+            else:
+                settle_as(read, ended, lambda more: None)
+
+        worker.do(read_some).add_done_callback(go_on)
+        return ended
 
     def _refresh(self) -> None:
         """Takes in what this and other processes have added since the last time."""
