@@ -230,7 +230,10 @@ def main() -> None:
     if min(given.sizes) < 1 or given.queries < 2:
         parser.error("--sizes must be positive and --queries at least 2")
     print(f"{os.cpu_count()} cores, numpy {np.__version__}; medians over {given.queries} queries")
-    heads = "experiences|examples|product ms|first ms|/product|again ms|/product|process ms|/product|files ms|files/first|load ms|add run ms"
+    heads = (
+        "experiences|examples|product ms|first ms|/product|again ms|/product|process ms|/product|files ms|files/first|"
+        "load ms|add run ms"
+    )
     rows = [heads.split("|")]
     for size in given.sizes:
         rows.append(measure(size, queries=given.queries, files_up_to=given.files_up_to, processes=given.processes))
