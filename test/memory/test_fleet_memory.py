@@ -400,6 +400,23 @@ HOSTILE = [
 ]
 
 
+def test_what_a_robot_learnt_it_knows_before_the_fleet_does(
+    robot: Robots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "_DELIVERY", 0.0)
+    one, other = robot("a"), robot("b")
+    other.add_run([experience("open the fridge", task="b"), experience("wipe table", task="b")])
+    until(lambda: caught_up(other))
+    monkeypatch.setattr(one._link, "_send_all", lambda: None)  # the thread is busy with other runs
+    one.add_run([experience("open the drawer", task="a"), experience("open the fridge", task="a")])
+    assert tasks(other) == Counter("bb")
+    assert tasks(one) == Counter("aabb")
+    found = one.search("open the fridge", 4)
+    assert [value for value, _ in found] == sorted((value for value, _ in found), reverse=True)
+    assert Counter(each.subgoal for _, each in found[:2]) == {"open the fridge": 2}
+    assert is_online(one)
+
+
 def test_texts_are_data(robot: Robots) -> None:
     one, run = robot("a"), [experience(f"say {at}", task=text, task_name=text) for at, text in enumerate(HOSTILE)]
     subgoals = [Experience(**{**fields(run[0]), "subgoal": text}) for text in HOSTILE]

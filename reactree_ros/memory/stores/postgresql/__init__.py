@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -73,10 +74,11 @@ class FleetMemory(EpisodicMemory):
             lambda server: server.ranked(self._own.vector_of(text), draw=f"{seed} {text}"),
             lambda: self._own.ranked(text, seed=seed),
             lambda one: one[1],
+            lambda one: -one[0],
         )
 
     def __iter__(self) -> Iterator[Experience]:
-        return self._each(lambda server: server.all(), lambda: iter(self._own), lambda one: one)
+        return self._each(lambda server: server.all(), lambda: iter(self._own), lambda one: one, lambda one: 0)
 
     def __contains__(self, experience: object) -> bool:
         if not isinstance(experience, Experience):
@@ -110,13 +112,23 @@ class FleetMemory(EpisodicMemory):
         return own()
 
     def _each(
-        self, ask: Callable[[Server], Iterator[T]], own: Callable[[], Iterator[T]], of: Callable[[T], Experience]
+        self,
+        ask: Callable[[Server], Iterator[T]],
+        own: Callable[[], Iterator[T]],
+        of: Callable[[T], Experience],
+        order: Callable[[T], float],
     ) -> Iterator[T]:
-        """Yield what the server has; if it is lost in the middle, what is left of the own."""
+        """Yield what the server has and what it is to get; if it is lost in the middle, what is left of the own."""
         given: set[Experience] = set()
         if (server := self._link.server) is not None:
+            waiting = self._own.store.undelivered()  # before the server is asked: it may be delivered meanwhile
             try:
-                for one in ask(server):
+                found = ask(server)
+                if waiting:
+                    found = heapq.merge(found, (one for one in own() if of(one) in waiting), key=order)
+                for one in found:
+                    if of(one) in given and of(one) in waiting:
+                        continue
                     given.add(of(one))
                     yield one
                 return

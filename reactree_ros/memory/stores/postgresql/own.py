@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.stores.sqlite.database import VECTOR, ExperienceStore
+from reactree_ros.memory.stores.sqlite.database import EXPERIENCES, VECTOR, ExperienceStore
 
 #: The state of a run: the fleet has it; it waits to be delivered; it is a copy of another robot's.
 _DELIVERED, _WAITING, _COPY = range(3)
@@ -54,6 +54,7 @@ class OwnStore(ExperienceStore):
         super()._prepare()
         with self._transaction() as database:
             database.execute(_TABLE)
+            database.execute("CREATE INDEX IF NOT EXISTS fleet_run_waiting ON fleet_run (run) WHERE state = 1")
         self.mark()
 
     def _insert(
@@ -73,6 +74,12 @@ class OwnStore(ExperienceStore):
     def waiting(self) -> list[str]:
         """The ids of the runs that wait, in the order in which they were added."""
         return self._ids("WHERE state = 1")
+
+    def undelivered(self) -> set[Experience]:
+        """The experiences of the runs that wait."""
+        with self._read_lock, self._explained("read"):
+            rows = self._reader.execute(f"{EXPERIENCES} JOIN fleet_run f ON f.run = e.run WHERE f.state = 1").fetchall()
+            return set(map(self._experience, rows))
 
     def known(self) -> list[str]:
         """The ids of all runs that are here."""

@@ -56,7 +56,7 @@ _SCHEMA = (
 #: Made where it is missing: files of this schema are older than it.
 _ROUTINES = "CREATE TABLE IF NOT EXISTS routine (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
 _HAS_ROUTINES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'routine'"
-_EXPERIENCES = (
+EXPERIENCES = (
     'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
     "FROM experience e JOIN subgoal s ON s.id = e.subgoal"
 )
@@ -207,7 +207,7 @@ class ExperienceStore(SqliteFile):
         with self._read_lock, self._explained("read"):
             for some in _batches(ids):
                 marks = ",".join("?" * len(some))
-                for row in self._reader.execute(f"{_EXPERIENCES} WHERE e.id IN ({marks})", some):
+                for row in self._reader.execute(f"{EXPERIENCES} WHERE e.id IN ({marks})", some):
                     found[row[0]] = self._experience(row)
         missing = [number for number in ids if number not in found]
         if missing:
@@ -219,9 +219,7 @@ class ExperienceStore(SqliteFile):
         last = 0
         while True:
             with self._read_lock, self._explained("read"):
-                rows = self._reader.execute(
-                    f"{_EXPERIENCES} WHERE e.id > ? ORDER BY e.id LIMIT 256", (last,)
-                ).fetchall()
+                rows = self._reader.execute(f"{EXPERIENCES} WHERE e.id > ? ORDER BY e.id LIMIT 256", (last,)).fetchall()
             if not rows:
                 return
             last = rows[-1][0]
@@ -230,7 +228,7 @@ class ExperienceStore(SqliteFile):
     def holds(self, experience: Experience) -> bool:
         """Whether the store has this very experience."""
         with self._read_lock, self._explained("read"):
-            rows = self._reader.execute(f"{_EXPERIENCES} WHERE e.digest = ?", (digest_of(experience),)).fetchall()
+            rows = self._reader.execute(f"{EXPERIENCES} WHERE e.digest = ?", (digest_of(experience),)).fetchall()
         return any(self._experience(row) == experience for row in rows)
 
     def counts(self) -> Counts:
