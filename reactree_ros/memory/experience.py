@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import enum
 import re
 from dataclasses import dataclass, field
@@ -88,8 +87,8 @@ class Experience:
 
     def found(self, similarity: float) -> Experience:
         """Return the same, found for a subgoal of a similarity; its text is not made again."""
-        found = copy.copy(self)
-        object.__setattr__(found, "similarity", similarity)
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, similarity=similarity)
         return found
 
     @classmethod

@@ -143,6 +143,7 @@ class SqliteMemory(EpisodicMemory):
                 self._refresh()
                 ids = self._ids[first : first + FETCHED_AT_ONCE] if len(self._ids) <= _KEPT_IN_MEMORY else ()
                 some = self._fetch(ids)
+                self._index.warm()
             for one in some:
                 count(one.text)
             first += len(some)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,12 @@ class ExperienceIndex:
                     yield values[done], position
                 done = last
             looked_at *= 4
+
+    def warm(self) -> None:
+        """Rank a little, so that the first who asks does not wait for what is loaded and laid out only then."""
+        if self.subgoals:
+            for _ in islice(self.ranked(self._vectors.rows[0], draw=""), _FIRST_LOOK // 2):
+                pass
 
     def _drawn(self, rows: Sequence[int], seed: int) -> Iterator[int]:
         members = self._members[rows[0]] if len(rows) == 1 else [m for row in rows for m in self._members[row]]
