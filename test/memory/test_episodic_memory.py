@@ -493,8 +493,9 @@ def test_a_large_memory_is_not_read_ahead_as_a_whole(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sqlite, "_KEPT_IN_MEMORY", 20)
     with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run([experience(f"open {number}", task=number) for number in range(21)])
-        monkeypatch.setattr(memory._store, "fetch", lambda ids: pytest.fail(f"read: {ids}"))
-        memory.read_ahead(len).result(timeout=60)
+        counted: list[str] = []
+        memory.read_ahead(lambda text: counted.append(text) or 1).result(timeout=60)
+        assert len(counted) == sqlite.FETCHED_AT_ONCE
 
 
 def test_reading_ahead_ends_with_the_memory_and_lets_others_come_between(tmp_path: Path) -> None:

@@ -134,20 +134,20 @@ class SqliteMemory(EpisodicMemory):
             yield from zip((similarity for similarity, _ in some), experiences, strict=True)
 
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
-        """See :meth:`EpisodicMemory.read_ahead`: the vectors, and of a small memory all experiences."""
+        """See :meth:`EpisodicMemory.read_ahead`: the vectors, and of a small memory all experiences, else a few."""
         count, ended, worker, first = self._remembering(count_tokens), Pending[None](), self._thread(), 0
 
         def read_some() -> bool:
             nonlocal first
             with self._lock:
                 self._refresh()
-                ids = self._ids[first : first + FETCHED_AT_ONCE] if len(self._ids) <= _KEPT_IN_MEMORY else ()
+                ids = self._ids[first : first + FETCHED_AT_ONCE]
                 some = self._fetch(ids)
                 self._index.warm()
             for one in some:
                 count(one.text)
             first += len(some)
-            return bool(some)
+            return bool(some) and len(self._ids) <= _KEPT_IN_MEMORY
 
         def go_on(read: Future[bool]) -> None:
             if not ended.done() and not read.cancelled() and read.exception() is None and read.result():
