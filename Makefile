@@ -16,11 +16,11 @@ VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 TRY := .venv-test-docs/bin
-CORE := not ros and not docs and not llm and not real and not worlds and not bench and not view and not train and not package
+CORE := not ros and not docs and not llm and not real and not worlds and not bench and not fleet and not view and not train and not package
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-real test-train test-package test-docs test-ros docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-fleet test-view test-llm test-real test-train test-package test-docs test-ros docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         carry out a household instruction in the terminal with the small model (no torch)"
@@ -30,6 +30,7 @@ help:
 	@echo "make test-worlds  test the real clients of VirtualHome and AI2-THOR, and PDDL and ScienceWorld (Java 17; 0.9 GB)"
 	@echo "make test-games   test ALFWorld and text adventures (compilers for C and C++; 0.6 GB)"
 	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
+	@echo "make test-fleet  test a fleet's memory on a PostgreSQL server with pgvector that is killed, hung and full (in the same)"
 	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make test-real    test with a real pretrained model, SmolLM2, by llama.cpp, in this process and served (0.4 GB)"
@@ -81,6 +82,9 @@ test-games: .venv-games/.ready
 
 test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench test/lab/bench $(ARGS)
+
+test-fleet: .venv-bench/.ready
+	$(BENCH)/python -m pytest -n 2 -m fleet test/memory $(ARGS)
 
 test-view: .venv-view/.ready
 	$(VIEW)/python -m pytest test/view $(ARGS)
@@ -142,7 +146,7 @@ lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra test-worlds \
-	    --extra test-games --extra bench --extra ray --extra test-view --extra test-real --extra train --extra docs --no-annotate \
+	    --extra test-games --extra bench --extra ray --extra fleet --extra test-fleet --extra test-view --extra test-real --extra train --extra docs --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
@@ -206,7 +210,7 @@ endef
 	@touch $@
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
-	$(call environment,[test$(,)bench$(,)ray])
+	$(call environment,[test$(,)bench$(,)ray$(,)test-fleet])
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view])

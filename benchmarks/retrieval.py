@@ -9,6 +9,8 @@ counting tokens up to the limit of 5,000.
 
 - first: each query is new to the memory; its examples are read from the database and their tokens counted.
 - again: the same query once more, as the same subgoal comes again when many agent nodes ask.
+- process: a process opens the memory, reads ahead as a run does while its model starts, and asks once; of several
+  processes.
 - product: `matrix @ query` over the same embeddings, float32 and contiguous.
 - files: the authors' way: a folder with one pickle (text, embedding) per experience. Each query reads them all, takes
   the cosine of each, sorts, and counts tokens up to the limit. Measured only up to --files-up-to.
@@ -26,6 +28,8 @@ import os
 import pickle
 import random
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -133,14 +137,38 @@ def from_files(files: Path, query: NDArray[np.float32]) -> list[str]:
     return texts
 
 
+#: On a busy machine (`--busy`) the time that this thread computes is measured, not the time that passes.
+_clock = time.thread_time if "--busy" in sys.argv else time.perf_counter
+
+
 def timed(call: Callable[[], object]) -> float:
     """Duration of a call in milliseconds."""
-    start = time.perf_counter()
+    start = _clock()
     call()
-    return (time.perf_counter() - start) * 1e3
+    return (_clock() - start) * 1e3
 
 
-def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
+def ask_once(path: Path, size: int, number: int) -> None:
+    """Prints the milliseconds of a process's first query, and of the bare product after it."""
+    embedder, vectors, query = ReadyEmbedder(), unit_vectors(size, seed=1), unit_vectors(1, seed=100 + number)[0]
+    embedder.vectors["query"] = query
+    with SqliteMemory(path, embedder) as memory:
+        memory.read_ahead(approximate_tokens).result()
+        first = timed(partial(memory.retrieve, "query", count_tokens=approximate_tokens))
+        vectors @ query
+        print(first, statistics.median(timed(partial(np.matmul, vectors, query)) for _ in range(9)))
+
+
+def first_of_processes(path: Path, size: int, processes: int) -> tuple[float, float]:
+    """The median time of a process's first query in milliseconds, and its median ratio to the bare product."""
+    pairs, busy = [], ["--busy"] if _clock is time.thread_time else []
+    for number in range(processes):
+        command = [sys.executable, __file__, "--once", str(path), str(size), str(number), *busy]
+        pairs.append(tuple(map(float, subprocess.run(command, check=True, capture_output=True).stdout.split())))
+    return statistics.median(first for first, _ in pairs), statistics.median(first / bare for first, bare in pairs)
+
+
+def measure(size: int, *, queries: int, files_up_to: int, processes: int) -> list[str]:
     """One row of the table."""
     embedder = ReadyEmbedder()
     vectors = unit_vectors(size, seed=1)
@@ -150,7 +178,8 @@ def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
         files = Path(name) / "files" if size <= files_up_to else None
         if files is not None:
             files.mkdir()
-        with SqliteMemory(Path(name) / "memory.db", embedder) as memory:
+        path = Path(name) / "memory.db"
+        with SqliteMemory(path, embedder) as memory:
             adding = fill(memory, embedder, vectors, files)
 
             def retrieve(number: int) -> tuple[Experience, ...]:
@@ -173,6 +202,7 @@ def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
                 if from_files(files, asked[0]) != expected:
                     raise SystemExit("the two ways of retrieval disagree")
                 one_by_one = [timed(partial(from_files, files, asked[1])) for _ in range(3 if size > 5000 else 7)]
+        process, ratio = first_of_processes(path, size, processes)
     bare = statistics.median(product)
     slow = statistics.median(one_by_one) if one_by_one else None
     once, twice = statistics.median(first), statistics.median(again)
@@ -184,6 +214,8 @@ def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
         f"{once / bare:.2f}x",
         f"{twice:.3f}",
         f"{twice / bare:.2f}x",
+        f"{process:.3f}",
+        f"{ratio:.2f}x",
         "-" if slow is None else f"{slow:.1f}",
         "-" if slow is None else f"{slow / once:,.0f}x",
         f"{opening:.0f}",
@@ -197,20 +229,28 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of experiences")
     parser.add_argument("--queries", type=int, default=100, help="different queries per size")
     parser.add_argument("--files-up-to", type=int, default=10_000, help="largest size at which files are read")
+    parser.add_argument("--processes", type=int, default=9, help="processes that ask once, per size")
+    parser.add_argument("--busy", action="store_true", help="measure computing, for a busy machine, on one thread")
     given = parser.parse_args()
     if min(given.sizes) < 1 or given.queries < 2:
         parser.error("--sizes must be positive and --queries at least 2")
+    if given.busy and os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        parser.error("--busy needs OPENBLAS_NUM_THREADS=1 in the environment: the product has to be in one thread, too")
     print(f"{os.cpu_count()} cores, numpy {np.__version__}; medians over {given.queries} queries")
     heads = (
-        "experiences|examples|product ms|first ms|/product|again ms|/product|files ms|files/first|load ms|add run ms"
+        "experiences|examples|product ms|first ms|/product|again ms|/product|process ms|/product|files ms|files/first|"
+        "load ms|add run ms"
     )
     rows = [heads.split("|")]
     for size in given.sizes:
-        rows.append(measure(size, queries=given.queries, files_up_to=given.files_up_to))
+        rows.append(measure(size, queries=given.queries, files_up_to=given.files_up_to, processes=given.processes))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--once"]:
+        ask_once(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    else:
+        main()

@@ -488,6 +488,7 @@ def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: 
         return None
     # The memory's own thread counts; what is counted there is no part of the run's record.
     count = counting(model.count_tokens)
+    memory.read_ahead(count)
     return partial(memory.find, count_tokens=count, seed=options.seed, most=options.max_examples)
 
 

@@ -85,6 +85,12 @@ class Experience:
         if not 1 <= self.depth < LARGEST:
             raise ExperienceError(f"depth must be from 1 to {LARGEST - 1}, not {self.depth}")
 
+    def found(self, similarity: float) -> Experience:
+        """Return the same, found for a subgoal of a similarity; its text is not made again."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, similarity=similarity)
+        return found
+
     @classmethod
     def from_text(cls, text: str, *, task_id: str, task_name: str, decision: int, depth: int) -> Experience:
         """Reads a recorded text; where it is no transcript of an agent node, it is one single turn.

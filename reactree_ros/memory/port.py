@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -138,9 +138,11 @@ class EpisodicMemory(abc.ABC):
 
     def do(self, work: Callable[[], T]) -> Pending[T]:
         """Do something with it in the background, after what was asked of it before."""
+        return self._thread().do(work)
+
+    def _thread(self) -> Worker:
         with _finding:
-            worker = self._worker
-        return worker.do(work)
+            return self._worker
 
     def find(
         self,
@@ -155,6 +157,14 @@ class EpisodicMemory(abc.ABC):
         return self.do(
             lambda: self.retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
         )
+
+    def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
+        """Read in the background what :meth:`find` will need, between what else is asked for; by default nothing.
+
+        Args:
+            count_tokens: See :meth:`retrieve`; texts that are read are counted.
+        """
+        return Pending.of(None)
 
     def retrieve(
         self,
@@ -189,7 +199,7 @@ class EpisodicMemory(abc.ABC):
             left -= count(experience.text)
             if left < 0:
                 break
-            examples.append(replace(experience, similarity=float(similarity)))
+            examples.append(experience.found(float(similarity)))
         return tuple(examples)
 
     def suited(self, subgoal: str, *, seed: int, most: int) -> Iterable[tuple[float, Experience]]:

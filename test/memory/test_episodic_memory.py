@@ -25,6 +25,7 @@ from reactree_ros.memory.embedding import EmbeddingError
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.recorded import export_experiences, import_experiences
+from reactree_ros.memory.stores import sqlite
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.tree.flows.fallback import FallbackFlow
 
@@ -467,3 +468,51 @@ def test_the_recorded_runs_go_through_a_memory_unchanged(memory: SqliteMemory, t
 )
 def test_tokens_are_counted_by_the_documented_rule(text: str, tokens: int) -> None:
     assert approximate_tokens(text) == tokens
+
+
+def test_what_is_read_ahead_is_neither_read_nor_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return 1
+
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run([experience(f"open {number}", task=number) for number in range(40)])
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        memory.read_ahead(count).result(timeout=60)
+        assert sorted(counted) == sorted(one.text for one in memory)
+        monkeypatch.setattr(memory._store, "fetch", lambda ids: pytest.fail(f"read again: {ids}"))
+        found = memory.find("open 7", count_tokens=count, token_limit=30).result(timeout=60)
+        assert len(found) == 30
+        assert found[0].subgoal == "open 7"
+        assert len(counted) == 40
+
+
+def test_a_large_memory_is_not_read_ahead_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_KEPT_IN_MEMORY", 20)
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run([experience(f"open {number}", task=number) for number in range(21)])
+        counted: list[str] = []
+        memory.read_ahead(lambda text: counted.append(text) or 1).result(timeout=60)
+        assert len(counted) == sqlite.FETCHED_AT_ONCE
+
+
+def test_reading_ahead_ends_with_the_memory_and_lets_others_come_between(tmp_path: Path) -> None:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run([experience(f"open {number}", task=number) for number in range(600)])
+        begun, go_on = threading.Event(), threading.Event()
+
+        def count(text: str) -> int:
+            begun.set()
+            go_on.wait(60)
+            return 1
+
+        ahead = memory.read_ahead(count)
+        assert begun.wait(60)
+        found = memory.find("open 7", count_tokens=count, most=1)
+        found.add_done_callback(lambda _: memory.close())
+        go_on.set()
+        assert found.result(timeout=60)[0].subgoal == "open 7"
+        with pytest.raises((EpisodicMemoryError, RuntimeError)):
+            ahead.result(timeout=60)

@@ -22,7 +22,7 @@ def unit_rows(count: int, seed: int, dimension: int = 8) -> NDArray[np.float32]:
 
 def one_group(ends: list[int], *, digests: list[int] | None = None) -> ExperienceIndex:
     """An index whose experiences all have the same subgoal."""
-    index = ExperienceIndex(8, ends=3)
+    index = ExperienceIndex(8)
     index.extend_subgoals(unit_rows(1, 0))
     index.extend_experiences(
         [0] * len(ends),
@@ -39,7 +39,7 @@ def test_ranking_equals_a_full_sort_by_cosine(subgoals: int, seed: int, doubled:
     if doubled:
         vectors = np.concatenate([vectors, vectors[::2]])
     owners = np.random.default_rng(seed).integers(0, len(vectors), size=2 * len(vectors))
-    index = ExperienceIndex(8, ends=3)
+    index = ExperienceIndex(8)
     index.extend_subgoals(vectors)
     index.extend_experiences(
         owners.tolist(),
@@ -110,7 +110,7 @@ def test_the_draw_depends_on_seed_and_content_not_on_the_order_of_adding(
 def test_a_large_group_of_equals_at_the_edge_of_the_first_look_comes_as_a_whole() -> None:
     vectors = np.repeat(unit_rows(1, 3), 300, axis=0)
     better = unit_rows(1, 3)[0]
-    index = ExperienceIndex(8, ends=3)
+    index = ExperienceIndex(8)
     index.extend_subgoals(np.concatenate([unit_rows(50, 4), vectors]))
     index.extend_experiences(range(350), ends=np.zeros(350, dtype=np.uint8), digests=np.arange(350, dtype=np.uint64))
     first = [position for _, position in islice(index.ranked(better, draw="1"), 300)]
@@ -131,4 +131,4 @@ def test_growth_leaves_earlier_views_alone_and_copies_seldom() -> None:
 
 
 def test_an_empty_index_ranks_nothing() -> None:
-    assert list(ExperienceIndex(8, ends=3).ranked(unit_rows(1, 0)[0], draw="")) == []
+    assert list(ExperienceIndex(8).ranked(unit_rows(1, 0)[0], draw="")) == []

@@ -120,7 +120,7 @@ class FixedMemory(EpisodicMemory):
     def _index(self) -> ExperienceIndex:
         experiences = self._experiences
         places = {subgoal: place for place, subgoal in enumerate(dict.fromkeys(one.subgoal for one in experiences))}
-        index = ExperienceIndex(self._embedder.dimension, ends=len(End))
+        index = ExperienceIndex(self._embedder.dimension)
         index.extend_subgoals(checked_vectors(self._embedder, list(places)))
         index.extend_experiences(
             [places[one.subgoal] for one in experiences],

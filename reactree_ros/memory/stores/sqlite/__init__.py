@@ -4,25 +4,50 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
 from pydantic import Field
 
+from reactree_ros.background.pending import Pending, settle_as
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import Embedder, checked_vectors
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory
 from reactree_ros.memory.spec import MemorySpec
-from reactree_ros.memory.stores.sqlite.database import ENDS, ExperienceStore
+from reactree_ros.memory.stores.sqlite.database import ExperienceStore
 from reactree_ros.memory.stores.sqlite.diagnosis import diagnose
 from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
 from reactree_ros.plugins.settings import Settings
 
-_FETCHED_AT_ONCE = 12  # about what fills the token limit
+T = TypeVar("T")
+FETCHED_AT_ONCE = 12  # about what fills the token limit
 _KEPT_IN_MEMORY = 4096
 _QUERIES_KEPT = 64
+
+
+class Kept(Generic[T]):
+    """Experiences by their ids, the lately used ones without reading them again; for one thread at a time."""
+
+    def __init__(self, fetch: Callable[[Sequence[int]], Sequence[T]]) -> None:
+        self._read = fetch
+        self._kept: dict[int, T] = {}
+
+    def __call__(self, ids: Sequence[int]) -> list[T]:
+        """Return the experiences with these ids, in this order."""
+        if missing := [number for number in ids if number not in self._kept]:
+            self._kept.update(zip(missing, self._read(missing), strict=True))
+        experiences = []
+        for number in ids:
+            experience = self._kept.pop(number)
+            self._kept[number] = experience  # the latest used last
+            experiences.append(experience)
+        while len(self._kept) > _KEPT_IN_MEMORY:
+            del self._kept[next(iter(self._kept))]
+        return experiences
 
 
 class SqliteMemory(EpisodicMemory):
@@ -42,19 +67,20 @@ class SqliteMemory(EpisodicMemory):
     """
 
     keeps_routines = True
+    _open: ClassVar[type[ExperienceStore]] = ExperienceStore
 
     def __init__(self, path: str | Path, embedder: Embedder, *, busy_timeout: float = 10.0) -> None:
         self._embedder = embedder
-        self._store = ExperienceStore(
+        self._store = self._open(
             Path(path), embedder=embedder.name, dimension=embedder.dimension, busy_timeout=busy_timeout
         )
-        self._index = ExperienceIndex(embedder.dimension, ends=len(ENDS))
+        self._index = ExperienceIndex(embedder.dimension)
         self._ids: list[int] = []  # of experiences, by their position in the index
         self._subgoals: dict[int, int] = {}  # position in the index by id
-        self._kept: dict[int, Experience] = {}  # lately used ones by id
+        self._fetch = Kept(self._store.fetch)
         self._lock = threading.RLock()  # of everything above but the store, which has its own
         #: The same goal is asked for more than once: for routines that are near, then for examples.
-        self._vector_of = lru_cache(_QUERIES_KEPT)(lambda text: checked_vectors(self._embedder, [text])[0])
+        self.vector_of = lru_cache(_QUERIES_KEPT)(lambda text: checked_vectors(self._embedder, [text])[0])
 
     @property
     def path(self) -> Path:
@@ -95,17 +121,42 @@ class SqliteMemory(EpisodicMemory):
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
         """See :meth:`EpisodicMemory.ranked`; reads only as many as are asked for."""
-        query = self._vector_of(text)
+        query = self.vector_of(text)
         with self._lock:
             self._refresh()
             ranked = self._index.ranked(query, draw=f"{seed} {text}")
         while True:
             with self._lock:
-                some = [(similarity, self._ids[position]) for similarity, position in islice(ranked, _FETCHED_AT_ONCE)]
+                some = [(similarity, self._ids[position]) for similarity, position in islice(ranked, FETCHED_AT_ONCE)]
                 experiences = self._fetch([number for _, number in some])
             if not some:
                 return
             yield from zip((similarity for similarity, _ in some), experiences, strict=True)
+
+    def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
+        """See :meth:`EpisodicMemory.read_ahead`: the vectors, and of a small memory all experiences, else a few."""
+        count, ended, worker, first = self._remembering(count_tokens), Pending[None](), self._thread(), 0
+
+        def read_some() -> bool:
+            nonlocal first
+            with self._lock:
+                self._refresh()
+                ids = self._ids[first : first + FETCHED_AT_ONCE]
+                some = self._fetch(ids)
+                self._index.warm()
+            for one in some:
+                count(one.text)
+            first += len(some)
+            return bool(some) and len(self._ids) <= _KEPT_IN_MEMORY
+
+        def go_on(read: Future[bool]) -> None:
+            if not ended.done() and not read.cancelled() and read.exception() is None and read.result():
+                worker.do(read_some).add_done_callback(go_on)
+            else:
+                settle_as(read, ended, lambda more: None)
+
+        worker.do(read_some).add_done_callback(go_on)
+        return ended
 
     def _refresh(self) -> None:
         """Takes in what this and other processes have added since the last time."""
@@ -119,19 +170,6 @@ class SqliteMemory(EpisodicMemory):
             [self._subgoals[number] for number in added.experience_subgoals], ends=added.ends, digests=added.digests
         )
         self._ids.extend(added.experiences)
-
-    def _fetch(self, ids: Sequence[int]) -> list[Experience]:
-        missing = [number for number in ids if number not in self._kept]
-        if missing:
-            self._kept.update(zip(missing, self._store.fetch(missing), strict=True))
-        experiences = []
-        for number in ids:
-            experience = self._kept.pop(number)
-            self._kept[number] = experience  # the latest used last
-            experiences.append(experience)
-        while len(self._kept) > _KEPT_IN_MEMORY:
-            del self._kept[next(iter(self._kept))]
-        return experiences
 
 
 class SqliteSettings(Settings):

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ from reactree_ros.memory.sqlite_file import SqliteFile
 APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
 SCHEMA_VERSION = 2
 ENDS = (End.SUCCESS, End.FAILURE, End.EXPAND)  # an end is stored as its position here
-_NUMBER = {end: number for number, end in enumerate(ENDS)}
-_VECTOR = np.dtype("<f4")
+NUMBER = {end: number for number, end in enumerate(ENDS)}
+VECTOR = np.dtype("<f4")
 _UNIT_TOLERANCE = 1e-3
 _LOAD_ROWS = 4096
 _VARIABLES = 500  # SQLite takes at least 999 in one statement
@@ -55,7 +56,7 @@ _SCHEMA = (
 #: Made where it is missing: files of this schema are older than it.
 _ROUTINES = "CREATE TABLE IF NOT EXISTS routine (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
 _HAS_ROUTINES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'routine'"
-_EXPERIENCES = (
+EXPERIENCES = (
     'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
     "FROM experience e JOIN subgoal s ON s.id = e.subgoal"
 )
@@ -100,29 +101,37 @@ class ExperienceStore(SqliteFile):
     def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
         """Writes one run in one transaction, with the embedding of every subgoal that `unknown_subgoals` named."""
         with self._write_lock, self._explained("write to"), self._transaction() as database:
-            run_id = database.execute("INSERT INTO run (added) VALUES (?)", (time.time(),)).lastrowid
-            subgoals = {
-                subgoal: self._subgoal_id(subgoal, vectors)
-                for subgoal in dict.fromkeys(experience.subgoal for experience in run)
-            }
-            database.executemany(
-                'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, turns) '
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self._insert(database, run, vectors)
+
+    def _insert(
+        self, database: sqlite3.Connection, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]
+    ) -> int:
+        """Writes a run within a transaction; returns its id."""
+        run_id = database.execute("INSERT INTO run (added) VALUES (?)", (time.time(),)).lastrowid
+        assert run_id is not None
+        subgoals = {
+            subgoal: self._subgoal_id(subgoal, vectors)
+            for subgoal in dict.fromkeys(experience.subgoal for experience in run)
+        }
+        database.executemany(
+            'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, turns) '
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
                 (
-                    (
-                        run_id,
-                        subgoals[experience.subgoal],
-                        _NUMBER[experience.end],
-                        _digest(experience),
-                        experience.task_id,
-                        experience.task_name,
-                        experience.decision,
-                        experience.depth,
-                        _turns_column(experience),
-                    )
-                    for experience in run
-                ),
-            )
+                    run_id,
+                    subgoals[experience.subgoal],
+                    NUMBER[experience.end],
+                    digest_of(experience),
+                    experience.task_id,
+                    experience.task_name,
+                    experience.decision,
+                    experience.depth,
+                    turns_column(experience),
+                )
+                for experience in run
+            ),
+        )
+        return run_id
 
     def routines(self) -> Mapping[str, str]:
         """The routines by name; as long as nobody has changed anything, the same mapping."""
@@ -198,7 +207,7 @@ class ExperienceStore(SqliteFile):
         with self._read_lock, self._explained("read"):
             for some in _batches(ids):
                 marks = ",".join("?" * len(some))
-                for row in self._reader.execute(f"{_EXPERIENCES} WHERE e.id IN ({marks})", some):
+                for row in self._reader.execute(f"{EXPERIENCES} WHERE e.id IN ({marks})", some):
                     found[row[0]] = self._experience(row)
         missing = [number for number in ids if number not in found]
         if missing:
@@ -210,9 +219,7 @@ class ExperienceStore(SqliteFile):
         last = 0
         while True:
             with self._read_lock, self._explained("read"):
-                rows = self._reader.execute(
-                    f"{_EXPERIENCES} WHERE e.id > ? ORDER BY e.id LIMIT 256", (last,)
-                ).fetchall()
+                rows = self._reader.execute(f"{EXPERIENCES} WHERE e.id > ? ORDER BY e.id LIMIT 256", (last,)).fetchall()
             if not rows:
                 return
             last = rows[-1][0]
@@ -221,7 +228,7 @@ class ExperienceStore(SqliteFile):
     def holds(self, experience: Experience) -> bool:
         """Whether the store has this very experience."""
         with self._read_lock, self._explained("read"):
-            rows = self._reader.execute(f"{_EXPERIENCES} WHERE e.digest = ?", (_digest(experience),)).fetchall()
+            rows = self._reader.execute(f"{EXPERIENCES} WHERE e.digest = ?", (digest_of(experience),)).fetchall()
         return any(self._experience(row) == experience for row in rows)
 
     def counts(self) -> Counts:
@@ -261,7 +268,7 @@ class ExperienceStore(SqliteFile):
         row = self._writer.execute("SELECT id FROM subgoal WHERE text = ?", (subgoal,)).fetchone()
         if row is not None:
             return int(row[0])
-        blob = np.ascontiguousarray(vectors[subgoal], dtype=_VECTOR).tobytes()
+        blob = np.ascontiguousarray(vectors[subgoal], dtype=VECTOR).tobytes()
         added = self._writer.execute("INSERT INTO subgoal (text, embedding) VALUES (?, ?)", (subgoal, blob)).lastrowid
         assert added is not None
         return added
@@ -273,14 +280,14 @@ class ExperienceStore(SqliteFile):
         rows = self._reader.execute("SELECT id, embedding FROM subgoal WHERE id > ? ORDER BY id", (self._last_subgoal,))
         while some := rows.fetchmany(_LOAD_ROWS):
             for number, blob in some:
-                if not isinstance(blob, bytes) or len(blob) != self._dimension * _VECTOR.itemsize:
+                if not isinstance(blob, bytes) or len(blob) != self._dimension * VECTOR.itemsize:
                     size = len(blob) if isinstance(blob, bytes) else type(blob).__name__
                     raise EpisodicMemoryError(
                         f"{self.path}: the embedding in row {number} of table subgoal is damaged: "
-                        f"{self._dimension * _VECTOR.itemsize} bytes expected, found {size}"
+                        f"{self._dimension * VECTOR.itemsize} bytes expected, found {size}"
                     )
             part = vectors[len(ids) : len(ids) + len(some)]
-            part[:] = np.frombuffer(b"".join(blob for _, blob in some), dtype=_VECTOR).reshape(part.shape)
+            part[:] = np.frombuffer(b"".join(blob for _, blob in some), dtype=VECTOR).reshape(part.shape)
             wrong = np.flatnonzero(~(np.abs(np.sqrt(np.einsum("ij,ij->i", part, part)) - 1) < _UNIT_TOLERANCE))
             if wrong.size:
                 raise EpisodicMemoryError(
@@ -290,23 +297,32 @@ class ExperienceStore(SqliteFile):
             ids.extend(number for number, _ in some)
         return ids, vectors
 
-    def _experience(self, row: tuple[int, str, str, int, str, str, int, int]) -> Experience:
-        number, subgoal, turns, end, task_id, task_name, decision, depth = row
-        try:
-            for value, kind in ((subgoal, str), (task_id, str), (task_name, str), (decision, int), (depth, int)):
-                if not isinstance(value, kind):
-                    raise TypeError(f"{shown(value)} is no {kind.__name__}")
-            return Experience(
-                subgoal=subgoal,
-                turns=tuple(map(turn_from_dict, parse_json(turns, halves=True))),
-                end=ENDS[end],
-                task_id=task_id,
-                task_name=task_name,
-                decision=decision,
-                depth=depth,
-            )
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise EpisodicMemoryError(f"{self.path}: row {number} of table experience is damaged: {error}") from error
+    def _experience(self, row: tuple[Any, ...]) -> Experience:
+        return experience_of(row, self.path)
+
+
+def experience_of(row: tuple[Any, ...], where: object) -> Experience:
+    """The experience in a row: its number, its subgoal, its turns, and the rest in the order of the class.
+
+    Raises:
+        EpisodicMemoryError: It is not what was written; the message says where it is, and its number.
+    """
+    number, subgoal, turns, end, task_id, task_name, decision, depth = row
+    try:
+        for value, kind in ((subgoal, str), (task_id, str), (task_name, str), (decision, int), (depth, int)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{shown(value)} is no {kind.__name__}")
+        return Experience(
+            subgoal=subgoal,
+            turns=tuple(map(turn_from_dict, parse_json(turns, halves=True))),
+            end=ENDS[end],
+            task_id=task_id,
+            task_name=task_name,
+            decision=decision,
+            depth=depth,
+        )
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise EpisodicMemoryError(f"{where}: row {number} of table experience is damaged: {error}") from error
 
 
 check_schema = ExperienceStore.check_schema
@@ -316,11 +332,12 @@ def _batches(items: Sequence[int] | Sequence[str]) -> Iterator[Sequence[int] | S
     return (items[first : first + _VARIABLES] for first in range(0, len(items), _VARIABLES))
 
 
-def _turns_column(experience: Experience) -> str:
+def turns_column(experience: Experience) -> str:
+    """The turns as one column of a database."""
     return json.dumps([turn_to_dict(turn) for turn in experience.turns], ensure_ascii=False, separators=(",", ":"))
 
 
-def _digest(experience: Experience) -> int:
+def digest_of(experience: Experience) -> int:
     """64 bits of the content, as SQLite's signed integer; the same in every process."""
     digest = hashlib.blake2b(digest_size=8)
     fields = (experience.subgoal, experience.text, experience.end.value, experience.task_id, experience.task_name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,11 @@ class ExperienceIndex:
     are known by their position, in the order of `extend`.
     """
 
-    def __init__(self, dimension: int, *, ends: int) -> None:
+    def __init__(self, dimension: int) -> None:
         self._vectors = GrowingArray(np.float32, width=dimension)
         self._ends = GrowingArray(np.uint8)
         self._digests = GrowingArray(np.uint64)
         self._members: list[list[int]] = []
-        self._kinds = ends
 
     def __len__(self) -> int:
         """Number of experiences."""
@@ -90,7 +90,7 @@ class ExperienceIndex:
         evenly among those that still have experiences, then an experience of that end. The draw depends on `draw` and
         on the experiences' content, not on the order in which anything was added.
         """
-        seed = int.from_bytes(hashlib.blake2b(draw.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
+        seed = seed_of(draw)
         similarities = self._vectors.rows @ query
         count, looked_at, done = len(similarities), _FIRST_LOOK, 0
         while done < count:
@@ -108,25 +108,44 @@ class ExperienceIndex:
                 done = last
             looked_at *= 4
 
+    def warm(self) -> None:
+        """Rank a little, so that the first who asks does not wait for what is loaded and laid out only then."""
+        if self.subgoals:
+            for _ in islice(self.ranked(self._vectors.rows[0], draw=""), _FIRST_LOOK // 2):
+                pass
+
     def _drawn(self, rows: Sequence[int], seed: int) -> Iterator[int]:
-        """The experiences of equally similar subgoals in the order in which they are drawn."""
         members = self._members[rows[0]] if len(rows) == 1 else [m for row in rows for m in self._members[row]]
         if len(members) <= 1:
-            yield from members
-            return
+            return iter(members)
         positions = np.array(members)
-        digests = self._digests.rows[positions]
-        order = np.lexsort((positions, _scrambled(digests ^ np.uint64(seed))))
-        ends = self._ends.rows[positions[order]]
-        queues = [positions[order[ends == end]].tolist()[::-1] for end in range(self._kinds)]
-        queues = [queue for queue in queues if queue]
-        state = seed ^ int(digests.min())
-        while queues:
-            state = (state + 0x9E3779B97F4A7C15) & _MASK
-            pick = int(_scrambled(np.array([state], dtype=np.uint64))[0]) % len(queues) if len(queues) > 1 else 0
-            yield queues[pick].pop()
-            if not queues[pick]:
-                del queues[pick]
+        return drawn(positions, self._ends.rows[positions], self._digests.rows[positions], seed=seed)
+
+
+def seed_of(draw: str) -> int:
+    """The seed of a draw among equals."""
+    return int.from_bytes(hashlib.blake2b(draw.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
+
+
+def drawn(members: NDArray[Any], ends: NDArray[np.uint8], digests: NDArray[np.uint64], *, seed: int) -> Iterator[int]:
+    """The numbers of experiences of equally similar subgoals in the order in which they are drawn.
+
+    Args:
+        members: Their numbers, at least one.
+        ends: The end of each, as a number.
+        digests: A digest of the content of each.
+        seed: See :func:`seed_of`.
+    """
+    order = np.lexsort((members, _scrambled(digests ^ np.uint64(seed))))
+    members, ends = members[order], ends[order]
+    queues = [members[ends == end].tolist()[::-1] for end in np.unique(ends)]
+    state = seed ^ int(digests.min())
+    while queues:
+        state = (state + 0x9E3779B97F4A7C15) & _MASK
+        pick = int(_scrambled(np.array([state], dtype=np.uint64))[0]) % len(queues) if len(queues) > 1 else 0
+        yield queues[pick].pop()
+        if not queues[pick]:
+            del queues[pick]
 
 
 def _best(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:

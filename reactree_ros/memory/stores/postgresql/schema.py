@@ -1,0 +1,132 @@
+"""The schema of a fleet's memory in PostgreSQL with pgvector, made and migrated step by step.
+
+Every text is kept as JSON, because PostgreSQL's text has no NUL. A subgoal is known by a digest of its text, so that it
+is written without looking it up. Each embedder has a table of vectors of its own: vectors of different embedders are
+never compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reactree_ros.memory.port import EpisodicMemoryError
+
+NAME = "reactree_memory"
+#: Whoever writes, makes or migrates holds this lock to the end of the transaction: ids rise in the order of commits.
+LOCK = 0x52635472
+#: Longer vectors have no index, and are compared one by one.
+MOST_INDEXED = 4000
+#: Most bytes of an experience's turns: no robot has to read more.
+_LONGEST = 1 << 24
+
+_TABLES = f"""
+CREATE TABLE {NAME}.embedder (
+    id smallint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL,
+    dimension integer NOT NULL,
+    UNIQUE (name, dimension));
+CREATE TABLE {NAME}.run (
+    id uuid PRIMARY KEY,
+    added timestamptz NOT NULL DEFAULT now(),
+    experiences integer NOT NULL);
+CREATE TABLE {NAME}.subgoal (key uuid PRIMARY KEY, text text NOT NULL);
+CREATE TABLE {NAME}.experience (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    run uuid NOT NULL REFERENCES {NAME}.run,
+    subgoal uuid NOT NULL REFERENCES {NAME}.subgoal,
+    "end" smallint NOT NULL,
+    digest bigint NOT NULL,
+    task_id text NOT NULL,
+    task_name text NOT NULL,
+    decision integer NOT NULL,
+    depth integer NOT NULL,
+    turns text NOT NULL CHECK (octet_length(turns) <= {_LONGEST}))"""
+_INDEXES = f"""
+CREATE INDEX experience_subgoal ON {NAME}.experience (subgoal) INCLUDE ("end", digest, id);
+CREATE INDEX experience_digest ON {NAME}.experience (digest);
+CREATE INDEX experience_kind ON {NAME}.experience ("end", task_name)"""
+
+
+def _make(connection: Any) -> None:
+    connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    connection.execute(f"CREATE SCHEMA {NAME}")
+    connection.execute(f"CREATE TABLE {NAME}.meta (version integer NOT NULL, fleet uuid NOT NULL)")
+    connection.execute(f"INSERT INTO {NAME}.meta VALUES (0, gen_random_uuid())")
+    connection.execute(_TABLES)
+
+
+#: By the version of a schema, what makes the next one of it; 0: there is none.
+STEPS: dict[int, Callable[[Any], object]] = {
+    0: _make,
+    1: lambda connection: connection.execute(_INDEXES),
+}
+
+
+def version_of(connection: Any, where: str) -> int:
+    """Return the version of the schema in a database; 0 if there is none.
+
+    Raises:
+        EpisodicMemoryError: It is newer than what this package knows, or another program's.
+    """
+    # Not by to_regclass: whoever waited for the lock has old answers of it.
+    look = (
+        "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(name)s), "
+        "EXISTS (SELECT FROM pg_tables WHERE schemaname = %(name)s AND tablename = 'meta')"
+    )
+    there, ours = connection.execute(look, {"name": NAME}).fetchone()
+    rows = connection.execute(f"SELECT version FROM {NAME}.meta").fetchall() if ours else ()
+    if there and len(rows) != 1:
+        raise EpisodicMemoryError(f"{where}: the schema {NAME} there is another program's; name another database")
+    version, known = (rows[0][0] if rows else 0), max(STEPS) + 1
+    if version > known:
+        raise EpisodicMemoryError(
+            f"{where}: has schema version {version}, this reactree_ros knows {known}: install a newer reactree_ros here"
+        )
+    return int(version)
+
+
+def prepare(connection: Any, where: str) -> None:
+    """Make the schema, or bring an older one to this version; what is there stays.
+
+    Raises:
+        EpisodicMemoryError: See :func:`version_of`.
+    """
+    if version_of(connection, where) > max(STEPS):
+        return
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        version = version_of(connection, where)  # another robot may have been first
+        while version in STEPS:
+            STEPS[version](connection)
+            version += 1
+        connection.execute(f"UPDATE {NAME}.meta SET version = %s", (version,))
+
+
+def vectors_of(connection: Any, embedder: str, dimension: int) -> str:
+    """Return the table with the vectors of an embedder; made if it is not there."""
+    find = f"SELECT id FROM {NAME}.embedder WHERE name = %s AND dimension = %s"
+    if (row := connection.execute(find, (embedder, dimension)).fetchone()) is None:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            add = f"INSERT INTO {NAME}.embedder (name, dimension) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+            connection.execute(add, (embedder, dimension))
+            row = connection.execute(find, (embedder, dimension)).fetchone()
+            table = f"{NAME}.vector_{row[0]}"
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {table} (subgoal uuid PRIMARY KEY REFERENCES {NAME}.subgoal, "
+                f"embedding vector({dimension}) NOT NULL CHECK (abs(vector_norm(embedding) - 1) < 0.001))"
+            )
+            # A vector is in the row itself, so that a search reads it without a second look-up.
+            connection.execute(f"ALTER TABLE {table} ALTER COLUMN embedding SET STORAGE MAIN")
+            if dimension <= MOST_INDEXED:
+                connection.execute(index_of(table, dimension))
+    return f"{NAME}.vector_{row[0]}"
+
+
+def index_of(table: str, dimension: int) -> str:
+    """Return what makes the index of a table of vectors: half precision, as the nearest are compared exactly after."""
+    return (
+        f"CREATE INDEX IF NOT EXISTS {table.partition('.')[2]}_near ON {table} "
+        f"USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) WITH (m = 16, ef_construction = 64)"
+    )
