@@ -30,8 +30,6 @@ import rclpy
 from action_msgs.msg import GoalStatus
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from py_trees_ros_interfaces.msg import BehaviourTree as Snapshot
-from py_trees_ros_interfaces.srv import OpenSnapshotStream
 from rclpy.action import ActionClient, ActionServer
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
@@ -337,6 +335,9 @@ def cancel_to_stopped(bench: Bench, cancels: int, folder: str) -> None:
 
 
 def jitter(bench: Bench, folder: str) -> None:
+    from py_trees_ros_interfaces.msg import BehaviourTree as Snapshot  # the steps need no py_trees_ros
+    from py_trees_ros_interfaces.srv import OpenSnapshotStream
+
     stamps: list[int] = []
     commands = [served("endless_bridge"), served("slow_inference"), node("planner_node", tick_rate=TICK_RATE)]
     with processes(bench, folder, *commands):
