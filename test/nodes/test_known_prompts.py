@@ -111,7 +111,7 @@ def test_what_differs_in_the_midst_is_sent_from_there(graph: Graph) -> None:
     graph.inference(model)
     asker, turns = Asker(graph), [Told("Your task is to: b"), Said("Act: x"), Saw("You see it."), Said("Act: y")]
     asker.ask(Prompt(START, turns))
-    other = [turns[0], Told("Much.")] + turns[2:]
+    other = [turns[0], Told("Much."), *turns[2:]]
     asker.ask(Prompt(START, other))
     assert (asker.sent[1].turns[0].example, len(asker.sent[1].turns)) == (2, 4)
     assert model.heard[1] == wholly((*START, *other))
@@ -256,7 +256,7 @@ def test_options_with_line_ends_travel_as_they_are(graph: Graph) -> None:
 
 
 def test_a_picture_whose_bytes_are_gone_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    picture = picture_of(png(2, 2), camera="head")
+    picture = picture_of(png(), camera="head")
     turns = (Told("a"), Saw("You see it.", Observation("You see it.", pictures=(picture,))))
     kept = KeptPrompts()
     kept.keep("", "1", turns)
