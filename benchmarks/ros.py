@@ -367,9 +367,13 @@ def in_process(tasks: int) -> list[float]:
     return times
 
 
-def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[str, float]]:
-    """Return the times between decisions over ROS, and each idle node's share of a core before."""
+def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[str, float], dict[str, float]]:
+    """Return the times between decisions over ROS, and of each node: its share of a core while idle, its work.
+
+    The work is its milliseconds of processor time a decision, which another load of the machine hardly changes.
+    """
     times: list[float] = []
+    decisions = 0
     with tempfile.TemporaryDirectory() as kept:
         file = Path(kept) / "tasks.json"
         file.write_text(json.dumps(houses(tasks)))
@@ -378,13 +382,16 @@ def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[s
         with processes(bench, folder, *commands) as pids:
             bench.bring_up("inference", "household_bridge")
             idle = dict(zip(nodes, shares(bench, pids), strict=True))
+            before = [seconds_of(pid) for pid in pids]
             for seed in range(tasks):
                 bench.stamps.clear()
                 result = bench.answer(bench.start(task_id=seed).get_result_async()).result
                 assert result.success, result.message
                 bench.until(lambda: len(bench.stamps) >= result.decisions)  # noqa: B023
                 times += intervals(bench.stamps)
-    return times, idle
+                decisions += result.decisions
+            took = [seconds_of(pid) - earlier for pid, earlier in zip(pids, before, strict=True)]
+    return times, idle, {name: seconds * 1000 / decisions for name, seconds in zip(nodes, took, strict=True)}
 
 
 def shares(bench: Bench, pids: Sequence[int]) -> list[float]:
@@ -405,10 +412,12 @@ def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) 
     here: list[float] = []
     there: dict[str, list[float]] = {folder: [] for folder in folders}
     idle: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
+    work: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
     for _ in range(rounds):  # in turn, so that other load of the machine affects all of them
         here += in_process(tasks)
         for folder in folders:
-            times, shares_of_nodes = over_ros(bench, tasks, folder)
+            times, shares_of_nodes, worked = over_ros(bench, tasks, folder)
+            work[folder].append(worked)
             there[folder] += times
             idle[folder].append(shares_of_nodes)
     added = {folder: statistics.median(times) - statistics.median(here) for folder, times in there.items()}
@@ -420,7 +429,8 @@ def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) 
         print(f"added {added[folder]:.2f} ms (medians; target: at most 2.5)")
         for name in idle[folder][0]:
             share = statistics.median(one[name] for one in idle[folder])
-            print(f"{of(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %)")
+            took = statistics.median(one[name] for one in work[folder])
+            print(f"{of(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %), {took:.1f} ms a decision")
     for folder in folders[1:]:
         print(
             f"added per decision, these over those of {folder}: {added[''] / added[folder]:.2f} (target: at most 0.35)"

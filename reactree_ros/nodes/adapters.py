@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -96,6 +97,7 @@ class RosWorld(SharedWorld):
         self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
+        self._spun_by = 0  # the thread of the node's executor, once it has called
         self._skills = SkillGoals(node, bridge)
         self._trace = ""
         self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
@@ -125,6 +127,7 @@ class RosWorld(SharedWorld):
         return self._halted
 
     def _note_status(self, msg: BridgeStatus) -> None:
+        self._spun_by = get_ident()
         self._heard.succeed(None)
         at, when = self._halted_by_result
         if _nanoseconds(msg.stamp) >= at or steady.now() - when > OVERTAKEN:
@@ -269,7 +272,10 @@ class RosWorld(SharedWorld):
         def cancel() -> None:
             self._last = goal.over
             self._cancelled.append(stop)
-            self._wake.trigger()
+            if get_ident() == self._spun_by:  # as in a tick
+                self._stop_cancelled()
+            else:
+                self._wake.trigger()
 
         def send() -> None:
             try:
