@@ -422,7 +422,7 @@ class RosLanguageModel(LanguageModel):
                 ask(whole=True)
             elif isinstance(error, _Lost):
                 inactive_since.clear()
-                self._sent.forget()
+                self._sent = SentPrompts()  # the next node may be of another version
                 self._node.get_logger().warning(f"a decision is requested again: {error}")
                 self._calls.later(AGAIN, ask)
             else:

@@ -45,7 +45,7 @@ class _Frugal(SingleThreadedExecutor):
     what a task leaves needs the guard condition, because other tasks may have been looked after by then.
 
     Attributes:
-        in_callback: The thread that runs a callback now; 0: none does.
+        in_callback: The thread that runs a callback, or has run one and does not wait yet; 0: there is none.
     """
 
     def __init__(self, **given: Any) -> None:
@@ -55,12 +55,10 @@ class _Frugal(SingleThreadedExecutor):
             self._guard.__class__ = _ForOthers
             self._guard.executor = self
 
-    def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Run one callback or task, or wait for one."""
-        try:
-            super().spin_once(timeout_sec)
-        finally:
-            self.in_callback = 0
+    def wait_for_ready_callbacks(self, *given: Any, **more: Any) -> Any:
+        """Return the next callback or task to run; called by every way to spin."""
+        self.in_callback = 0
+        return super().wait_for_ready_callbacks(*given, **more)
 
     def _make_handler(self, *given: Any) -> Any:
         self.in_callback = get_ident()  # it is run next
