@@ -1,10 +1,17 @@
 """Cost of ROS: time per decision, cancel to stopped, tick jitter, idle nodes. Needs ROS 2 and the built workspace.
 
 python benchmarks/ros.py [--tasks 10] [--cancels 100] [--rounds 3] [--against FOLDER]
+python benchmarks/ros.py --steps [--tasks 2] [--rounds 3]     # needs no py_trees_ros
 
-The reference is a bare action and a bare service of rclpy between two processes, measured in the same run. FOLDER holds
-another ``reactree_ros`` (a checkout or an installation) with the same interfaces. Its nodes are measured alternately
-with these, and the ratio is printed.
+The references are bare programs of rclpy that do the same exchange in the same run: an action and a service between two
+processes, a cancel that passes through three, and a timer that ticks beside the planner. FOLDER holds another
+``reactree_ros`` (a checkout or an installation) with the same interfaces. Its nodes are measured alternately with
+these, and the ratio is printed.
+
+``--steps`` prints where the time of a decision goes, from the planner's request to an inference node that answers at
+once to the wake-up of the tree. The requests are those of real runs, in their order. Bare programs take turns with it:
+a client and a service with messages that were made before. The first one sends the same messages, the second one whole
+prompts, the third one empty ones, and the last one has both ends in one process.
 """
 
 from __future__ import annotations
@@ -30,13 +37,14 @@ import rclpy
 from action_msgs.msg import GoalStatus
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from py_trees_ros_interfaces.msg import BehaviourTree as Snapshot
-from py_trees_ros_interfaces.srv import OpenSnapshotStream
-from rclpy.action import ActionClient, ActionServer
+from rclpy.action import ActionClient, ActionServer, CancelResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.task import Future
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
+from reactree_interfaces.srv import Generate
 from std_srvs.srv import Trigger
 
 import reactree_ros
@@ -49,9 +57,13 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.nodes import adapters, inference_node
 from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.inference_node import InferenceNode
+from reactree_ros.nodes.messages import request_to_msg
 from reactree_ros.nodes.spinning import run_node
+from reactree_ros.nodes.waiting import Wake
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
@@ -62,6 +74,12 @@ GENERATION = 5.0  # seconds of a generation of the slow model
 TICK_RATE = 50.0
 IDLE = 5.0  # seconds of watching idle nodes
 BARE = 200  # number of bare service calls and bare action goals
+ANSWER = "Think: I look for it first."
+#: Of a decision over ROS, in order.
+STEPS = (
+    *("to a message", "to send", "on its way", "to read", "to decide", "to a message", "on its way", "to read"),
+    "to wake the tree",
+)
 
 
 class EndlessWorld(World):
@@ -99,26 +117,120 @@ class SayingModel(LanguageModel):
         return pending
 
 
+class Noting(LanguageModel):
+    """Answers at once, and notes when it is asked."""
+
+    asked = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked = time.monotonic_ns()
+        return Pending.of(Reply(ANSWER, prompt_tokens=3000, cached_tokens=2900, output_tokens=9))
+
+
+class StampingInference(InferenceNode):
+    """Says in ``answered_by`` when it got a request, asked the model, began the answer, and ended."""
+
+    def __init__(self) -> None:
+        self._noting, self._answering = Noting(), 0
+        super().__init__(model=self._noting)
+        to_msg = inference_node.reply_to_msg
+
+        def stamped(*given: Any) -> Any:
+            self._answering = time.monotonic_ns()
+            return to_msg(*given)
+
+        inference_node.reply_to_msg = stamped
+
+    async def _answer(self, msg: Any, response: Any) -> Any:
+        came = time.monotonic_ns()
+        answer = await super()._answer(msg, response)
+        answer.answered_by = f"{came} {self._noting.asked} {self._answering} {time.monotonic_ns()}"
+        return answer
+
+
 SERVED: dict[str, Callable[[], Any]] = {
     "endless_bridge": lambda: BridgeNode(world=EndlessWorld()),
     "acting_inference": lambda: InferenceNode(model=SayingModel("Act: go to kitchen 1", 0.0)),
     "slow_inference": lambda: InferenceNode(model=SayingModel("Think: hm", GENERATION)),
+    "stamping_inference": StampingInference,
 }
 
 
+def offer_generate(node: Node, name: str) -> None:
+    """Offer a service of bare rclpy whose answer was made before."""
+    made = Generate.Response(text=ANSWER, prompt_tokens=3000, cached_tokens=2900, output_tokens=9)
+    node.create_service(Generate, name, lambda request, response: made)
+
+
 def bare() -> None:
-    """Serve an action and a service that do nothing, with bare rclpy."""
-    rclpy.init(args=[])
+    """Serve with bare rclpy: an action and services that do nothing, a goal that ends when canceled, and ticks."""
     node = Node("bare")
+    group, canceled = ReentrantCallbackGroup(), [Future()]
 
     def execute(goal_handle: Any) -> ExecuteSkill.Result:
         goal_handle.succeed()
         return ExecuteSkill.Result()
 
+    async def endless(goal_handle: Any) -> ExecuteSkill.Result:
+        await canceled[0]
+        canceled[0] = Future()
+        goal_handle.canceled()
+        return ExecuteSkill.Result()
+
+    def cancel(goal_handle: Any) -> CancelResponse:
+        canceled[0].set_result(None)
+        return CancelResponse.ACCEPT
+
     ActionServer(node, ExecuteSkill, "bare_action", execute, result_timeout=1)
+    more = {"cancel_callback": cancel, "callback_group": group, "result_timeout": 1}
+    ActionServer(node, ExecuteSkill, "bare_endless", endless, **more)
     node.create_service(Trigger, "bare_service", lambda request, response: response)
+    offer_generate(node, "bare_generate")
+    ticks = node.create_publisher(DecisionMsg, "bare_ticks", 1000)
+
+    def tick() -> None:
+        ticks.publish(DecisionMsg(stamp=node.get_clock().now().to_msg()))
+
+    node.create_timer(1 / TICK_RATE, tick)
+    spin(node)
+
+
+def bare_task() -> None:
+    """Serve with bare rclpy: an action that hands its goal on, and its cancel, as the planner does."""
+    node, group = Node("bare_task"), ReentrantCallbackGroup()
+    client, inner = ActionClient(node, ExecuteSkill, "bare_endless", callback_group=group), []
+
+    async def execute(goal_handle: Any) -> ExecuteTask.Result:
+        inner[:] = [await client.send_goal_async(ExecuteSkill.Goal())]
+        goal_handle.publish_feedback(ExecuteTask.Feedback())
+        await inner[0].get_result_async()
+        goal_handle.canceled()
+        return ExecuteTask.Result()
+
+    def cancel(goal_handle: Any) -> CancelResponse:
+        inner[0].cancel_goal_async()
+        return CancelResponse.ACCEPT
+
+    ActionServer(node, ExecuteTask, "bare_task", execute, cancel_callback=cancel, callback_group=group)
+    spin(node)
+
+
+BARE_ONES = {"bare": bare, "bare_task": bare_task}
+
+
+def spin(node: Node) -> None:
+    """Spin by the fastest executor, as our nodes are."""
+    from reactree_ros.nodes.executors import make_executor
+
+    executor = make_executor()
+    executor.add_node(node)
     with suppress(KeyboardInterrupt, ExternalShutdownException):
-        rclpy.spin(node)
+        while rclpy.ok():
+            executor.spin_once(timeout_sec=0.1)
+
+
+def nanoseconds(stamp: Any) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
 class Bench(Node):
@@ -138,7 +250,7 @@ class Bench(Node):
         self.create_subscription(DecisionMsg, "reactree_planner/decisions", self._decided, 1000)
 
     def _decided(self, msg: DecisionMsg) -> None:
-        self.stamps.append(msg.stamp.sec * 10**9 + msg.stamp.nanosec)
+        self.stamps.append(nanoseconds(msg.stamp))
 
     def until(self, condition: Callable[[], object], seconds: float = BOUND) -> None:
         begin = time.monotonic()
@@ -151,7 +263,7 @@ class Bench(Node):
         self.until(future.done, seconds)
         return future.result()
 
-    def bring_up(self, *names: str) -> None:
+    def bring_up(self, *names: str, goals: bool = True) -> None:
         for name in names:
             client = self.create_client(ChangeState, f"{name}/change_state")
             self.until(client.service_is_ready)
@@ -159,7 +271,7 @@ class Bench(Node):
                 request = ChangeState.Request(transition=Transition(id=transition))
                 assert self.answer(client.call_async(request)).success
             self.destroy_client(client)
-        self.until(self.client.server_is_ready)
+        self.until(lambda: not goals or self.client.server_is_ready())
 
     def start(self, **goal: Any) -> Any:
         handle = self.answer(self.client.send_goal_async(ExecuteTask.Goal(**goal)))
@@ -255,9 +367,13 @@ def in_process(tasks: int) -> list[float]:
     return times
 
 
-def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[str, float]]:
-    """Return the times between decisions over ROS, and each idle node's share of a core before."""
+def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[str, float], dict[str, float]]:
+    """Return the times between decisions over ROS, and of each node: its share of a core while idle, its work.
+
+    The work is its milliseconds of processor time a decision, which another load of the machine hardly changes.
+    """
     times: list[float] = []
+    decisions = 0
     with tempfile.TemporaryDirectory() as kept:
         file = Path(kept) / "tasks.json"
         file.write_text(json.dumps(houses(tasks)))
@@ -266,13 +382,16 @@ def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[s
         with processes(bench, folder, *commands) as pids:
             bench.bring_up("inference", "household_bridge")
             idle = dict(zip(nodes, shares(bench, pids), strict=True))
+            before = [seconds_of(pid) for pid in pids]
             for seed in range(tasks):
                 bench.stamps.clear()
                 result = bench.answer(bench.start(task_id=seed).get_result_async()).result
                 assert result.success, result.message
                 bench.until(lambda: len(bench.stamps) >= result.decisions)  # noqa: B023
                 times += intervals(bench.stamps)
-    return times, idle
+                decisions += result.decisions
+            took = [seconds_of(pid) - earlier for pid, earlier in zip(pids, before, strict=True)]
+    return times, idle, {name: seconds * 1000 / decisions for name, seconds in zip(nodes, took, strict=True)}
 
 
 def shares(bench: Bench, pids: Sequence[int]) -> list[float]:
@@ -293,10 +412,12 @@ def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) 
     here: list[float] = []
     there: dict[str, list[float]] = {folder: [] for folder in folders}
     idle: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
+    work: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
     for _ in range(rounds):  # in turn, so that other load of the machine affects all of them
         here += in_process(tasks)
         for folder in folders:
-            times, shares_of_nodes = over_ros(bench, tasks, folder)
+            times, shares_of_nodes, worked = over_ros(bench, tasks, folder)
+            work[folder].append(worked)
             there[folder] += times
             idle[folder].append(shares_of_nodes)
     added = {folder: statistics.median(times) - statistics.median(here) for folder, times in there.items()}
@@ -308,7 +429,8 @@ def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) 
         print(f"added {added[folder]:.2f} ms (medians; target: at most 2.5)")
         for name in idle[folder][0]:
             share = statistics.median(one[name] for one in idle[folder])
-            print(f"{of(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %)")
+            took = statistics.median(one[name] for one in work[folder])
+            print(f"{of(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %), {took:.1f} ms a decision")
     for folder in folders[1:]:
         print(
             f"added per decision, these over those of {folder}: {added[''] / added[folder]:.2f} (target: at most 0.35)"
@@ -319,6 +441,34 @@ def of(folder: str) -> str:
     return f"{folder}: " if folder else ""
 
 
+def bare_cancel(bench: Bench, cancels: int) -> None:
+    """Print the time from cancel to stopped of bare actions: through two processes, as with planner and bridge."""
+    times = []
+    with processes(bench, "", served("bare"), served("bare_task")):
+        client = ActionClient(bench, ExecuteTask, "bare_task")
+        bench.until(client.server_is_ready)
+        for _ in range(cancels):
+            runs: list[Any] = []
+            handle = bench.answer(client.send_goal_async(ExecuteTask.Goal(), feedback_callback=runs.append))
+            bench.until(lambda: runs)  # noqa: B023
+            times.append(canceled(bench, handle))
+        client.destroy()
+    print(f"bare cancel to stopped, {cancels} times: {spread(times)}")
+
+
+def canceled(bench: Bench, handle: Any) -> float:
+    """Cancel a goal; returns how many milliseconds it takes to end."""
+    result = handle.get_result_async()
+    begin = time.perf_counter()
+    bench.answer(handle.cancel_goal_async())
+    assert bench.answer(result).status == GoalStatus.STATUS_CANCELED
+    return (time.perf_counter() - begin) * 1000
+
+
+def spread(times: Sequence[float]) -> str:
+    return f"median {statistics.median(times):.1f} ms, p99 {quantile(times, 0.99):.1f} ms, longest {max(times):.1f} ms"
+
+
 def cancel_to_stopped(bench: Bench, cancels: int, folder: str) -> None:
     times = []
     with processes(bench, folder, served("endless_bridge"), served("acting_inference"), node("planner_node")):
@@ -327,18 +477,18 @@ def cancel_to_stopped(bench: Bench, cancels: int, folder: str) -> None:
             bench.stamps.clear()
             handle = bench.start(instruction="go")
             bench.until(lambda: bench.stamps)  # the skill is decided, and sent or running
-            result = handle.get_result_async()
-            begin = time.perf_counter()
-            bench.answer(handle.cancel_goal_async())
-            assert bench.answer(result).status == GoalStatus.STATUS_CANCELED
-            times.append((time.perf_counter() - begin) * 1000)
-    print(f"{of(folder)}cancel to stopped, {cancels} times: median {statistics.median(times):.1f} ms, ", end="")
-    print(f"p99 {quantile(times, 0.99):.1f} ms, longest {max(times):.1f} ms (target: p99 under 20)")
+            times.append(canceled(bench, handle))
+    print(f"{of(folder)}cancel to stopped, {cancels} times: {spread(times)} (target: p99 under 20)")
 
 
 def jitter(bench: Bench, folder: str) -> None:
+    from py_trees_ros_interfaces.msg import BehaviourTree as Snapshot  # the steps need no py_trees_ros
+    from py_trees_ros_interfaces.srv import OpenSnapshotStream
+
     stamps: list[int] = []
+    bare_stamps: list[int] = []
     commands = [served("endless_bridge"), served("slow_inference"), node("planner_node", tick_rate=TICK_RATE)]
+    commands.append(served("bare"))
     with processes(bench, folder, *commands):
         bench.bring_up("inference", "household_bridge")
         opening = bench.create_client(OpenSnapshotStream, "reactree_planner/snapshot_streams/open")
@@ -348,17 +498,24 @@ def jitter(bench: Bench, folder: str) -> None:
         topic = bench.answer(opening.call_async(request)).topic_name
 
         def note(msg: Snapshot) -> None:
-            stamps.append(msg.statistics.stamp.sec * 10**9 + msg.statistics.stamp.nanosec)
+            stamps.append(nanoseconds(msg.statistics.stamp))
 
         watching = bench.create_subscription(Snapshot, topic, note, 1000)
+        beside = bench.create_subscription(
+            DecisionMsg, "bare_ticks", lambda msg: bare_stamps.append(nanoseconds(msg.stamp)), 1000
+        )
         bench.stamps.clear()
         handle = bench.start(instruction="go")
         bench.until(lambda: len(stamps) > GENERATION * 3 * TICK_RATE)
         bench.answer(handle.cancel_goal_async())
         bench.destroy_subscription(watching)
+        bench.destroy_subscription(beside)
         bench.destroy_client(opening)
     # Ticks also follow at once around the end of a generation; only those in between count.
     regular = [stamp for stamp in sorted(set(stamps)) if all(abs(stamp - other) > 2e8 for other in bench.stamps)]
+    late = lateness(bare_stamps, 1e9 / TICK_RATE)
+    print(f"bare timer beside it, {len(late)} ticks: median {statistics.median(late):.2f} ms late, ", end="")
+    print(f"p99 {quantile(late, 0.99):.2f} ms")
     late = lateness(regular, 1e9 / TICK_RATE)
     print(f"{of(folder)}tick jitter at {TICK_RATE:g} Hz, {len(late)} ticks, ", end="")
     print(f"a generation of {GENERATION:g} s in flight: median {statistics.median(late):.2f} ms late, ", end="")
@@ -378,6 +535,104 @@ def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
+def recorded_requests(tasks: int) -> list[DecisionRequest]:
+    """Return the requests of real runs; each prompt is as it was when it was sent."""
+    asked: list[DecisionRequest] = []
+
+    class Recording(ExpertModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            asked.append(request)
+            return super().decide(request)
+
+    for task in parse_tasks(houses(tasks)):
+        Episode(task.instruction, world=SymbolicWorld(task), model=Recording(), planner=planner("reactree_wm")).run()
+    return asked
+
+
+class Stamps:
+    """Notes when the steps of the planner's side begin and end.
+
+    Attributes:
+        times: Begin and end of each step, in nanoseconds.
+        msg: The message that was sent last.
+        there: What the node noted.
+    """
+
+    def __init__(self, model: adapters.RosLanguageModel) -> None:
+        self.times: dict[str, tuple[int, int]] = {}
+        self.msg: Any = None
+        self.there: list[int] = []
+        for of, name in ((model._generate, "call_async"), (model, "_take_reply")):
+            setattr(of, name, self._around(name, getattr(of, name)))
+
+    def _around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def stamped(msg: Any) -> Any:
+            begin = time.monotonic_ns()
+            given = call(msg)
+            self.times[name] = begin, time.monotonic_ns()
+            if name == "call_async":
+                self.msg = msg
+            else:
+                self.there = list(map(int, msg.answered_by.split()))
+            return given
+
+        return stamped
+
+
+def decision(bench: Bench, model: adapters.RosLanguageModel, stamps: Stamps, request: DecisionRequest) -> list[float]:
+    """Return the milliseconds of each step of a decision."""
+    woken: list[int] = []
+    wake = Wake(bench, lambda: woken.append(time.monotonic_ns()))
+    begin = time.monotonic_ns()
+    reply = model.decide(request)
+    reply.add_done_callback(lambda _: wake.trigger())
+    bench.until(lambda: woken)
+    assert reply.take().text == ANSWER
+    at = [begin, *stamps.times["call_async"], *stamps.there, *stamps.times["_take_reply"], woken[0]]
+    return [(later - earlier) / 1e6 for earlier, later in itertools.pairwise(at)]
+
+
+def steps(bench: Bench, tasks: int, rounds: int) -> None:
+    """Print the steps of a decision, and the bare exchanges that took turns with it."""
+    asked = recorded_requests(tasks)
+    calls = Calls(bench, patience=BOUND)
+    bench.create_timer(0.1, calls.watch)
+    model = adapters.RosLanguageModel(bench, "inference", calls)
+    stamps, taken, turns = Stamps(model), [], []
+    offer_generate(bench, "own_generate")
+    bare_client, own = (bench.create_client(Generate, f"{name}_generate") for name in ("bare", "own"))
+    bare_times: dict[str, list[float]] = {}
+
+    def exchange(name: str, msg: Any, client: Any = bare_client) -> None:
+        begin = time.perf_counter()
+        bench.answer(client.call_async(msg))
+        bare_times.setdefault(name, []).append((time.perf_counter() - begin) * 1000)
+
+    with processes(bench, "", served("stamping_inference"), served("bare")):
+        bench.bring_up("inference", goals=False)
+        bench.until(lambda: bare_client.service_is_ready() and own.service_is_ready())
+        for request in (one for _ in range(rounds) for one in asked):
+            taken.append(decision(bench, model, stamps, request))
+            turns.append(len(stamps.msg.turns))
+            exchange("the same messages", stamps.msg)
+            exchange("whole prompts", request_to_msg(request))
+            exchange("empty messages", Generate.Request())
+            exchange("the same messages in one process", stamps.msg, own)
+    print(f"{len(taken)} decisions, {statistics.median(turns):.0f} turns in a message (median of ", end="")
+    print(f"{statistics.median(len(request.turns) for request in asked):.0f} in a prompt), medians in ms:")
+    for name, times in zip(STEPS, zip(*taken, strict=True), strict=True):
+        print(f"{name:>33} {statistics.median(times):8.3f}")
+    whole = [sum(one) for one in taken]
+    print(f"{'all':>33} {statistics.median(whole):8.3f}")
+    for name, times in bare_times.items():
+        ratio = statistics.median(ours / bare for ours, bare in zip(whole, times, strict=True))
+        print(f"{f'bare, {name}':>33} {statistics.median(times):8.3f}   ours over it {ratio:.2f}")
+
+
+def loaded() -> str:
+    return f"load of the machine: {Path('/proc/loadavg').read_text().strip()}"
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -385,10 +640,12 @@ def main() -> None:
     parser.add_argument("--cancels", type=int, default=100, help="tasks to cancel")
     parser.add_argument("--rounds", type=int, default=3, help="how often to repeat the tasks")
     parser.add_argument("--against", default="", metavar="FOLDER", help="folder of another reactree_ros")
-    parser.add_argument("--serve", choices=[*SERVED, "bare"], help=argparse.SUPPRESS)
+    parser.add_argument("--steps", action="store_true", help="only the steps of a decision")
+    parser.add_argument("--serve", choices=[*SERVED, *BARE_ONES], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve == "bare":
-        bare()
+    if options.serve in BARE_ONES:
+        rclpy.init(args=[])
+        BARE_ONES[options.serve]()
         return
     if options.serve:
         run_node(SERVED[options.serve])
@@ -396,15 +653,25 @@ def main() -> None:
     from reactree_ros.nodes.executors import make_executor  # an earlier version that serves has none
 
     rclpy.init()
+    print(loaded())
+    if options.steps:
+        bench = Bench("bench", make_executor())
+        print(f"spun by {type(bench.executor_).__name__}")
+        steps(bench, options.tasks, options.rounds)
+        print(loaded())
+        rclpy.try_shutdown()
+        return
     plain = Bench("bare_bench", SingleThreadedExecutor())  # bare rclpy, as most use it
     bare_reference(plain)
     plain.destroy_node()
     bench = Bench("bench", make_executor())
     folders = ["", str(Path(options.against).resolve())] if options.against else [""]
     per_decision(bench, options.tasks, options.rounds, folders)
+    bare_cancel(bench, options.cancels)
     for folder in folders:
         cancel_to_stopped(bench, options.cancels, folder)
         jitter(bench, folder)
+    print(loaded())
     rclpy.try_shutdown()
 
 

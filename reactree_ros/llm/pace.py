@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
-from operator import eq
-
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.llm.port import Reply
 
@@ -72,5 +69,14 @@ class Pace:
         if self._forgets or not self._prompts:
             return approximate_tokens(prompt)
         longest = max((one for one in self._prompts if prompt.startswith(one)), key=len, default="")
-        shared = len(longest) or sum(1 for _ in takewhile(bool, map(eq, prompt, self._prompts[-1])))
+        shared = len(longest) or _shared(prompt, self._prompts[-1])
         return approximate_tokens(prompt[shared:])
+
+
+def _shared(prompt: str, other: str) -> int:
+    """Return how many characters two prompts have in common at their beginning, by halves: one by one takes long."""
+    low, high = 0, min(len(prompt), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if prompt.startswith(other[low:middle], low) else (low, middle - 1)
+    return low

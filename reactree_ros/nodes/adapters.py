@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ from reactree_ros.llm.port import (
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.known_prompts import SentPrompts
 from reactree_ros.nodes.messages import (
     OUTCOMES,
     error_from_msg,
@@ -63,6 +65,8 @@ from reactree_ros.world.team import SharedWorld
 
 #: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.
 OVERTAKEN = 1.0
+#: How a node says that it does not know what a request goes on from.
+_NOT_KNOWN = (Generate.Response.UNKNOWN_PROMPT, Generate.Response.INVALID_REQUEST)
 #: Time before a lost decision is requested again, in seconds.
 AGAIN = 0.2
 
@@ -93,6 +97,7 @@ class RosWorld(SharedWorld):
         self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
+        self._spun_by = 0  # the thread of the node's executor, once it has called
         self._skills = SkillGoals(node, bridge)
         self._trace = ""
         self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
@@ -122,6 +127,7 @@ class RosWorld(SharedWorld):
         return self._halted
 
     def _note_status(self, msg: BridgeStatus) -> None:
+        self._spun_by = get_ident()
         self._heard.succeed(None)
         at, when = self._halted_by_result
         if _nanoseconds(msg.stamp) >= at or steady.now() - when > OVERTAKEN:
@@ -266,7 +272,10 @@ class RosWorld(SharedWorld):
         def cancel() -> None:
             self._last = goal.over
             self._cancelled.append(stop)
-            self._wake.trigger()
+            if get_ident() == self._spun_by:  # as in a tick
+                self._stop_cancelled()
+            else:
+                self._wake.trigger()
 
         def send() -> None:
             try:
@@ -348,6 +357,10 @@ class _NotActive(ServerUnavailable):
     """The inference node lives and does not answer requests, or not yet."""
 
 
+class _Forgotten(ServerUnavailable):
+    """The inference node does not have the prompt that the request goes on from."""
+
+
 class Introduction(NamedTuple):
     """An inference node's description of its language model.
 
@@ -378,6 +391,7 @@ class RosLanguageModel(LanguageModel):
         self._ready = node.create_client(ModelReady, f"{inference}/ready")
         self._prefix = f"{node.get_fully_qualified_name()} {time.time_ns()}"
         self._pace = Pace()
+        self._sent = SentPrompts()
 
     def slowness(self, request: DecisionRequest) -> float:
         """Return what is to be expected by the replies so far."""
@@ -389,9 +403,9 @@ class RosLanguageModel(LanguageModel):
         times = itertools.count(1)
         inactive_since: list[float] = []
 
-        def ask() -> None:
+        def ask(*, whole: bool = False) -> None:
             if not reply.done():
-                asked = self._ask(request, next(times))
+                asked = self._ask(request, next(times), whole=whole)
                 reply.add_done_callback(lambda _: asked.cancel())
                 asked.add_done_callback(take)
 
@@ -403,8 +417,12 @@ class RosLanguageModel(LanguageModel):
                     reply.fail(ServerUnavailable(f"{error} (for {self._calls.patience:g} s)"))
                 else:
                     self._calls.later(AGAIN, ask)
+            elif isinstance(error, _Forgotten):
+                self._sent.forget()
+                ask(whole=True)
             elif isinstance(error, _Lost):
                 inactive_since.clear()
+                self._sent = SentPrompts()  # the next node may be of another version
                 self._node.get_logger().warning(f"a decision is requested again: {error}")
                 self._calls.later(AGAIN, ask)
             else:
@@ -422,9 +440,11 @@ class RosLanguageModel(LanguageModel):
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
         return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
 
-    def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
-        """Request a decision for the n-th time."""
-        msg = request_to_msg(request)
+    def _ask(self, request: DecisionRequest, time: int, *, whole: bool) -> Pending[Reply]:
+        """Request a decision for the n-th time, by the turns that are new or by the whole prompt."""
+        turns = tuple(request.turns)
+        known = None if whole else self._sent.longest(turns)
+        msg = request_to_msg(request, known)
         msg.id = f"{self._prefix} {request.id}" + (f" ({time})" if time > 1 else "")  # unique among planners and lives
         msg.planner = request.planner or self._prefix
 
@@ -432,10 +452,19 @@ class RosLanguageModel(LanguageModel):
             if self._abort.service_is_ready():
                 self._abort.call_async(AbortGeneration.Request(id=msg.id))
 
+        def take(answer: Generate.Response) -> Reply:
+            if known is not None and answer.error_code in _NOT_KNOWN:
+                # A node of an earlier version knows no turn of the kind KNOWN.
+                self._sent.refused = answer.error_code == Generate.Response.INVALID_REQUEST
+                raise _Forgotten(answer.message)
+            reply = self._take_reply(answer)
+            self._sent.add(msg.id, turns, known)
+            return reply
+
         return self._calls.call(
             self._generate,
             msg,
-            take=self._take_reply,
+            take=take,
             on_cancel=abort,
             gone=ServerUnavailable,
             lost=_Lost,

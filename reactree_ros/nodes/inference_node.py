@@ -19,8 +19,9 @@ from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.known_prompts import KeptPrompts, UnknownPrompt
 from reactree_ros.nodes.lifecycle import ManagedNode, logged
-from reactree_ros.nodes.messages import as_json, failed, reply_to_msg, request_from_msg
+from reactree_ros.nodes.messages import as_json, failed, known_in, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
@@ -30,9 +31,12 @@ from reactree_ros.telemetry import serving
 
 #: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0
-_KINDS = "MODEL_ERROR ABORTED NOT_ACTIVE INVALID_REQUEST TIMEOUT PROMPT_TOO_LONG UNAVAILABLE REJECTED INVALID_REPLY"
+_KINDS = (
+    *("MODEL_ERROR", "ABORTED", "NOT_ACTIVE", "INVALID_REQUEST", "TIMEOUT", "PROMPT_TOO_LONG"),
+    *("UNAVAILABLE", "REJECTED", "INVALID_REPLY", "UNKNOWN_PROMPT"),
+)
 #: What an error code is called in a span.
-_ERRORS = {getattr(Generate.Response, kind): kind.lower() for kind in _KINDS.split()}
+_ERRORS = {getattr(Generate.Response, kind): kind.lower() for kind in _KINDS}
 
 
 class InferenceNode(ManagedNode):
@@ -40,7 +44,8 @@ class InferenceNode(ManagedNode):
 
     Services:
         ``~/generate`` (Generate): up to ``max_concurrent`` requests at once; further ones wait and are answered fairly
-            between planners.
+            between planners. A request that goes on from an earlier one needs only the turns that are new (Turn.msg:
+            KNOWN).
         ``~/abort`` (AbortGeneration): stops one, waiting or running.
         ``~/ready`` (ModelReady): whether the model can answer; loading may take minutes. The node can be activated
             after it.
@@ -72,6 +77,7 @@ class InferenceNode(ManagedNode):
         self._ready: Pending[None] = Pending.of(None)
         self._active = False
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
+        self._prompts = KeptPrompts()
         self._aborted: set[str] = set()
         self._overtaken: dict[str, float] = {}  # requests that were aborted before they came, and when
         self._offered: list[Any] = []
@@ -158,6 +164,7 @@ class InferenceNode(ManagedNode):
             self._ready.cancel()
             self._model.close()
             self._model = None
+        self._prompts.clear()
 
     async def _on_generate(self, msg: Generate.Request, response: Generate.Response) -> Generate.Response:
         served = serving("generate", msg.trace)
@@ -175,9 +182,13 @@ class InferenceNode(ManagedNode):
             self._count += 1
             return _failed(response, Generate.Response.ABORTED, "aborted before it came")
         try:
-            request = request_from_msg(msg)
+            known = known_in(msg)
+            request = request_from_msg(msg, () if known is None else self._prompts.turns(msg.planner, known))
+        except UnknownPrompt as error:
+            return _failed(response, Generate.Response.UNKNOWN_PROMPT, f"{error}; send the whole prompt")
         except ValueError as error:
             return _failed(response, Generate.Response.INVALID_REQUEST, str(error))
+        self._prompts.keep(msg.planner, msg.id, tuple(request.turns))
         limit = self.get_parameter("request_timeout").value * self._model.slowness(request)
         pending = self._model.decide(request)
         began = steady.now()

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
-from operator import ne
+from operator import attrgetter, ne
 from typing import Any
 
 from reactree_ros.agent.control_flow import ControlFlow
@@ -29,7 +29,6 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import (
     Attempt,
     Choice,
-    DecisionRequest,
     FreeText,
     InvalidReply,
     LanguageModelError,
@@ -47,11 +46,40 @@ from reactree_ros.world.spec import check_prompts
 SCHEMA = 1
 
 Event = dict[str, Any]
+
+
+class Defaults:
+    """Finds the fields of a value that do not have their default; most values have few, so all are compared at once.
+
+    Attributes:
+        names: The names of the fields.
+
+    Args:
+        defaults: The defaults by name.
+    """
+
+    def __init__(self, defaults: Mapping[str, Any]) -> None:
+        self.names = tuple(defaults)
+        self._values = tuple(defaults.values())
+        self._fields = attrgetter(*self.names)
+
+    def left_out(self, of: object) -> Event:
+        """Return the fields that differ, by name."""
+        values = self._fields(of)
+        if values == self._values:
+            return {}
+        return {name: one for name, one, usual in zip(self.names, values, self._values, strict=True) if one != usual}
+
+    def given(self, values: Mapping[str, Any]) -> Event:
+        """Return the fields that are in an event."""
+        return {name: values[name] for name in self.names if name in values}
+
+
 #: What of a reply is left out where it is as it is by default.
-_REPLY = tuple(
-    (field.name, field.default) for field in dataclasses.fields(Reply) if field.name not in ("text", "said", "attempts")
+_REPLY = Defaults(
+    {field.name: field.default for field in dataclasses.fields(Reply) if field.name not in ("text", "said", "attempts")}
 )
-_ATTEMPT = tuple((field.name, field.default) for field in dataclasses.fields(Attempt))
+_ATTEMPT = Defaults({field.name: field.default for field in dataclasses.fields(Attempt)})
 _OF_EXPERIENCE = ("task_id", "task_name", "decision", "depth")
 #: What an exception is that a failure of this kind stands for.
 _ERRORS: Mapping[FailureKind, type[Exception]] = {
@@ -89,7 +117,8 @@ def may_say_to_dict(may_say: MaySay) -> Event:
 
 
 def _skills(kind: str, grammar: Grammar) -> Event:
-    return {"kind": kind, "skills": len(grammar.longest_skills), **({"free": True} if grammar.free else {})}
+    said: Event = {"kind": kind, "skills": len(grammar.skills) + len(grammar.offers)}
+    return said | {"free": True} if grammar.free else said
 
 
 @cache
@@ -97,10 +126,9 @@ def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
     return tuple(flow.name for flow in control_flows)
 
 
-def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
-    """Return the settings of a request that differ from the run's options."""
-    said = {name: options[name] for name in ("max_tokens", "temperature", "seed")} | {"top_p": 1.0}
-    return {name: value for name, default in said.items() if (value := getattr(request, name)) != default}
+def sampling_by(options: Mapping[str, Any]) -> Defaults:
+    """Return what tells the settings of a request that differ from the run's options."""
+    return Defaults({name: options[name] for name in ("max_tokens", "temperature", "seed")} | {"top_p": 1.0})
 
 
 def reply_to_dict(reply: Reply) -> Event:
@@ -108,22 +136,17 @@ def reply_to_dict(reply: Reply) -> Event:
     values: Event = {"text": reply.text}
     if reply.said:
         values["said"] = turns_to_list(reply.said)
-    values |= _without_defaults(reply, _REPLY)
+    values |= _REPLY.left_out(reply)
     if reply.attempts:
-        values["attempts"] = [_without_defaults(one, _ATTEMPT) for one in reply.attempts]
+        values["attempts"] = list(map(_ATTEMPT.left_out, reply.attempts))
     return values
-
-
-def _without_defaults(of: object, fields: Sequence[tuple[str, Any]]) -> Event:
-    return {name: value for name, default in fields if (value := getattr(of, name)) != default}
 
 
 def reply_from_dict(values: Event) -> Reply:
     """Read a reply back."""
-    known = {name: values[name] for name, _ in _REPLY if name in values}
     said = tuple(turn for one in values.get("said", ()) if isinstance(turn := turn_from_dict(one), Said))
-    attempts = ({name: one[name] for name, _ in _ATTEMPT if name in one} for one in values.get("attempts", ()))
-    return Reply(values["text"], said=said, attempts=tuple(Attempt(**one) for one in attempts), **known)
+    attempts = tuple(Attempt(**_ATTEMPT.given(one)) for one in values.get("attempts", ()))
+    return Reply(values["text"], said=said, attempts=attempts, **_REPLY.given(values))
 
 
 # ---------------------------------------------------------------------- the world
@@ -151,31 +174,33 @@ def observation_to_dict(observation: Observation) -> Event:
     return values
 
 
-_GLANCE = tuple(
-    (field.name, None if field.default is dataclasses.MISSING else field.default)
-    for field in dataclasses.fields(Glance)
+_GLANCE = Defaults(
+    {
+        field.name: None if field.default is dataclasses.MISSING else field.default
+        for field in dataclasses.fields(Glance)
+    }
 )
 
 
 def glances_to_list(glances: Sequence[Glance]) -> list[Event]:
     """Return what eyes were asked and said, without the fields that have their default."""
-    listed = [_without_defaults(glance, _GLANCE) for glance in glances]
+    listed = map(_GLANCE.left_out, glances)
     return [one | {"box": list(one["box"])} if "box" in one else one for one in listed]
 
 
 def glances_from_list(values: Sequence[Event]) -> tuple[Glance, ...]:
     """Read back what eyes were asked and said."""
-    return tuple(Glance(**{name: one[name] for name, _ in _GLANCE if name in one}) for one in values)
+    return tuple(Glance(**_GLANCE.given(one)) for one in values)
 
 
-_PICTURE = tuple(
-    (field.name, "" if field.default is dataclasses.MISSING else field.default) for field in dataclasses.fields(Picture)
+_PICTURE = Defaults(
+    {field.name: "" if field.default is dataclasses.MISSING else field.default for field in dataclasses.fields(Picture)}
 )
 
 
 def picture_to_dict(picture: Picture) -> Event:
     """Return a picture by reference, without the fields that have their default."""
-    return _without_defaults(picture, _PICTURE)
+    return _PICTURE.left_out(picture)
 
 
 def picture_from_dict(values: Event) -> Picture:
@@ -186,7 +211,7 @@ def picture_from_dict(values: Event) -> Picture:
     """
     if "data" in values:
         PICTURES.keep(bytes_of_picture(values))
-    return Picture(**{name: values[name] for name, _ in _PICTURE if name in values})
+    return Picture(**_PICTURE.given(values))
 
 
 def bytes_of_picture(values: Event) -> bytes:

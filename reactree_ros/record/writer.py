@@ -34,6 +34,7 @@ from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
 from reactree_ros.record.schema import (
     SCHEMA,
+    Defaults,
     Event,
     error_to_dict,
     experience_to_dict,
@@ -41,7 +42,7 @@ from reactree_ros.record.schema import (
     may_say_to_dict,
     observation_to_dict,
     reply_to_dict,
-    sampling_of,
+    sampling_by,
     skills_difference,
     turns_to_list,
 )
@@ -108,11 +109,7 @@ class RecordFile:
         events, self._events = self._events, []
         if not events or self.problem:
             return
-        pieces: list[str] = []
-        for event in events:
-            pieces += _pieces(event, 0)
-            pieces.append("\n")
-        left = "".join(pieces).encode("ascii")
+        left = "\n".join([*map(encoded, events), ""]).encode("ascii")
         try:
             while (written := self._file.write(left)) < len(left):
                 left = left[written:]
@@ -173,7 +170,7 @@ class Recorder(Listener):
         self._parent = None if parent is None else dict(parent)
         self._clock: Callable[[], float] = time.monotonic
         self._begin = 0.0
-        self._options: Mapping[str, Any] = {}
+        self._sampling = Defaults({"id": ""})
         self._numbers: dict[Behaviour, int] = {}
         self._statuses: dict[Behaviour, Status] = {}
         self._touched: dict[Behaviour, None] = {}  # what may have changed its status in this tick
@@ -191,7 +188,8 @@ class Recorder(Listener):
     def begin(self, episode: Recorded, planner: object) -> None:
         """Write what the run is, and the tree that it begins with."""
         self._episode, context = episode, episode.context
-        self._options = context.options.model_dump(mode="json")
+        options = context.options.model_dump(mode="json")
+        self._sampling = sampling_by(options)
         self._begin = self._clock()
         budget, household = context.budget, context.household
         self._write(
@@ -208,7 +206,7 @@ class Recorder(Listener):
                 "working_memory": context.working_memory is not None,
                 "household": household_to_dict(household),
                 "recallable": list(context.world.recallable),
-                "options": self._options,
+                "options": options,
                 **({} if context.person is None else {"person": True}),
                 "limits": budget.limits,
                 **({} if context.team.alone else {"robots": [robot.name for robot in context.team.robots]}),
@@ -388,20 +386,20 @@ class Recorder(Listener):
     def asked(self, node: GoalNode, request: DecisionRequest) -> None:
         """See :meth:`Listener.asked`."""
         self._catch_up(node, len(node.turns))
-        turns, may_say = request.turns, may_say_to_dict(request.may_say)
+        turns = request.turns
         start = turns.start if isinstance(turns, Prompt) else tuple(takewhile(_is_start, turns))
         event: Event = {"e": "request", "node": self._numbers[node], "id": request.id}
         if start:
             event["start"] = self._text(start)
-        count = len(turns) - len(start)
         if isinstance(turns, Prompt) and turns.turns is node.turns:
-            event["turns"] = [0, count]
+            event["turns"] = (0, len(turns) - len(start))
         else:
             event["own"] = turns_to_list(turns[len(start) :])
-        event["may_say"] = may_say
+        event["may_say"] = may_say_to_dict(request.may_say)
         if request.begun:
             event["begun"] = request.begun
-        self._write(event | sampling_of(request, self._options))
+        event |= self._sampling.left_out(request)
+        self._write(event)
         self._flush()
 
     def _text(self, start: tuple[Turn, ...]) -> int:

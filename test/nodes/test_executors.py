@@ -7,7 +7,6 @@ import importlib.util
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from processes import Processes
@@ -15,16 +14,15 @@ from processes import Processes
 from reactree_ros.background.pending import Pending
 
 if importlib.util.find_spec("rclpy"):
+    import rclpy
+    from rclpy.guard_condition import GuardCondition
     from rclpy.task import Task
     from reactree_interfaces.action import ExecuteSkill
-    from ros_graph import HeldWorld
+    from ros_graph import Graph, HeldWorld
     from std_msgs.msg import Bool
 
     from reactree_ros.nodes import executors, steady
     from reactree_ros.nodes.waiting import Wake, Waker
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
 
 pytestmark = pytest.mark.ros
 
@@ -178,3 +176,52 @@ def test_what_a_coroutine_raises_after_it_has_waited_ends_the_spin(graph: Graph)
     pending.succeed(None)
     with pytest.raises(RuntimeError, match="a fault of the test"):
         graph.until(lambda: False)
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The threads by which guard conditions were triggered, with the executor of an older rclpy."""
+    threads: list[int] = []
+    trigger = GuardCondition.trigger
+    monkeypatch.setattr(executors, "lacking", lambda: "this rclpy is old")
+    monkeypatch.setattr(GuardCondition, "trigger", lambda self: (threads.append(threading.get_ident()), trigger(self)))
+    return threads
+
+
+def test_callbacks_do_not_wake_the_executor_that_runs_them(woken: list[int], domain: int) -> None:
+    graph = Graph(domain)
+    try:
+        calls = 0
+
+        def call() -> None:
+            nonlocal calls
+            calls += 1
+
+        steady.every(graph.probe, 0.001, call)
+        woken.clear()
+        graph.until(lambda: calls >= 20)
+        assert woken == []
+    finally:
+        graph.close()
+
+
+def test_what_a_task_or_another_thread_leaves_to_be_done_wakes_the_executor(woken: list[int], domain: int) -> None:
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    executor = executors.make_executor(context)
+    called: list[str] = []
+    try:
+        executor.create_task(lambda: executor.create_task(lambda: called.append("by a task")))
+        for _ in range(2):  # nothing else wakes it: in vain it would wait for a minute, and call nothing
+            executor.spin_once(timeout_sec=60.0)
+        assert called == ["by a task"]
+        thread = threading.Thread(target=lambda: executor.create_task(lambda: called.append("by a thread")))
+        thread.start()
+        while len(called) < 2:
+            executor.spin_once(timeout_sec=60.0)
+        thread.join()
+        assert called == ["by a task", "by a thread"]
+        assert threading.get_ident() in woken
+    finally:
+        executor.shutdown()
+        context.try_shutdown()
