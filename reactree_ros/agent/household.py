@@ -66,7 +66,25 @@ class Household:
         """What a prompt lists: each skill as it is said, with the numbers, choices and texts that it takes."""
         if not self.skills:
             return self.actions
-        return tuple(dict.fromkeys(skill.listed for skill in self.skills))
+        return tuple(dict.fromkeys((*self.texts, *(skill.listed for skill in self.skills))))
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The verbs of the skills that are texts: those of no declared skill."""
+        declared = {skill.verb for skill in self.skills}
+        return tuple(verb for verb in self.actions if verb not in declared)
+
+    def says_text(self, skill: str) -> bool:
+        """Return whether a skill is none of the declared ones, but may be a text of the world's."""
+        texts = self.texts
+        known = skill in texts or bool(texts and split_skill(skill, self.actions)[0] in texts)
+        return not isinstance(skill, SkillCall) and (known or self.free_skills)
+
+    def with_skills(self, skills: Iterable[Skill]) -> Household:
+        """Return it with further declared skills."""
+        added = tuple(skills)
+        verbs = tuple(dict.fromkeys((*self.actions, *(skill.verb for skill in added))))
+        return replace(self, skills=(*self.skills, *added), actions=verbs)
 
     @property
     def told(self) -> str:
@@ -76,7 +94,7 @@ class Household:
     def only(self, may_be_done: Callable[[str], bool]) -> Household:
         """Return it with those skills alone whose verb or name passes a check."""
         skills = tuple(one for one in self.skills if may_be_done(one.verb) or may_be_done(one.name))
-        kept = {one.verb for one in skills} if self.skills else set(filter(may_be_done, self.actions))
+        kept = {*(one.verb for one in skills), *filter(may_be_done, self.texts)}
         return replace(self, skills=skills, actions=tuple(verb for verb in self.actions if verb in kept))
 
     def call(self, said: str) -> SkillCall:
@@ -106,9 +124,9 @@ class Household:
         named = [one for one in self.skills if Offer(one).is_called(skill)]
         if named and (values or not named[0].parameters):
             return next((one for one in named if one.parameters.keys() == values.keys()), named[0]).read(values)
-        if self.skills and not values:
+        if self.skills and not values and not self.says_text(skill):
             return self.call(skill)
-        if self.skills:
+        if self.skills and (values or not self.says_text(skill)):
             raise ParameterError(f"there is no such skill; {did_you_mean(skill, [one.name for one in self.skills])}")
         if values:
             raise ParameterError("the skills of this world are texts; give it in whole, such as 'pick up juice 1'")

@@ -47,9 +47,3 @@ def _end_with_the_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(LAST_WORDS)
     os._exit(1)
-
-
-def kill_workers() -> None:
-    """Kill every worker process of this one at once."""
-    for one in multiprocessing.active_children():
-        one.kill()

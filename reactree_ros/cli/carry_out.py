@@ -58,11 +58,13 @@ def carry_out(
     from reactree_ros.episode.assembly import make_world
     from reactree_ros.episode.remembering import Remembering
     from reactree_ros.record.writer import RecordFile
+    from reactree_ros.telemetry import exporting
     from reactree_ros.view.steering import Steering
 
     memory = spec.chosen_memory()
     console = Console(stderr=as_json)
     with (
+        exporting("reactree"),
         open_model(*spec.chosen("llm")) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
         kept_for_the_page(save) if view else nullcontext(save) as record,
@@ -79,6 +81,7 @@ def carry_out(
             model=steering or model,
             person=desk,
             memory=episodic,
+            telling=True,
             write=write,
             **({} if file is None else {"flush": file.flush}),
         )
@@ -127,15 +130,12 @@ def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
     """Guard a world by the run's skill policy, which the person confirms skills for."""
     from reactree_ros.person.confirmation import confirmed_by
     from reactree_ros.person.desk import Desk
-    from reactree_ros.world.wrappers import PolicyGuard
+    from reactree_ros.world.wrappers import guarded
 
-    if spec.policy is None:
-        return world
-    spec.policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
     if person is None:
         person = Desk()
         person.leave()
-    return PolicyGuard(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
+    return guarded(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
 
 
 @contextmanager

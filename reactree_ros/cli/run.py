@@ -42,6 +42,14 @@ Planner = Annotated[
     ),
     Harmless(are_planners),
 ]
+KeptMap = Annotated[
+    Path | None,
+    typer.Option("--map", help="A map of the house, kept from run to run in this file: what was seen where."),
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done."),
+]
 
 
 @app.command()
@@ -56,16 +64,10 @@ def run(
         ),
     ] = None,
     vision: Annotated[Chosen | None, vision_option()] = None,
-    house_map: Annotated[
-        Path | None,
-        typer.Option("--map", help="A map of the house, kept from run to run in this file: what was seen where."),
-    ] = None,
+    house_map: KeptMap = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done."),
-    ] = None,
+    policy: PolicyFile = None,
     view: Annotated[bool, typer.Option("--view", help="Show the run on a page, where it can be steered.")] = False,
     paused: Annotated[bool, typer.Option("--paused", help="With --view: wait before the first decision.")] = False,
     *,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
@@ -40,6 +40,9 @@ from reactree_ros.tree.stuck import Watch
 from reactree_ros.tree.tried import left_undone, why
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
+
+if TYPE_CHECKING:
+    from reactree_ros.telemetry.spans import Telemetry
 
 #: Longest time between two ticks, in seconds. When a call in flight ends, the next tick follows at once.
 TICK_PERIOD = 0.1
@@ -176,6 +179,7 @@ class Episode:
         routines: Finds routines, if the options want any, otherwise than the memory does.
         again: Makes the world once more, as the task starts or with things moved by chance; None: nobody can.
         clock: Seconds, never going back.
+        telemetry: Makes spans and metrics of the run; None: nobody does.
 
     Raises:
         UserError: The instruction is empty, or the planner cannot be used in this world.
@@ -202,6 +206,7 @@ class Episode:
         routines: Wrap | None = None,
         again: Again | None = None,
         clock: Callable[[], float] = time.monotonic,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.instruction = instruction
         if not instruction.strip():
@@ -229,7 +234,7 @@ class Episode:
             working_memory=WorkingMemory() if remembers else None,
             person=person,
             examples=examples or examples_from(memory, model, options),
-            listener=_listener(listener, record),
+            listener=_listener(record, listener, telemetry),
             wake=self._awake.set,
             clock=clock,
         )
@@ -246,7 +251,9 @@ class Episode:
         else:
             self.tree = tree
             tree.insert_subtree(self.root, tree.root.id, 0)
-        self._record = record
+        self._record, self._telemetry = record, telemetry
+        if telemetry is not None:
+            telemetry.begin(self.context, self.instruction, "" if record is None else record.id)
         if record is not None:
             record.begin(self, planner)
         self._ticked = self._in_tick = self._canceled = False
@@ -314,6 +321,8 @@ class Episode:
         result = self.result(score, problem)
         if self._record is not None:
             self._record.end(result, self.context.failures)
+        if self._telemetry is not None:
+            self._telemetry.end(result, achieved=result.achieved, broken=result.broken)
         return result
 
     def pause(self, reason: str = "somebody has paused it") -> None:
@@ -498,10 +507,9 @@ class _Undecided(Listener):
             self._ended()
 
 
-def _listener(listener: Listener | None, record: Recorder | None) -> Listener:
-    if record is None:
-        return listener or Listener()
-    return record if listener is None else Listeners(record, listener)
+def _listener(*listeners: Listener | None) -> Listener:
+    told = [one for one in listeners if one is not None]
+    return told[0] if len(told) == 1 else Listeners(*told)
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

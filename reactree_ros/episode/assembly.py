@@ -18,9 +18,11 @@ from reactree_ros.memory.spec import is_brought, memory
 from reactree_ros.person.port import Person
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
+from reactree_ros.telemetry import watching
 from reactree_ros.tree.options import Routines
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place, Task, WorldSpec
+from reactree_ros.world.wrappers import guarded, nobody
 
 
 def assemble(
@@ -32,6 +34,8 @@ def assemble(
     builder: Builder | None = None,
     write: Callable[[Event], None] | None = None,
     flush: Callable[[], None] = lambda: None,
+    telling: bool = False,
+    silent: Callable[[], bool] | None = None,
     **live: Any,
 ) -> Episode:
     """Make the episode of a run; nothing else makes one.
@@ -44,6 +48,9 @@ def assemble(
         builder: The planner; None: that of the specification.
         write: Takes the events of the run's record; None: the run is not recorded.
         flush: Makes them safe; see :class:`~reactree_ros.record.writer.Recorder`.
+        telling: Whether spans and metrics are made of it, if this process uses OpenTelemetry: it is somebody's run, and
+            no rehearsal.
+        silent: Whether it only follows its record now, of which none are made; None: it never does.
         live: Further arguments of the episode, such as its memory or the tree in which it grows. Without a memory, and
             without a function that finds examples, it has those that a package brings for the run.
 
@@ -57,7 +64,7 @@ def assemble(
         live.setdefault("again", again(spec))
     return Episode(
         spec.instruction,
-        world=world,
+        world=guarded(world, None, nobody),  # for whoever makes a run without a guard
         model=model,
         planner=builder or spec.chosen_planner(),
         person=person if spec.person else None,
@@ -66,6 +73,7 @@ def assemble(
         record=None if write is None else Recorder(write, flush=flush, **spec.about()),
         task_id=cast("int | None", spec.task_id),
         task_name=spec.task_name,
+        telemetry=watching(spec.about(), spec.planner, silent) if telling else None,
         **live,
     )
 
@@ -77,7 +85,7 @@ def again(spec: RunSpec) -> Again | None:
     chosen, settings = spec.world.chosen()
     if chosen.moved is None:
         return None
-    place = Place.of(chosen, settings)
+    place = Place.of(chosen, settings).without_tools()
     task = place.task(spec.task_id)
     return lambda seed: place.make(chosen.moved(task, seed) if seed else task)
 

@@ -64,7 +64,7 @@ class WorldWithEyes(WorldWrapper):
 
     def _said(self, skill: str) -> tuple[str, Mapping[str, object]]:
         """Return a skill's name and its values; of one that is not declared its verb, and its thing."""
-        if self.household.skills:
+        if self.household.skills and not self.household.says_text(skill):
             try:
                 call = self.household.call(skill)
             except ParameterError:

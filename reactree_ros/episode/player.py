@@ -447,6 +447,11 @@ class ScriptedWorld(SharedWorld):
         """See :meth:`World.execute`."""
         return self._ask("execute", lambda live: live.execute(skill), beside=skill)
 
+    def traced(self, trace: str) -> None:
+        """Pass the trace of the next skill on."""
+        if self._live is not None:
+            self._live.traced(trace)
+
     def _ask(self, of: str, ask: Callable[[World], Pending[T]], *, beside: str = "") -> Pending[T]:
         return self._script.ask((of, self._robot), lambda: ask(_live(self._live)), beside=beside)
 
@@ -529,6 +534,7 @@ def along_script(
         examples=script.examples(examples) if asks_memory or examples else None,
         routines=script.routines,
         clock=script.clock,
+        silent=lambda: not script.live,
         **given,
     )
     episode.context.enter(world)  # the record says how long each skill takes

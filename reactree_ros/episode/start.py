@@ -80,4 +80,4 @@ def run(
             file = RecordFile(save)
             stack.callback(file.close)
             live |= {"write": file.write, "flush": file.flush}
-        return assemble(spec, **live).run()
+        return assemble(spec, telling=True, **live).run()

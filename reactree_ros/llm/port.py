@@ -101,6 +101,7 @@ class DecisionRequest:
         id: Unique within a run; names the request in logs and for aborting it.
         planner: The asking planner; planners take turns in a queue.
         patience: How long the asker waits for the reply, in seconds; several models share it.
+        trace: The trace that it belongs to, as W3C's ``traceparent``; empty: none.
     """
 
     turns: Sequence[Turn]
@@ -113,6 +114,7 @@ class DecisionRequest:
     id: str = ""
     planner: str = ""
     patience: float = 120.0
+    trace: str = ""
 
     @property
     def prompt(self) -> str:

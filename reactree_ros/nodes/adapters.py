@@ -94,6 +94,7 @@ class RosWorld(SharedWorld):
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
         self._skills = SkillGoals(node, bridge)
+        self._trace = ""
         self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
         self._observe = node.create_client(Observe, f"{bridge}/observe")
         self._available = node.create_client(AvailableSkills, f"{bridge}/available_skills")
@@ -244,11 +245,15 @@ class RosWorld(SharedWorld):
 
         return self._calls.call(client, request, take=take, gone=WorldError, of=self._full_name)
 
+    def traced(self, trace: str) -> None:
+        """Send the trace along with the next skill."""
+        self._trace = trace
+
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; an early cancel is carried out when the goal is accepted."""
         with suppress(ParameterError):
             skill = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
-        goal = SkillGoal(skill)
+        goal = SkillGoal(skill, self._trace)
         self._now = ()
 
         def stop() -> None:

@@ -10,6 +10,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
@@ -25,9 +26,13 @@ from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.plugins.settings import Settings
+from reactree_ros.telemetry import serving
 
 #: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0
+_KINDS = "MODEL_ERROR ABORTED NOT_ACTIVE INVALID_REQUEST TIMEOUT PROMPT_TOO_LONG UNAVAILABLE REJECTED INVALID_REPLY"
+#: What an error code is called in a span.
+_ERRORS = {getattr(Generate.Response, kind): kind.lower() for kind in _KINDS.split()}
 
 
 class InferenceNode(ManagedNode):
@@ -155,6 +160,13 @@ class InferenceNode(ManagedNode):
             self._model = None
 
     async def _on_generate(self, msg: Generate.Request, response: Generate.Response) -> Generate.Response:
+        served = serving("generate", msg.trace)
+        answer = await self._answer(msg, response)
+        if served is not None:
+            served.end(_ERRORS.get(answer.error_code, ""), {"reactree.answered_by": redacted(answer.answered_by)})
+        return answer
+
+    async def _answer(self, msg: Generate.Request, response: Generate.Response) -> Generate.Response:
         if not self._active or self._model is None:
             return _failed(response, Generate.Response.NOT_ACTIVE, "the inference node is not active")
         if msg.id in self._running:

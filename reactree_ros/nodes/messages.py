@@ -265,6 +265,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         seed=request.seed,
         planner=request.planner,
         patience=request.patience,
+        trace=request.trace,
     )
     may_say = request.may_say
     if isinstance(may_say, DecisionGrammar):
@@ -304,6 +305,7 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
         id=msg.id,
         planner=msg.planner,
         patience=_positive("patience", msg.patience),
+        trace=msg.trace,
     )
 
 

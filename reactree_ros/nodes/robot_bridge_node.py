@@ -17,14 +17,15 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import ROBOT
+from reactree_ros.world.tools.skills import with_tools
 
 
 class RobotBridgeNode(Bridge):
     """Hosts a robot; its endpoints are those of :class:`reactree_ros.nodes.bridge.Bridge`.
 
     Uses:
-        the action servers and services that ``robot_config`` names; and the language model that its ``vision`` names,
-        which gets pictures.
+        the action servers and services that ``robot_config`` names; the language model that its ``vision`` names,
+        which gets pictures; and the MCP servers that its ``mcp`` names.
 
     Publishes:
         the topics that ``robot_config`` names for skills (any type; reliable).
@@ -49,7 +50,7 @@ class RobotBridgeNode(Bridge):
         config = load_robot(settings.robot_config)
         where = config.at(settings.robot_config, "vision")
         vision = None if config.vision is None else model_from_dict(config.vision, where=where)
-        return with_eyes(lambda eyes: self._robot(settings, config, eyes), vision, {})
+        return with_tools(lambda: with_eyes(lambda eyes: self._robot(settings, config, eyes), vision, {}), config.mcp)
 
     def _robot(self, settings: RobotBridgeSettings, config: RobotConfig, eyes: Eyes | None) -> RobotWorld:
         kept, log, robot = self.host.kept(), self.get_logger(), self.get_namespace().strip("/")

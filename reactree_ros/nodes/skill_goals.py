@@ -36,6 +36,7 @@ class SkillGoal:
 
     Attributes:
         skill: In words.
+        trace: The trace that it belongs to; empty: none.
         end: What came of it, a :class:`SkillEnded` or an :class:`ExecuteSkill.Result`; fails where it was rejected.
         over: Settles when nothing of it is under way.
         accepted_at: When it was accepted, in seconds (:func:`steady.now`); None: not yet.
@@ -45,6 +46,7 @@ class SkillGoal:
     """
 
     skill: str
+    trace: str = ""
     end: Pending[Any] = field(default_factory=Pending)
     over: Pending[None] = field(default_factory=Pending)
     accepted_at: float | None = None
@@ -95,7 +97,7 @@ class SkillGoals:
         goal.id = id
         self._goals[goal.key] = goal
         goal.over.add_done_callback(lambda _: self._forget(goal))
-        request = ExecuteSkill.Impl.SendGoalService.Request(goal_id=goal.id, goal=_goal(goal.skill))
+        request = ExecuteSkill.Impl.SendGoalService.Request(goal_id=goal.id, goal=_goal(goal.skill, goal.trace))
         ask(self._send_goal, request, partial(self._answered, goal))
 
     def cancel(self, goal: SkillGoal) -> None:
@@ -154,8 +156,9 @@ class SkillGoals:
             self._get_result.remove_pending_request(goal.asked)
 
 
-def _goal(skill: str) -> ExecuteSkill.Goal:
+def _goal(skill: str, trace: str) -> ExecuteSkill.Goal:
     """Return a skill as a goal: in words, and of a declared skill as data."""
     if not isinstance(skill, SkillCall):
-        return ExecuteSkill.Goal(skill=skill)
-    return ExecuteSkill.Goal(skill=str(skill), name=skill.skill.name, arguments=json.dumps(skill.values))
+        return ExecuteSkill.Goal(skill=skill, trace=trace)
+    arguments = json.dumps(skill.values)
+    return ExecuteSkill.Goal(skill=str(skill), name=skill.skill.name, arguments=arguments, trace=trace)

@@ -22,6 +22,7 @@ from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.plugins.settings import or_nearest
+from reactree_ros.telemetry import serving
 from reactree_ros.world.port import Observation, Outcome, WorldError
 from reactree_ros.world.wrappers import refusal
 
@@ -123,6 +124,7 @@ class SkillServer:
         return CancelResponse.ACCEPT
 
     async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
+        served = serving("execute_skill", goal_handle.request.trace)
         try:
             observation, message, skills = await self._carry_out(goal_handle)
         finally:
@@ -131,6 +133,8 @@ class SkillServer:
         outcome = observation.outcome
         if goal_handle.is_cancel_requested and outcome is not Outcome.WORLD_UNAVAILABLE:
             outcome = Outcome.CANCELED
+        if served is not None:
+            served.end("" if outcome is Outcome.DONE else outcome.value, {"reactree.outcome": outcome.value})
         skill, seen = goal_handle.request.skill, self._topic.message(observation)
         came = {"outcome": OUTCOME_CODES[outcome], "message": message, "observation": seen, **offered_to_msg(skills)}
         self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=skill, **came))  # first: it is waited for

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import rclpy
@@ -22,6 +23,7 @@ from reactree_ros.nodes.ending import deaf_when_it_ends, on_signals
 from reactree_ros.nodes.executors import lacking, make_executor
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.strays import cancel_apart
+from reactree_ros.telemetry import exporting
 
 #: How often a node checks whether it is to stop, in seconds.
 HEARTBEAT = 0.1
@@ -57,7 +59,7 @@ def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, with
         args: Command line arguments with ROS arguments; by default the process's.
         within: Longest time to stop what is in flight at the end, in seconds.
     """
-    with interruptible(args) as asked:
+    with exporting(Path(sys.argv[0]).stem), interruptible(args) as asked:
         try:
             node = make()
         except (UserError, ParameterException) as error:

@@ -142,6 +142,7 @@ class TaskRunner:
             "person": self._person,
             "memory": self.memory,
             "listener": self._reporter,
+            "telling": True,
             "tree": self._reporter.tree,
             "growth": self._reporter.growth,
             **task.writing(self._record, settings.save_to),

@@ -19,7 +19,7 @@ from reactree_ros.routine.skills import RoutineSkills
 from reactree_ros.routine.xml_in import read_routines
 from reactree_ros.world.port import World
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
-from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit
+from reactree_ros.world.wrappers import SkillTimeLimit, guarded, unwrapped
 
 
 class WorldHost:
@@ -71,7 +71,9 @@ class WorldHost:
 
     def asks_person(self) -> bool:
         """Whether the policy wants a person's yes to some skills."""
-        return self.policy is not None and any(rule.verdict is Verdict.CONFIRM for rule in self.policy.rules)
+        own = self.bare.rules.values() if self.bare else ()
+        rules = self.policy.rules if self.policy else ()
+        return Verdict.CONFIRM.value in own or any(rule.verdict is Verdict.CONFIRM for rule in rules)
 
     def take(self, world: World) -> None:
         """Host a world; the one before is closed.
@@ -93,17 +95,16 @@ class WorldHost:
         limit = settings.skill_timeout
         hosted: World = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         if (kept := self.kept()) is not None:
-            hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(world, RobotWorld))
+            hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(unwrapped(world), RobotWorld))
         if policy is not None:
             self._check(policy, world)
-            hosted = PolicyGuard(hosted, policy, self._confirm)
+        hosted = guarded(hosted, policy, self._confirm)
         if settings.routine_skills:
             skills = hosted.household.skills
             hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills))
         return hosted
 
     def _check(self, policy: SkillPolicy, world: World) -> None:
-        policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         if not world.words and any(rule.object for rule in policy.rules):
             self._log.warning(f"{policy.where}: the world does not say its words: the objects are not checked")
 

@@ -156,9 +156,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the nearest of some names, ignoring case; empty if none is near."""
-    cased = {one.lower(): one for one in known}
-    return next((cased[one] for one in difflib.get_close_matches(name[:_LONGEST_NAME].lower(), cased, n=1)), "")
+    """Return the nearest of some names, ignoring case; empty if none is near.
+
+    One of the same letters is nearest: they change places most easily.
+    """
+    name, cased = name[:_LONGEST_NAME].lower(), {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name, cased)
+    return next((cased[one] for one in sorted(near, key=lambda one: sorted(one) != sorted(name))), "")
 
 
 def or_nearest(name: str, known: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from reactree_ros.robot.map_file import Document, MapDocument, Source, checked, 
 from reactree_ros.robot.triggers import TriggerEntry
 from reactree_ros.robot.ways import Ways
 from reactree_ros.world.port import Outcome
+from reactree_ros.world.tools.settings import Servers
 
 
 def _in_seconds(value: float | str) -> float | str:
@@ -644,6 +645,7 @@ class RobotConfig(Document):
         conditions: What may be waited for, by name.
         triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
         voice: How people speak with it; None: they do not.
+        mcp: MCP servers by name, whose tools are skills of the robot, too.
     """
 
     map: str = ""
@@ -664,6 +666,7 @@ class RobotConfig(Document):
     conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
     triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
     voice: VoiceEntry | None = None
+    mcp: Servers = Field(default_factory=dict)
 
     _source: Source | None = PrivateAttr(None)
 

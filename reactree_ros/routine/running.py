@@ -196,7 +196,8 @@ class _Leaf(SkillNode):
     def call(self, words: str) -> SkillCall | str:
         """Return the skill that words say; a ParameterError if there is none."""
         household = self.context.household
-        return household.call(words) if household.skills else household.say(words, {})
+        declared = household.skills and not household.says_text(words)
+        return household.call(words) if declared else household.say(words, {})
 
 
 class SkillStep(_Leaf):

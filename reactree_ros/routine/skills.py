@@ -72,9 +72,7 @@ class RoutineSkills(WorldWrapper):
     @property
     def household(self) -> Household:  # type: ignore[override]
         """The inner world's, with the routines as skills."""
-        inner = self.inner.household
-        verbs = tuple(dict.fromkeys((*inner.actions, *(skill.verb for skill in self._routines))))
-        return replace(inner, skills=(*inner.skills, *self._routines), actions=verbs)
+        return self.inner.household.with_skills(self._routines)
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; what the first step does not take is whatever is known now."""

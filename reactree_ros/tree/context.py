@@ -98,6 +98,12 @@ class Listener:
     def sent(self, node: GoalNode, skill: str) -> None:
         """A skill is about to go to the world."""
 
+    def waits(self, node: GoalNode, call: Call) -> None:
+        """A goal node has asked for something outside, and begins to wait for it."""
+
+    def broken_off(self, node: GoalNode) -> None:
+        """What a goal node waits for is cancelled; its status says whether the node itself is interrupted."""
+
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
         """What a goal node waited for is there: a reply, an answer, an observation, skills or experiences."""
 
@@ -160,6 +166,7 @@ class RunContext:
         listener: Told what happens.
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
         clock: Seconds, never going back.
+        trace: The trace that the request just made belongs to, as W3C's ``traceparent``; empty: none.
         nodes: Every goal node that started, in order.
         planner: Who asks; a language model that answers several planners is fair to each.
         replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
@@ -194,6 +201,7 @@ class RunContext:
     listener: Listener = field(default_factory=Listener)
     wake: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
+    trace: Callable[[], str] = str
     nodes: list[GoalNode] = field(default_factory=list)
     planner: str = ""
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)

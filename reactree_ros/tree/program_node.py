@@ -184,6 +184,8 @@ class ProgramNode(Composite, abc.ABC):
         self.status = new_status
         if new_status != Status.INVALID and self._begun:
             self.context.listener.node_ended(self._who)
+        elif self._begun:
+            self.context.listener.broken_off(self._who)
         if self.is_own_leaf:
             self.context.fatal = None
             self.context.listener.leaf_stopped(self._who)
@@ -257,6 +259,7 @@ class ProgramNode(Composite, abc.ABC):
             self._step.pending.cancel()
         elif isinstance(self._step, Execute) and self.leaf is not None:
             self.leaf.stop(Status.INVALID)
+        self.context.listener.broken_off(self._who)
         self._throw(reason)
 
     def _outcome_of(self, step: Wait) -> Callable[[], Step]:
@@ -318,6 +321,8 @@ class ProgramNode(Composite, abc.ABC):
         if isinstance(step, Wait):
             self._deadline = context.clock() + _seconds(step, self.context)
             step.pending.add_done_callback(lambda _: context.wake())
+            if step.call is not None:
+                context.listener.waits(self._who, step.call)
             return
         if isinstance(step, Hold):
             self._deadline = context.clock() + context.options.hold_timeout

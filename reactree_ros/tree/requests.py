@@ -163,7 +163,8 @@ class Requests:
         """Let the language model answer a request; one that raises is one that failed."""
         self._context.listener.asked(self._node, request)
         patience = request.patience - min(SOONER, SOONER_SHARE * request.patience)
-        return asked(self._context.model.decide, replace(request, patience=patience))
+        sent = replace(request, patience=patience, trace=self._context.trace())
+        return asked(self._context.model.decide, sent)
 
     def check_budget(self) -> None:
         """Look whether a further decision is allowed.

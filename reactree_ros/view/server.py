@@ -92,7 +92,7 @@ class ViewServer:
     def __init__(self, runs: Runs, *, host: str = "127.0.0.1", port: int = 0, steering: Helm | None = None) -> None:
         self._runs, self._steering = runs, steering
         self._stopping = threading.Event()
-        self._socket = _bound(host, port)
+        self._socket = bound(host, port)
         address = self._socket.getsockname()
         self._host, self.port = address[0], address[1]
         self._token = secrets.token_urlsafe(24)
@@ -137,7 +137,7 @@ class ViewServer:
             Route("/page/words.js", self._words),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
-        own = [f"{name}:{self.port}" for name in LOOPBACK] if _is_loopback(self._host) else []
+        own = [f"{name}:{self.port}" for name in LOOPBACK] if is_loopback(self._host) else []
         return _Guard(Starlette(routes=routes), token=self._token, cookie=self._cookie, hosts=own)
 
     @property
@@ -318,7 +318,8 @@ class _Guard:
         return any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; a UserError if the interface or the port is not available."""
     if not 0 <= port <= LAST_PORT:
         raise UserError(f"--port is {port}; it must be from 0 (a free one) to {LAST_PORT}")
     try:
@@ -333,7 +334,8 @@ def _bound(host: str, port: int) -> socket.socket:
     return found
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Return whether only this machine reaches an address."""
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 

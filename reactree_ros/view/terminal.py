@@ -124,7 +124,7 @@ class Terminal:
     def _show(self, event: Event) -> None:
         if self._live is not None and _asks(event):  # what is typed is not drawn over
             self._live.stop()
-        for line in _LINES.get(event["e"], _nothing)(self._moment, event):
+        for line in event_lines(self._moment, event):
             self._print(line)
         if self._live is not None and _answers(event):
             self._live.start()
@@ -369,6 +369,11 @@ _LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
     "held": _held,
     "ended": _ended,
 }
+
+
+def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
+    """Yield the lines of an event that the moment has taken in; none if people need not know of it."""
+    return _LINES.get(event["e"], _nothing)(moment, event)
 
 
 # ---------------------------------------------------------------------- the result

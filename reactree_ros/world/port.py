@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from typing_extensions import Self
 
@@ -74,6 +75,8 @@ class World(abc.ABC):
     recallable: Sequence[str] = ()
     #: Words of what its skills are done to, such as ``stove``; empty: it cannot say.
     words: Sequence[str] = ()
+    #: What its own settings say of some of its skills, by name: ``allow`` or ``confirm``, as a skill policy.
+    rules: Mapping[str, str] = MappingProxyType({})
 
     @property
     def free_verbs(self) -> Sequence[str]:
@@ -98,6 +101,9 @@ class World(abc.ABC):
 
     def attend(self, goal: str) -> None:  # noqa: B027
         """Take in what whoever looks around next is about: a detector may be asked for what it names."""
+
+    def traced(self, trace: str) -> None:  # noqa: B027
+        """Take in the trace that the next skill belongs to, as W3C's ``traceparent``, for worlds in other processes."""
 
     @abc.abstractmethod
     def available_skills(self) -> Pending[Sequence[Offered]]:

@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +106,22 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True)
 class SkillPolicy:
-    """Rules for skills: the first that fits decides, and what no rule fits is denied."""
+    """Rules for skills: the first that fits decides, and what no rule fits is denied.
+
+    Attributes:
+        rules: The rules.
+        where: Where they come from, for errors.
+        otherwise: The verdict on a skill that no rule names; only of policies that no user wrote is it another.
+    """
 
     rules: Sequence[Rule]
     where: str = field(default="the skill policy", compare=False)
+    otherwise: Verdict = Verdict.DENY
+
+    def then(self, rules: Iterable[Rule]) -> SkillPolicy:
+        """Return it with further rules, which decide where its own do not."""
+        before = {rule.skill for rule in self.rules if rule.object is None and not rule.when}
+        return replace(self, rules=(*self.rules, *(rule for rule in rules if rule.skill not in before)))
 
     def judge(self, skill: str, verbs: Iterable[str] = ()) -> tuple[Verdict, str]:
         """Judge a skill; returns the verdict and the reason in words.
@@ -118,6 +130,8 @@ class SkillPolicy:
             skill: In the world's own words, e.g. ``pick up juice 1``: see :meth:`World.canonical`.
             verbs: Of all of the world's skills: no rule for ``turn`` is about ``turn on``.
         """
+        if self.otherwise is Verdict.ALLOW and not self._names(skill):
+            return Verdict.ALLOW, "the skill policy has no rule for it"
         if isinstance(skill, SkillCall) and not self._by_words(skill.skill):
             return self._judge_values(skill)
         known = [*(rule.skill for rule in self.rules), *verbs]
@@ -135,6 +149,11 @@ class SkillPolicy:
             if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
         return Verdict.DENY, f"the skill policy has no rule for {what}"
+
+    def _names(self, skill: str) -> bool:
+        """Whether a rule is about a declared skill with some values."""
+        names = (skill.skill.name, skill.skill.verb) if isinstance(skill, SkillCall) else ()
+        return any(rule.skill in names for rule in self.rules)
 
     def _goes_on(self, named: str) -> bool:
         """Whether a further skill stands in what is to be the name of a thing."""
@@ -166,7 +185,8 @@ class SkillPolicy:
 
     def permits(self, verb: str) -> bool:
         """Whether anything may be done with a verb."""
-        return any(rule.skill == verb and rule.verdict is not Verdict.DENY for rule in self.rules)
+        said = {rule.verdict for rule in self.rules if rule.skill == verb} or {self.otherwise}
+        return said != {Verdict.DENY}
 
     def check(
         self,

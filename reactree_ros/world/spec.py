@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins import REGISTRIES, Registry, Spec
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Household, World
+from reactree_ros.world.tools.skills import with_tools
 
 #: What a robot is called in records; it is no world that can be made.
 ROBOT = "robot"
@@ -101,6 +102,7 @@ class WorldSettings(Settings):
     """What can be set of every world."""
 
     task_id: int = Field(default=-1, ge=-1, description="which of its tasks, by number; -1: the first that fits")
+    mcp: str = Field(default="", description="a YAML file of MCP servers, whose tools are skills of the world, too")
 
     @property
     def of_many(self) -> bool:
@@ -213,7 +215,11 @@ class Place:
         Raises:
             UserError: A setting is wrong, or what the world needs is not there.
         """
-        return self.spec.make(self.settings, task, scored=scored)
+        return with_tools(lambda: self.spec.make(self.settings, task, scored=scored), self.settings.mcp)
+
+    def without_tools(self) -> Place:
+        """Return it without the tools of servers, for worlds in which something is only tried."""
+        return replace(self, settings=self.settings.model_copy(update={"mcp": ""}))
 
 
 def _listed(tasks: Mapping[int, Task], most: int = 20) -> str:

@@ -21,7 +21,7 @@ from reactree_ros.background.pending import (
     where_late,
 )
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
-from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
+from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict
 from reactree_ros.world.team import RightOfWay, SharedWorld, Use, team_of
 
 T = TypeVar("T")
@@ -49,6 +49,11 @@ class WorldWrapper(SharedWorld):
         return self.inner.words
 
     @property
+    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
+        """The inner world's."""
+        return self.inner.rules
+
+    @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
         """The inner world's; none if robots cannot share it."""
         return self.inner.places if isinstance(self.inner, SharedWorld) else ()
@@ -64,6 +69,9 @@ class WorldWrapper(SharedWorld):
 
     def attend(self, goal: str) -> None:
         self.inner.attend(goal)
+
+    def traced(self, trace: str) -> None:
+        self.inner.traced(trace)
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         return self.inner.available_skills()
@@ -292,6 +300,11 @@ class PolicyGuard(WorldWrapper):
         super().__init__(inner)
         self._policy, self._confirm = policy, confirm
 
+    @property
+    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
+        """None that are not kept to."""
+        return {}
+
     def around(self, world: World) -> SharedWorld:
         """Guard one of the robots likewise."""
         return PolicyGuard(world, self._policy, self._confirm)
@@ -320,7 +333,8 @@ class PolicyGuard(WorldWrapper):
         """Carry out what is meant, where the policy allows it or a person does."""
         if isinstance(meant, Observation):
             return Pending.of(meant)
-        if self.inner.household.skills and not isinstance(meant, SkillCall):
+        household = self.inner.household
+        if household.skills and not isinstance(meant, SkillCall) and not household.says_text(meant):
             return Pending.of(_refused(f"the skill policy knows no skill like '{meant}'"))
         verdict, reason = self._policy.judge(meant, self.inner.household.actions)
         if verdict is Verdict.ALLOW:
@@ -352,6 +366,35 @@ class PolicyGuard(WorldWrapper):
             return self.inner.execute(meant) if now == meant else Pending.of(_refused(f"'{meant}' is '{now}' now"))
 
         return followed(asked(self.inner.canonical, meant), carried_out)
+
+
+def guarded(world: World, policy: SkillPolicy | None, confirm: Callable[[str, str], Pending[str]]) -> World:
+    """Return a world with a guard around it, if there is a policy, or the world's own settings say what is allowed.
+
+    Args:
+        world: The world.
+        policy: The user's policy, whose rules decide first; None: what the world's settings do not name is allowed.
+        confirm: See :class:`PolicyGuard`.
+
+    Raises:
+        PolicyError: The policy does not fit the world.
+    """
+    if policy is not None:
+        policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
+    if world.rules:
+        own = [Rule(skill=skill, verdict=Verdict(verdict)) for skill, verdict in world.rules.items()]
+        policy = (SkillPolicy((), otherwise=Verdict.ALLOW) if policy is None else policy).then(own)
+    return world if policy is None else PolicyGuard(world, policy, confirm)
+
+
+def unwrapped(world: World) -> World:
+    """Return the world within all that is around it."""
+    return unwrapped(world.inner) if isinstance(world, WorldWrapper) else world
+
+
+def nobody(skill: str, reason: str) -> Pending[str]:
+    """Confirm nothing: there is nobody to ask."""
+    return Pending.of(f"{reason}, and nobody can be asked")
 
 
 def _refused(reason: str) -> Observation:

@@ -121,6 +121,7 @@ class JobRunner:
                 model=self._model_of(key.planner),
                 person=person,
                 memory=self._memories.get(self._settings.memory_of(key.planner)),
+                telling=True,
                 write=events.append,
             )
             result = self._runs.carry_out(episode)

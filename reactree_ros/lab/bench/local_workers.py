@@ -21,6 +21,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.job_runner import Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.workers import Died, Slot, Workers
+from reactree_ros.telemetry import exporting
 
 #: Seconds that workers have to end by themselves before they are killed.
 CLOSING_TIME = 5.0
@@ -151,7 +152,12 @@ def _serve(jobs: Connection, settings: BenchSettings, at_once: int) -> None:
         with sending, contextlib.suppress(OSError):  # the sender is gone
             jobs.send(said)
 
-    with ThreadPoolExecutor(at_once) as threads, contextlib.closing(runner), contextlib.suppress(EOFError, OSError):
+    with (
+        exporting("reactree bench"),
+        ThreadPoolExecutor(at_once) as threads,
+        contextlib.closing(runner),
+        contextlib.suppress(EOFError, OSError),
+    ):
         jobs.send("")
         while True:
             if at_once > 1:

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from reactree_ros.background.own_python import start_safely
-from reactree_ros.background.worker_process import serve_the_parent
+from reactree_ros.background.worker_process import deaf_to_the_terminal, serve_the_parent
 from reactree_ros.errors import UserError
 from reactree_ros.lab.training.base import adapter_weights, base_model, learnt_weights, put_back
 from reactree_ros.lab.training.batches import learnt_tokens, make_pass, passes, shares, steps
@@ -94,13 +93,13 @@ def train_in_processes(out: Path, settings: TrainSettings, shown: Shown) -> Prog
         return _Trainer(out, settings, rank=0, count=1).run(shown)
     meeting = out / "processes"
     meeting.unlink(missing_ok=True)
-    start_safely()
     others = torch.multiprocessing.get_context("spawn")
     started = [
         others.Process(target=_other, args=(out, settings, rank, count), daemon=True) for rank in range(1, count)
     ]
-    for one in started:
-        one.start()
+    with deaf_to_the_terminal():
+        for one in started:
+            one.start()
     try:
         _join(meeting, rank=0, count=count)
         return _Trainer(out, settings, rank=0, count=count).run(shown)

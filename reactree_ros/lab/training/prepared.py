@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -14,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from reactree_ros.background.own_python import start_safely
-from reactree_ros.background.worker_process import serve_the_parent
+from reactree_ros.background.worker_calls import call_in_workers
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, read_json
 from reactree_ros.lab.training.allowed import Vocabulary
@@ -106,12 +104,10 @@ def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bo
     """
     given = (replace(words, chat=None), words.chat is not None, context, masked)  # no process needs the template
     if processes == 1:
-        _begin(*given)
-        parts = [_encoded(chunk) for chunk in _chunks(texts)]
+        parts = list(map(_encoder(*given), _chunks(texts)))
     else:
-        start_safely()
-        with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, given) as pool:
-            parts = list(pool.imap(_encoded, _chunks(texts)))
+        numbered = dict(call_in_workers(_encoder, given, _chunks(texts), workers=processes))
+        parts = [numbered[number] for number in sorted(numbered)]
     if not any(part.lengths for part in parts):
         raise UserError("the dataset holds no decision, so there is nothing to learn; check how it was made")
     for part in parts:
@@ -144,15 +140,10 @@ def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
         yield chunk
 
 
-_worker: dict[str, Any] = {}  # shared by all chunks in a process of the pool
+_worker: dict[str, Any] = {}  # shared by all chunks in a process
 
 
-def _begin_worker(words: Words, chat: bool, context: int, masked: bool) -> None:
-    serve_the_parent()
-    _begin(words, chat, context, masked)
-
-
-def _begin(words: Words, chat: bool, context: int, masked: bool) -> None:
+def _encoder(words: Words, chat: bool, context: int, masked: bool) -> Callable[[Sequence[NodeText]], _Part]:
     from tokenizers import Tokenizer
 
     read = Tokenizer.from_str(words.tokenizer)
@@ -162,10 +153,11 @@ def _begin(words: Words, chat: bool, context: int, masked: bool) -> None:
     _worker.update(tokenizer=read, begins=not chat, context=context, texts=texts, number=number, vocabulary=None)
     if masked and texts and not chat:
         _worker["vocabulary"] = Vocabulary(texts, words.end)
+    return _encoded
 
 
 def _encoded(texts: Sequence[NodeText]) -> _Part:
-    """Write some nodes as tokens, in a process of the pool."""
+    """Write some nodes as tokens."""
     tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
     kind, learn, refused = list[str](), list[int](), 0
     for node in texts:

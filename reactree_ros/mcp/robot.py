@@ -1,0 +1,134 @@
+"""The port to a robot that clients run, be it in this process or behind ROS nodes."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import create_model
+
+from reactree_ros.agent.picture import Picture
+from reactree_ros.background.pending import Pending
+from reactree_ros.person.desk import Desk
+from reactree_ros.person.port import Answer, NobodyAnswers, Question
+from reactree_ros.plugins.settings import Settings
+from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import Verdict
+from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.port import Household, Observation
+
+#: The options of a run that a client may lower.
+LIMITED = ("max_decisions", "max_steps", "max_prompt_tokens", "max_output_tokens", "max_seconds", "max_cost")
+
+
+def _limits() -> type[Settings]:
+    """Return settings with those options, declared as a run's own."""
+    fields: dict[str, Any] = {name: (one.annotation, one) for name, one in RunOptions.model_fields.items()}
+    return create_model(
+        "Limits",
+        __base__=Settings,
+        __doc__="What a run may take; a limit of the server that is lower holds instead.",
+        **{name: fields[name] for name in LIMITED},
+    )
+
+
+#: What a run may take, as a client says it; 0: the server's own limit.
+Limits = _limits()
+
+
+class Questions(Desk):
+    """The desk with the questions of the robot to the client that it works for.
+
+    Attributes:
+        objection: Says why nobody can confirm a skill now; empty: somebody can.
+        changed: Called when a question is asked or is no longer open; from any thread.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.objection: Callable[[], str] = lambda: "no client is there"
+        self.changed: Callable[[], object] = lambda: None
+
+    def ask(self, question: Question) -> Pending[Answer]:
+        """Keep a question; whether a skill may be carried out is asked only if a person will see it."""
+        if question.skill and (objection := self.objection()):
+            return Pending.failed(NobodyAnswers(objection))
+        answer = super().ask(question)
+        answer.add_done_callback(lambda _: self.changed())
+        self.changed()
+        return answer
+
+
+class Run(Protocol):
+    """A run under way; every method returns at once, and raises a UserError if it cannot be done."""
+
+    ended: Pending[Verdict]
+
+    def cancel(self) -> None:
+        """Stop it."""
+
+    def pause(self) -> None:
+        """Let it wait."""
+
+    def go_on(self) -> None:
+        """Let it go on."""
+
+
+class Robot(abc.ABC):
+    """Does one thing at a time; every call returns at once.
+
+    Attributes:
+        questions: Its questions to whoever it works for.
+    """
+
+    questions: Questions
+
+    @property
+    @abc.abstractmethod
+    def household(self) -> Household:
+        """Its skills, without those that the skill policy denies."""
+
+    @abc.abstractmethod
+    def begin(self, instruction: str, limits: Settings, take: Callable[[Event], None]) -> Run:
+        """Begin a run.
+
+        Args:
+            instruction: What to do.
+            limits: What it may take: :data:`Limits`.
+            take: Takes the events of the run's record as they come; from any thread.
+        """
+
+    @abc.abstractmethod
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Carry out a skill, as far as the skill policy lets it; cancelling stops it."""
+
+    @abc.abstractmethod
+    def observe(self) -> Pending[Observation]:
+        """Look around."""
+
+    @abc.abstractmethod
+    def pictures(self) -> Pending[Sequence[Picture]]:
+        """Take a picture with each camera."""
+
+    @abc.abstractmethod
+    def at_rest(self) -> Pending[None]:
+        """Settle when nothing moves any more of what was cancelled."""
+
+    @abc.abstractmethod
+    def halted(self) -> str:
+        """Say why nothing may move now; empty if something may."""
+
+    @property
+    @abc.abstractmethod
+    def record(self) -> Path | None:
+        """The record of the latest run; None before the first."""
+
+    def map(self) -> Any:
+        """Return the map of the house that is kept from run to run, for JSON; None if none is."""
+        return None
+
+    def stop_others(self) -> bool:
+        """Stop what the robot does for others than this server's clients; returns whether there was something."""
+        return False

@@ -1,0 +1,328 @@
+"""Typed parameters from the JSON schema of a tool: what cannot be typed is refused, never passed on as it comes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.parameters import Choice, Number, Parameter, Text, Value, parameter_of
+from reactree_ros.agent.skill import Bounds, Skill, effect_of
+from reactree_ros.agent.text import in_one_line, shortened_line
+from reactree_ros.plugins.settings import did_you_mean
+from reactree_ros.world.tools.settings import ToolSettings
+
+#: Longest schema that is read, in characters, and the most references from one to the next.
+_LONGEST_SCHEMA, _MOST_REFERENCES = 64_000, 8
+#: What the options of a choice may be, by the type that a schema gives, and what may forbid some of them.
+_TYPES: dict[str, Any] = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
+_LIMITS = (
+    *("enum", "not", "if", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern"),
+)
+#: Longest text that is said, and longest and most options of a choice.
+_LONGEST_TEXT, _LONGEST_OPTION, _MOST_OPTIONS = 500, 80, 200
+_HINT = "say which it may be, such as parameters: {limit: {number: {from: 1, to: 100}}}"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
+_YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A parameter of a skill, and how its values are those of the tool.
+
+    Attributes:
+        parameter: What may be said.
+        kind: Its type in JSON.
+        meant: What an option stands for, of booleans and numbers that are chosen from.
+    """
+
+    parameter: Parameter
+    kind: str
+    meant: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self, said: Value) -> Any:
+        """Return what the tool gets."""
+        if self.meant:
+            return self.meant[str(said)]
+        if self.kind == "integer":
+            return int(said)
+        return float(said) if self.kind == "number" else str(said)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as a skill.
+
+    Attributes:
+        name: What its server calls it.
+        skill: The skill.
+        schema: What the tool takes, as its server said when the world was made.
+        takes: Its parameters.
+        settings: What the user says of it.
+    """
+
+    name: str
+    skill: Skill
+    schema: str
+    takes: Mapping[str, Typed]
+    settings: ToolSettings
+
+    def arguments(self, values: Mapping[str, Value]) -> dict[str, Any]:
+        """Return what the tool gets for the values of its skill."""
+        return {name: self.takes[name].value(value) for name, value in values.items()}
+
+
+def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
+    """Return a tool as a skill.
+
+    Every parameter that the tool needs stands in the wording, and of the others those that the user's wording names.
+    No description of the server's stands in any prompt.
+
+    Raises:
+        ValueError: It cannot be one; the message names the parameter.
+    """
+    said = said_schema(schema)
+    properties, required = _properties(schema)
+    wanted = [one for one in properties if one in required or f"{{{one}}}" in settings.wording]
+    for one in settings.parameters:
+        if one not in wanted:
+            known = f"; {did_you_mean(one, wanted)}" if wanted else "; it takes none"
+            raise ValueError(f"parameters.{one}: is nothing that is said of this tool{known}")
+    takes = {one: _typed(one, properties[one], schema, settings.parameters.get(one)) for one in wanted}
+    skill = Skill(
+        name=settings.name or re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64],
+        wording=settings.wording or _wording(name, wanted),
+        parameters={one: typed.parameter for one, typed in takes.items()},
+        effect=effect_of(settings.effect),
+        bounds=Bounds(settings.seconds),
+    )
+    return Tool(name, skill, said, takes, settings)
+
+
+def said_schema(schema: Any) -> str:
+    """Return a schema as it is compared: a tool whose schema changes in mid-run is not called any more.
+
+    Raises:
+        ValueError: It is too long.
+    """
+    said = json.dumps(schema, sort_keys=True, separators=(",", ":"))
+    if len(said) > _LONGEST_SCHEMA:
+        raise ValueError(f"its schema has {len(said):,} characters; at most {_LONGEST_SCHEMA:,} are read")
+    return said
+
+
+def _properties(schema: Any) -> tuple[dict[str, Any], list[str]]:
+    top = _resolved(schema, schema, "its schema")
+    if top.get("type", "object") != "object":
+        raise ValueError(f"its schema is of {_shown(top.get('type'))}, not of an object")
+    properties, required = top.get("properties", {}), top.get("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        raise ValueError("its schema names no parameters")
+    for name in required:
+        if not isinstance(name, str) or name not in properties:
+            raise ValueError(f"parameter '{_shown(name)}': is needed, but its schema does not say what it is")
+    return dict(properties), required
+
+
+def _wording(name: str, wanted: list[str]) -> str:
+    """Return how a tool is said if the user does not say it: its name, then its parameters behind their names."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", words).lower().split())
+    if len(wanted) == 1:
+        return f"{words} {{{wanted[0]}}}"
+    return " ".join([words, *(f"{one.strip('_').replace('_', ' ')} {{{one}}}" for one in wanted)])
+
+
+def _typed(name: str, declared: Any, root: Any, own: Any) -> Typed:
+    where = f"parameter '{_shown(name)}'"
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{where}: has a name with other signs than letters, digits, - and _")
+    try:
+        schema = _resolved(declared, root, where)
+        own = None if own is None else parameter_of(own)
+        return _chosen(schema, own) if "enum" in schema or "const" in schema else _plain(schema, own)
+    except ValueError as error:
+        said = str(error)
+        raise ValueError(said if said.startswith(where) else f"{where}: {said}") from None
+
+
+def _plain(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
+    kind = schema.get("type")
+    if kind == "boolean":
+        if own is not None:
+            raise ValueError("is yes or no, and nothing else may stand there")
+        return Typed(Choice(tuple(_YES_NO)), "boolean", _YES_NO)
+    if kind == "string":
+        return Typed(_text(schema, own), "string")
+    if kind in ("integer", "number"):
+        return Typed(_number(schema, own, whole=kind == "integer"), str(kind))
+    said = _shown(kind) if kind else "anything"
+    raise ValueError(f"takes {said}; a skill takes texts, numbers, yes or no, and one of some options")
+
+
+def _text(schema: Mapping[str, Any], own: Parameter | None) -> Parameter:
+    longest = min(_whole(schema.get("maxLength", _LONGEST_TEXT)), _LONGEST_TEXT)
+    if own is None:
+        return Text(longest)
+    if isinstance(own, Number):
+        raise ValueError(f"is a text; {own.words()} cannot stand there")
+    said = (len(one) for one in own.options() or ())
+    most = own.longest if isinstance(own, Text) else max(said, default=0)
+    if "maxLength" in schema and most > longest:
+        raise ValueError(f"has at most {longest} characters, so {own.words()} cannot stand there")
+    return own
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
+        raise ValueError(f"maxLength {_shown(value)} leaves nothing to say")
+    return int(min(value, _LONGEST_TEXT))
+
+
+def _number(schema: Mapping[str, Any], own: Parameter | None, *, whole: bool) -> Number:
+    least, most = _bound(schema, "minimum", whole=whole), _bound(schema, "maximum", whole=whole)
+    step = schema.get("multipleOf", 1 if whole else 0)
+    if own is None:
+        if least is None or most is None:
+            raise ValueError(f"is a number without bounds; {_HINT}")
+        if not _is_number(step):
+            raise ValueError(f"multipleOf {_shown(step)} is no number")
+        if step and "multipleOf" in schema and not _fits(least, step):
+            raise ValueError(f"its numbers are multiples of {step:g}, but do not begin with one; {_HINT}")
+        own = _made(least if whole else _upward(least, step or 0.01), most, step, whole=whole)
+    if not isinstance(own, Number):
+        raise ValueError(f"is a number; {own.words()} cannot stand there")
+    if (least is not None and own.least < least) or (most is not None and own.greatest > most):
+        raise ValueError(f"{own.words()}: is more than its schema allows")
+    steps = (own.least, own.step)
+    if (whole and not all(float(one).is_integer() for one in steps)) or (
+        "multipleOf" in schema and _is_number(step) and step and not all(_fits(one, step) for one in steps)
+    ):
+        raise ValueError(f"{own.words()}: has steps that its schema does not allow")
+    return own
+
+
+def _made(least: float, most: float, step: float, *, whole: bool) -> Number:
+    try:
+        return Number(int(least), int(most), int(step) or 1) if whole else Number(float(least), float(most), step)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{error}; {_HINT}") from None
+
+
+def _upward(number: float, step: float) -> float:
+    """Return the next multiple of a step: a bound such as 1e-107 cannot be said, nor what is some steps above it."""
+    if not 1e-9 < step < math.inf:
+        return number  # which is refused later
+    exact = Decimal(str(step))
+    return float((Decimal(str(number)) / exact - Decimal("1e-9")).to_integral_value(ROUND_CEILING) * exact)
+
+
+def _fits(number: float, step: float) -> bool:
+    return abs(number / step - round(number / step)) < 1e-9
+
+
+def _bound(schema: Mapping[str, Any], which: str, *, whole: bool) -> float | None:
+    """Return the least or the greatest number of a schema; None if it has none."""
+    bounds = []
+    for key in (which, f"exclusive{which.capitalize()}"):
+        if key not in schema:
+            continue
+        value = schema[key]
+        if not _is_number(value) or not abs(value) < 1e12:
+            raise ValueError(f"{key} {_shown(value)} is no number that can be said")
+        if key != which:
+            value = _beside(value, up=which == "minimum", whole=whole)
+        bounds.append(value)
+    if not bounds:
+        return None
+    bound = max(bounds) if which == "minimum" else min(bounds)
+    if whole:
+        return -int(-bound // 1) if which == "minimum" else int(bound // 1)
+    return float(bound)
+
+
+def _beside(value: float, *, up: bool, whole: bool) -> float:
+    """Return the nearest number beside one that may not be said itself."""
+    if not whole:
+        return value + 0.01 if up else value - 0.01
+    return int(value // 1) + 1 if up else -int(-value // 1) - 1
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
+    values = [schema["const"]] if "const" in schema else schema["enum"]
+    if not isinstance(values, list) or not 0 < len(values) <= _MOST_OPTIONS:
+        raise ValueError(f"names no options, or more than {_MOST_OPTIONS}")
+    kind = schema.get("type")
+    if "type" in schema and not (isinstance(kind, str) and kind in _TYPES):
+        raise ValueError(f"takes {_shown(kind)}, of which its options are none")
+    beside = [one for one in _LIMITS if one in schema and (one != "enum" or "const" in schema)]
+    if beside:
+        raise ValueError(f"has {beside[0]} beside its options, which may forbid some of them")
+    meant = {}
+    for value in (one for one in values if one is not None):
+        if kind and not (isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")):
+            raise ValueError(f"has the option {_shown(value)}, which is no {kind}")
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"has the option {_shown(value)}; options are texts, numbers, true and false")
+        option = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        if option in meant or not option.strip() or len(option) > _LONGEST_OPTION or not _is_plain(option):
+            raise ValueError(f"has the option '{_shown(option)}', which cannot be said in one plain line by itself")
+        meant[option] = value
+    parameter = Choice(tuple(meant))
+    if own is None:
+        return Typed(parameter, "enum", meant)
+    options = own.options()
+    if not options or not set(options) <= set(meant):
+        raise ValueError(f"is {parameter.words()}; {own.words()} cannot stand there")
+    return Typed(own, "enum", meant)
+
+
+def _is_plain(option: str) -> bool:
+    """Whether an option is in one line that is taken for nothing else."""
+    return in_one_line(option) == option and as_seen(option) == option and not set("{}") & set(option)
+
+
+def _resolved(schema: Any, root: Any, where: str) -> Mapping[str, Any]:
+    """Return a schema itself, without references and the null that it may be, too."""
+    for _ in range(_MOST_REFERENCES):
+        if not isinstance(schema, Mapping):
+            raise ValueError(f"{where}: has no schema that says what it is")
+        if "$ref" in schema:
+            schema = _at(root, schema["$ref"], where)
+            continue
+        parts = [schema[one] for one in ("anyOf", "oneOf", "allOf") if one in schema]
+        if not parts:
+            kind = schema.get("type")
+            if isinstance(kind, list) and len(left := [one for one in kind if one != "null"]) == 1:
+                return {**schema, "type": left[0]}
+            return schema
+        some = [one for one in parts[0] if one != {"type": "null"}] if isinstance(parts[0], list) else []
+        if len(parts) > 1 or len(some) != 1 or not isinstance(some[0], Mapping):
+            raise ValueError(f"{where}: may be one of several kinds; a skill takes one")
+        schema = {**{key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}, **some[0]}
+    raise ValueError(f"{where}: its schema refers to others without an end")
+
+
+def _at(root: Any, reference: Any, where: str) -> Any:
+    found = root
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        raise ValueError(f"{where}: its schema refers to {_shown(reference)}, which is not in it")
+    for key in reference[2:].split("/"):
+        if not isinstance(found, Mapping) or key not in found:
+            raise ValueError(f"{where}: its schema refers to {_shown(reference)}, which is not in it")
+        found = found[key]
+    return found
+
+
+def _shown(value: Any) -> str:
+    return shortened_line(in_one_line(as_seen(str(value)[:200])), 60)

@@ -1,0 +1,115 @@
+"""Which MCP servers a world has, and which of their tools are its skills: a part of a world's settings."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, model_validator
+from typing_extensions import Self
+
+from reactree_ros.agent.text import LONGEST
+from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_yaml
+from reactree_ros.plugins.settings import Settings, read_settings
+
+#: Hosts that are this machine.
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
+
+
+class ToolSettings(Settings):
+    """One tool that is a skill."""
+
+    name: str = Field(default="", max_length=64, description="what policies and records call it; empty: as the tool")
+    wording: str = Field(default="", description="how it is said, such as 'look up who sits in {room}'")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="what may stand in its places, where the tool's schema allows more"
+    )
+    effect: dict[Any, Any] = Field(
+        default_factory=dict, description="what it changes of what is known; empty: it only tells something"
+    )
+    policy: Literal["allow", "confirm", "deny"] | None = Field(
+        default=None, description="what a skill policy says of it where its own rules say nothing"
+    )
+    seconds: float = Field(default=30.0, gt=0, le=3600, description="longest time for one call, in seconds")
+    longest: int = Field(default=2000, ge=100, le=LONGEST, description="most characters of its answer that are told")
+
+
+def _by_name(tools: Any) -> Any:
+    """Read a list of tools as a mapping, and a tool without settings as one with defaults."""
+    if isinstance(tools, list):
+        return {name: {} for name in tools}
+    return {name: one or {} for name, one in tools.items()} if isinstance(tools, Mapping) else tools
+
+
+class ServerSettings(Settings):
+    """One MCP server: how it is reached, and which of its tools are skills."""
+
+    command: str = Field(default="", description="the program that is started, which speaks MCP on stdin and stdout")
+    args: list[str] = Field(default_factory=list, description="its arguments")
+    env: list[str] = Field(default_factory=list, description="names of environment variables that it gets, too")
+    url: str = Field(default="", description="the address of a server that runs already (streamable HTTP)")
+    token_variable: str = Field(default="", description="the environment variable that holds the token for the address")
+    start_seconds: float = Field(default=30.0, gt=0, le=600, description="longest time to start or reach it")
+    tools: Annotated[dict[str, ToolSettings], BeforeValidator(_by_name)] = Field(
+        min_length=1, description="the tools that are skills; no others are"
+    )
+
+    @model_validator(mode="after")
+    def _reached_in_one_way(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("name either the command that starts the server, or its url")
+        if self.url:
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+                raise ValueError("url: an address looks like https://tools.example/mcp, without a user or a password")
+            if self.token_variable and parts.scheme == "http" and parts.hostname not in LOCAL:
+                raise ValueError("url: a token is sent to another machine over https alone")
+            if self.args or self.env:
+                raise ValueError("args and env are of a command, not of a url")
+        elif self.token_variable:
+            raise ValueError("token_variable is of a url; a command gets variables by env")
+        if not all(_VARIABLE.fullmatch(one) for one in (*self.env, self.token_variable) if one):
+            raise ValueError("env and token_variable hold names of environment variables, never values")
+        return self
+
+    def variables(self, server: str) -> dict[str, str]:
+        """Return the environment variables that are named; a UserError if one is not set."""
+        named = [*self.env, *([self.token_variable] if self.token_variable else [])]
+        for number, name in enumerate(named):
+            if name not in os.environ:  # not told by name: it may be a token that was written in the wrong place
+                which = "token_variable" if number == len(self.env) else f"env.{number}"
+                raise UserError(f"MCP server '{server}': the environment variable that {which} names is not set")
+        return {name: os.environ[name] for name in named}
+
+
+def _named(servers: Any) -> Any:
+    if isinstance(servers, Mapping):
+        for name in servers:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise ValueError(f"{str(name)[:40]!r} is no name of a server: use letters, digits, - and _")
+    return servers
+
+
+#: The servers of a world by their names, which the answers of their tools begin with.
+Servers = Annotated[dict[str, ServerSettings], BeforeValidator(_named)]
+
+
+class _File(Settings):
+    mcp: Servers = Field(min_length=1)
+
+
+def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
+    """Read a file with MCP servers, under ``mcp:``.
+
+    Raises:
+        UserError: It cannot be used; the message names file, setting and value.
+    """
+    document, _ = read_yaml(Path(path))
+    return read_settings(_File, document, where=str(path)).mcp

@@ -1,0 +1,189 @@
+"""Tools of MCP servers as skills of a world: one world around another, whose further skills servers carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
+
+from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import Skill, SkillCall
+from reactree_ros.background.pending import Pending, after, asked, followed, mapped
+from reactree_ros.errors import UserError
+from reactree_ros.plugins.settings import or_nearest
+from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, World
+from reactree_ros.world.skill_policy import Verdict
+from reactree_ros.world.team import SharedWorld, Use
+from reactree_ros.world.tools.answer import failure, observation_of
+from reactree_ros.world.tools.schema import Tool, tool_of
+from reactree_ros.world.tools.server import Asked, CallFailed, ToolServer, names_of
+from reactree_ros.world.tools.settings import ServerSettings, load_servers
+from reactree_ros.world.wrappers import WorldWrapper
+
+#: Words that the agent's own skills begin with.
+_OWN = (RECALL.strip(), "done", "failure")
+
+
+class _Added(NamedTuple):
+    """A tool, with the server that has it."""
+
+    server: ToolServer
+    tool: Tool
+
+
+class ToolSkills(WorldWrapper):
+    """Adds tools to the skills of a world.
+
+    What a tool answers is an observation, in the words of somebody else. A call that fails, by whatever its server
+    does, is a skill that failed. A tool that a server gets later is no skill.
+
+    Args:
+        inner: The world.
+        added: The tools by their skills.
+        servers: The servers that end with the world; those of a robot of several end with the first.
+    """
+
+    def __init__(self, inner: World, added: Mapping[Skill, _Added], servers: Sequence[ToolServer] = ()) -> None:
+        super().__init__(inner)
+        self._added, self._servers = added, servers
+
+    def around(self, world: World) -> SharedWorld:
+        """Add the same tools to one of the robots."""
+        return ToolSkills(world, self._added)
+
+    @property
+    def household(self) -> Household:  # type: ignore[override]
+        """The inner world's, with the tools as skills."""
+        return self.inner.household.with_skills(self._added)
+
+    @property
+    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
+        """What the settings say of the tools."""
+        said = ((skill, one.tool.settings.policy) for skill, one in self._added.items())
+        return {**self.inner.rules, **{skill.name: policy for skill, policy in said if policy}}
+
+    def available_skills(self) -> Pending[Sequence[Offered]]:
+        """See :meth:`World.available_skills`; every tool may be tried at any time."""
+        return mapped(asked(self.inner.available_skills), lambda now: [*now, *map(Offer, self._added)])
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`."""
+        call = self._call(skill)
+        return self.inner.canonical(skill) if call is None else Pending.of(call)
+
+    def use(self, skill: str) -> Use:
+        """See :meth:`SharedWorld.use`; a tool needs nothing for the robot alone."""
+        return super().use(skill) if self._call(skill) is None else Use()
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`."""
+        call = self._call(skill)
+        if call is None:
+            return self.inner.execute(skill)
+        if reason := self.inner.halted():
+            return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
+        server, tool = self._added[call.skill]
+        wanted = Asked(tool.name, tool.arguments(call.values), tool.schema, tool.settings.seconds)
+        return _told(server.call(wanted), server.name, call, tool.settings.longest)
+
+    def at_rest(self) -> Pending[None]:
+        """See :meth:`World.at_rest`; the servers were told of what was cancelled."""
+        rest = asked(self.inner.at_rest)
+        for server in {one.server for one in self._added.values()}:
+            rest = followed(rest, partial(_rested, server))
+        return rest
+
+    def close(self) -> None:
+        """Close the inner world, and end the servers."""
+        super().close()
+        for server in self._servers:
+            server.close()
+
+    def _call(self, skill: str) -> SkillCall | None:
+        """Return the tool that a text says; None if it is another skill."""
+        try:
+            call = self.household.call(skill)
+        except ParameterError:
+            return None
+        return call if call.skill in self._added else None
+
+
+def _rested(server: ToolServer, _: object) -> Pending[None]:
+    """Return when a server was told of what was cancelled; one that has ended was."""
+    return after(server.at_rest(), lambda: Pending.of(None))
+
+
+def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:
+    """Return what came of a call; a call that failed is a skill that did."""
+    outer = Pending[Observation](on_cancel=answer.cancel)
+
+    def settle(done: Pending[object]) -> None:
+        if done.cancelled():
+            outer.cancel()
+        elif (error := done.exception()) is None:
+            outer.succeed(observation_of(server, call, done.result(), longest))
+        elif isinstance(error, CallFailed):
+            late = Outcome.TIMEOUT if error.late else Outcome.EXECUTION
+            outer.succeed(failure(call, f"{server} failed: {error}.", late))
+        else:
+            outer.fail(error)
+
+    answer.add_done_callback(settle)  # type: ignore[arg-type]
+    return outer
+
+
+def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSettings]) -> World:
+    """Make a world, with the tools of MCP servers as skills if some are named.
+
+    Args:
+        make: Makes the world.
+        servers: The servers, or the file that names them; empty: there are none.
+
+    Raises:
+        UserError: The world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be a
+            skill here.
+    """
+    named = load_servers(servers) if isinstance(servers, str) and servers else servers
+    if not named:
+        return make()
+    assert not isinstance(named, str)
+    with ExitStack() as stack:
+        started = []
+        for name, settings in named.items():
+            started.append((server := ToolServer(name, settings), settings))
+            stack.callback(server.close)
+        world = make()
+        stack.callback(world.close)
+        added = _added(world.household, started)
+        stack.pop_all()
+    servers_of = [server for server, _ in started]
+    return ToolSkills(world, added, servers_of)
+
+
+def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSettings]]) -> dict[Skill, _Added]:
+    """Return the tools that are allowed, by their skills."""
+    added: dict[Skill, _Added] = {}
+    names = {skill.name for skill in household.skills}
+    verbs = {*household.actions, *_OWN}
+    for server, settings in servers:
+        for name, said in settings.tools.items():
+            where = f"MCP server '{server.name}': tool '{name}'"
+            if name not in server.schemas:
+                listed = f"it has {names_of(list(server.schemas))}{or_nearest(name, server.schemas)}"
+                raise UserError(f"{where}: the server has no such tool; {listed}")
+            try:
+                tool = tool_of(name, server.schemas[name], said)
+            except ValueError as error:
+                raise UserError(f"{where}: {error}") from None
+            if tool.skill.name in names | verbs:
+                raise UserError(f"{where}: there is a skill '{tool.skill.name}' already; give it another name")
+            if tool.skill.verb in verbs:
+                raise UserError(f"{where}: '{tool.skill.verb}' begins another skill already; give it another wording")
+            if said.policy == Verdict.DENY.value:
+                continue
+            names.add(tool.skill.name)
+            verbs.add(tool.skill.verb)
+            added[tool.skill] = _Added(server, tool)
+    return added
