@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,7 @@ from reactree_ros.world.port import Score
 if importlib.util.find_spec("rclpy"):
     import py_trees
     from action_msgs.msg import GoalStatus
-    from py_trees_ros_interfaces.msg import BehaviourTree
-    from py_trees_ros_interfaces.srv import OpenSnapshotStream
     from rclpy.parameter import Parameter
-    from rclpy.qos import DurabilityPolicy, QoSProfile
     from reactree_interfaces.action import ExecuteTask
     from reactree_interfaces.msg import Decision as DecisionMsg
     from ros_graph import HeldWorld
@@ -367,6 +365,26 @@ def test_every_choice_of_a_run_is_a_parameter_with_its_meaning(graph: Graph) -> 
 # ---------------------------------------------------------------------- decisions, feedback, snapshots
 
 
+@pytest.mark.parametrize("lacking", task_tree.WATCHING if importlib.util.find_spec("rclpy") else ())
+def test_without_py_trees_ros_a_task_is_carried_out_and_one_warning_says_that_nobody_can_watch(
+    graph: Graph, lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in task_tree.WATCHING]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "reactree_ros.nodes.shown_tree", raising=False)
+    monkeypatch.setitem(sys.modules, lacking, None)
+    heard = graph.listen(Log, "/rosout")
+    planner = graph.household({"root": ["Act: go to kitchen 1", "Act: done"]} | FAMILY)
+    goals = [graph.task(), graph.task()]
+    assert all(goal.result.success for goal in goals)
+    graph.until(lambda: any("ended" in log.msg for log in heard), "the end is logged")
+    (warning,) = {log.msg for log in heard if log.name == "reactree_planner" and log.level == 30}
+    assert "is not installed: no snapshots are sent" in warning
+    assert not any(
+        "snapshot" in name for name, _ in planner.get_service_names_and_types_by_node(planner.get_name(), "")
+    )
+
+
 def test_the_decisions_topic_is_what_the_run_in_this_process_decides(graph: Graph) -> None:
     notes = Notes()
     notes.episode = scripted_episode(FAMILY, listener=notes, working_memory=True)
@@ -430,13 +448,13 @@ def test_who_sends_a_goal_from_a_terminal_reads_why_the_model_was_asked_again_an
 
 
 def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:
+    from snapshots import open_stream
+
     world = HeldWorld()
     graph.household(
         {"root": [expand("sequence", "fetch it")], "fetch it": ["Act: open fridge 1", "Act: done"]}, world=world
     )
-    opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
-    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    trees = graph.listen(BehaviourTree, opened.topic_name, latched)
+    trees = open_stream(graph)
     goal = graph.task()
     graph.until(lambda: trees and "open fridge 1" in parents(trees[-1]))
     assert parents(trees[-1]) == {
@@ -460,7 +478,7 @@ def test_the_tree_of_a_task_gives_way_to_the_next_ones(graph: Graph) -> None:
     assert [child.name for child in planner._reporter.tree.root.children] == ["next"]
 
 
-def parents(tree: BehaviourTree) -> dict[str, str | None]:
+def parents(tree: Any) -> dict[str, str | None]:
     """What is under what in a snapshot."""
     names = {bytes(one.own_id.uuid): one.name for one in tree.behaviours}
     return {one.name: names.get(bytes(one.parent_id.uuid)) for one in tree.behaviours}
@@ -526,13 +544,14 @@ def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> No
 
 
 def test_statistics_of_ticks_are_made_as_long_as_somebody_watches(graph: Graph) -> None:
+    from snapshots import open_stream
+
     world = HeldWorld()
     planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
     goal = graph.task()
     graph.until(lambda: world.held)
     assert len(planner._reporter.tree.time_series) == 0, "nobody watches"
-    opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
-    trees = graph.listen(BehaviourTree, opened.topic_name)
+    trees = open_stream(graph)
     graph.until(lambda: any(tree.statistics.tick_interval_average > 0 for tree in trees))
     assert len(planner._reporter.tree.time_series) > 1
     world.finish()
