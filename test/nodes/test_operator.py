@@ -6,11 +6,11 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from doubles import ScriptedModel, ScriptedWorld, expand
+from doubles import ScriptedModel, ScriptedWorld
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Reply, ServerUnavailable
-from reactree_ros.world.port import Observation, Score, Seen
+from reactree_ros.world.port import Score
 
 if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
