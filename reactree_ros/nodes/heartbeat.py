@@ -96,10 +96,12 @@ class Lives:
 
     def ended(self) -> list[HeartbeatMsg]:
         """Return the last heartbeats of nodes that fell silent since the last call; to be called regularly."""
-        slept, self._looked = steady.now() - self._looked > self._silence / 2, steady.now()
-        if slept:  # heartbeats of the meantime are heard only now
-            for life in self._lives.values():
-                life.heard = self._looked
+        # Who looks late was busy or asleep, and hears only now what was said meanwhile: that time is nobody's silence.
+        now = steady.now()
+        late = max(now - self._looked - PERIOD, 0.0)
+        self._looked = now
+        for life in self._lives.values():
+            life.heard = min(life.heard + late, now)
         ended = [life.said for life in self._lives.values() if self._looked - life.heard > self._silence]
         for said in ended:
             del self._lives[said.life]

@@ -66,8 +66,18 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any) -> Generator[None, Any, Any]:
+    """Skip a test one of whose fixtures cannot be made without an optional ROS package."""
+    return (yield from _or_skip())
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
     """Skip a test that cannot go on without an optional ROS package."""
+    return (yield from _or_skip())
+
+
+def _or_skip() -> Generator[None, Any, Any]:
     try:
         return (yield)
     except ImportError as error:

@@ -20,7 +20,7 @@ import pytest
 #: Longest wait in which nothing goes on, in seconds, and longest wait of all.
 PATIENCE, LONGEST = 60.0, 900.0
 #: Time between two looks whether anything goes on, in seconds.
-LOOK = 0.1
+LOOK = 0.25
 
 
 class Patience:
@@ -222,6 +222,16 @@ class Process:
         self._process.wait()
 
 
+#: The ROS packages that programs of the tests come with.
+COMES_WITH = {"ros2": "ros2cli", "py-trees-tree-watcher": "py_trees_ros"}
+
+
+def need_program(name: str) -> None:
+    """Skip a test where a program is not there, and say with which package it comes."""
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {COMES_WITH[name]}")
+
+
 class Processes:
     """Starts processes in one ROS domain.
 
@@ -237,8 +247,8 @@ class Processes:
 
     def start(self, *command: str, stdin: int = subprocess.DEVNULL) -> Process:
         """Start a command."""
-        if command[0] == "ros2" and shutil.which("ros2") is None:
-            pytest.skip("needs ros2cli")
+        if command[0] in COMES_WITH:
+            need_program(command[0])
         self._started.append(Process(*command, domain=self.domain, stdin=stdin))
         return self._started[-1]
 
@@ -263,6 +273,7 @@ class Processes:
 
 def need_in_nodes(extra: str, *modules: str) -> None:
     """Skip a test where the Python of the nodes that a launch starts lacks a module, and say what installs it."""
+    need_program("ros2")
     from ament_index_python.packages import get_package_prefix
 
     script = Path(get_package_prefix("reactree_ros"), "lib/reactree_ros/inference_node").read_text(encoding="utf-8")
