@@ -98,7 +98,7 @@ class Lives:
         """Return the last heartbeats of nodes that fell silent since the last call; to be called regularly."""
         # Who looks late was busy or asleep, and hears only now what was said meanwhile: that time is nobody's silence.
         now = steady.now()
-        late = max(now - self._looked - PERIOD, 0.0)
+        late = max(now - self._looked - 2 * PERIOD, 0.0)
         self._looked = now
         for life in self._lives.values():
             life.heard = min(life.heard + late, now)

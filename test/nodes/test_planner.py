@@ -374,7 +374,7 @@ def test_without_py_trees_ros_tasks_are_carried_out_and_one_warning_says_that_no
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, lacking, None)
     heard = graph.listen(Log, "/rosout")
-    planner = graph.household(FAMILY | {"next": ["Act: done"]})
+    planner = graph.household(FAMILY | {"next": ["Think: so", "Act: done"]})
     assert all(graph.task(instruction).result.success for instruction in ("root", "next"))
     graph.until(lambda: sum("ended" in log.msg for log in heard) == 2, "the ends are logged")
     (warning,) = [log.msg for log in heard if "snapshots" in log.msg]
