@@ -10,8 +10,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.goal_templates import check_name, compiled, resolve
-from reactree_ros.nodes.robot_detector import WARNING_PERIOD
 from reactree_ros.nodes.mismatch import one_type
+from reactree_ros.nodes.robot_detector import WARNING_PERIOD
 from reactree_ros.nodes.robot_goals import ServiceOf
 from reactree_ros.nodes.robot_topics import NAMED, Names
 from reactree_ros.robot.config import PromptEntry

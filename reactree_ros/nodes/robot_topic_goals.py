@@ -9,8 +9,8 @@ from rclpy.node import Node
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.mapped_skill import Order
 from reactree_ros.nodes.goal_templates import type_name
+from reactree_ros.nodes.mapped_skill import Order
 from reactree_ros.nodes.mismatch import another_type, one_type, topic_mismatch
 from reactree_ros.nodes.robot_goals import Server, Underway
 from reactree_ros.nodes.robot_topics import hear_all
