@@ -30,7 +30,7 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     server = Path(__file__).parents[1] / "tool_server.py"
     tools = {
         "who_sits_in": {"wording": "look up who sits in {room}", "name": "look up"},
-        "open_safe": {"policy": "confirm"},
+        "open_safe": {"wording": "unlock the safe", "policy": "confirm"},
     }
     return {"office": {"command": sys.executable, "args": [str(server), "office"], "env": ["MARKS"], "tools": tools}}
 
@@ -45,12 +45,12 @@ def look_up_and_open(graph: Graph, folder: Path, bridge: str) -> None:
     assert graph.skill("wait for ever", to=bridge).result.outcome == Result.REFUSED_BY_POLICY
     assert not (folder / "waiting").exists()
 
-    goal = graph.skill("open safe", to=bridge)
-    person.says("no", to="open safe")
+    goal = graph.skill("unlock the safe", to=bridge)
+    person.says("no", to="unlock the safe")
     assert goal.result.outcome == Result.REFUSED_BY_POLICY
     assert not (folder / "safe").exists()
-    goal = graph.skill("open safe", to=bridge)
-    person.says("yes", to="open safe")
+    goal = graph.skill("unlock the safe", to=bridge)
+    person.says("yes", to="unlock the safe")
     assert (goal.result.outcome, goal.result.observation.text) == (Result.DONE, "office says: the safe is open")
     assert (folder / "safe").exists()
 
