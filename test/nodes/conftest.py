@@ -46,6 +46,12 @@ def lacks(error: BaseException | None) -> str:
     return package if package in OPTIONAL and (found is None or found.origin is None) else ""  # the folder launch/
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let SWEEP leave cases out, but no test: each takes processor time in several nodes."""
+    if item.get_closest_marker("parametrize") is not None:
+        item.add_marker("sweep")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> Generator[None, Any, Any]:
     """Skip a module that cannot be imported without an optional ROS package."""
