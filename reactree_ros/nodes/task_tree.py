@@ -42,10 +42,11 @@ def task_tree(root: Behaviour, node: Node) -> TaskTree:
     try:
         from reactree_ros.nodes.shown_tree import ShownTree
     except ModuleNotFoundError as error:
-        if error.name not in WATCHING:
+        package = str(error.name).partition(".")[0]
+        if package not in WATCHING:
             raise
         node.get_logger().warning(
-            f"{error.name} is not installed: no snapshots are sent, so no viewer and no py-trees-tree-watcher can show "
+            f"{package} is not installed: no snapshots are sent, so no viewer and no py-trees-tree-watcher can show "
             "the tree; tasks are carried out all the same (sudo apt install ros-$ROS_DISTRO-py-trees-ros)"
         )
         return TaskTree(root)
