@@ -113,9 +113,9 @@ class Lives:
         return [life.said for life in self._lives.values() if node in ("", life.said.node)]
 
     def life(self, node: str) -> int | None:
-        """Return the life of a full name that was heard last; None if no such node lives."""
+        """Return the life of a full name that began last; None if no such node lives."""
         lives = [life for life in self._lives.values() if life.said.node == node]
-        return int(max(lives, key=lambda life: life.heard).said.life) if lives else None
+        return int(lives[-1].said.life) if lives else None
 
     def has_died(self, node: str) -> bool:
         """Whether a node of a full name ever fell silent, or none lives."""

@@ -41,6 +41,8 @@ OPTIONAL = (
 
 def lacks(error: BaseException | None) -> str:
     """Say which optional ROS package an error is about; empty if it is another error, or the package is here."""
+    if type(error).__name__ == "PackageNotFoundError" and "'reactree_ros'" in str(error):
+        return "reactree_ros as colcon builds it"
     package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     found = importlib.util.find_spec(package) if package in OPTIONAL else None
     return package if package in OPTIONAL and (found is None or found.origin is None) else ""  # the folder launch/
@@ -86,7 +88,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 def _or_skip() -> Generator[None, Any, Any]:
     try:
         return (yield)
-    except ImportError as error:
+    except (ImportError, LookupError) as error:
         if package := lacks(error):
             pytest.skip(f"needs {package}")
         raise
