@@ -144,7 +144,7 @@ def _py_trees_ros(name: str, prefixes: Sequence[Path]) -> Diagnosis:
     found = next(iter(metadata.distributions(name="py_trees_ros", path=[*folders, *sys.path])), None)
     if found is None:
         remedy = f"apt install ros-{name}-py-trees-ros"
-        return Diagnosis("py_trees_ros", Level.NOTE, "not installed; only the planner node needs it", remedy)
+        return Diagnosis("py_trees_ros", Level.NOTE, "not installed; only watching the tree needs it", remedy)
     return Diagnosis("py_trees_ros", Level.RIGHT, found.version)
 
 

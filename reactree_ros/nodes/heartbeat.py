@@ -96,10 +96,12 @@ class Lives:
 
     def ended(self) -> list[HeartbeatMsg]:
         """Return the last heartbeats of nodes that fell silent since the last call; to be called regularly."""
-        slept, self._looked = steady.now() - self._looked > self._silence / 2, steady.now()
-        if slept:  # heartbeats of the meantime are heard only now
-            for life in self._lives.values():
-                life.heard = self._looked
+        # Who looks late was busy or asleep, and hears only now what was said meanwhile: that time is nobody's silence.
+        now = steady.now()
+        late = max(now - self._looked - 2 * PERIOD, 0.0)
+        self._looked = now
+        for life in self._lives.values():
+            life.heard = min(life.heard + late, now)
         ended = [life.said for life in self._lives.values() if self._looked - life.heard > self._silence]
         for said in ended:
             del self._lives[said.life]
@@ -111,9 +113,9 @@ class Lives:
         return [life.said for life in self._lives.values() if node in ("", life.said.node)]
 
     def life(self, node: str) -> int | None:
-        """Return the life of a full name that was heard last; None if no such node lives."""
+        """Return the life of a full name that began last; None if no such node lives."""
         lives = [life for life in self._lives.values() if life.said.node == node]
-        return int(max(lives, key=lambda life: life.heard).said.life) if lives else None
+        return int(lives[-1].said.life) if lives else None
 
     def has_died(self, node: str) -> bool:
         """Whether a node of a full name ever fell silent, or none lives."""

@@ -5,19 +5,38 @@ ROS does not connect such endpoints and says nothing: a subscriber or client wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
-from rclpy._rclpy_pybind11 import NodeNameNonExistentError
+from rclpy._rclpy_pybind11 import NodeNameNonExistentError, RCLError
 from rclpy.action import get_action_server_names_and_types_by_node
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from reactree_ros.errors import UserError
 
 
 def another_type(full: str, kinds: Iterable[str], wanted: str) -> str:
     """Say that a name exists with other types only; empty if it does not."""
     kinds = sorted(set(kinds))
     return f"{full} is of type {', '.join(kinds)}, not {wanted}" if kinds and wanted not in kinds else ""
+
+
+@contextmanager
+def one_type(node: Node, topic: str, wanted: str) -> Iterator[None]:
+    """Make an endpoint of a topic; Fast DDS refuses it where this process has the topic with another type.
+
+    Raises:
+        UserError: It does.
+    """
+    try:
+        yield
+    except RCLError as error:
+        full = node.resolve_topic_name(topic)
+        unlike = another_type(full, dict(node.get_topic_names_and_types()).get(full, ()), wanted)
+        if not unlike:
+            raise
+        raise UserError(unlike) from error
 
 
 def topic_mismatch(node: Node, topic: str, wanted: str, hearing: QoSProfile | None = None) -> str:

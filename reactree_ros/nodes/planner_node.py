@@ -55,8 +55,9 @@ class PlannerNode(Node):
         ``~/decisions`` (Decision; reliable, depth 100): every decision, with its goal's id.
         ``~/record`` (RecordPart; reliable, transient local, depth 10): the run's record while it is written; see
             :class:`reactree_ros.nodes.record_topic.RecordTopic`.
-        py_trees_ros' snapshot streams (``~/snapshot_streams/…``; with its parameter ``default_snapshot_stream`` also
-            ``~/snapshots``): the tree; see :class:`reactree_ros.nodes.shown_tree.ShownTree`, and for its blackboard
+        if py_trees_ros is installed, its snapshot streams (``~/snapshot_streams/…``; with its parameter
+            ``default_snapshot_stream`` also ``~/snapshots``): the tree; see
+            :class:`reactree_ros.nodes.shown_tree.ShownTree`, and for its blackboard
             :class:`reactree_ros.nodes.task_board.TaskBoard`.
         ``/diagnostics`` (DiagnosticArray, once a second): task, decisions, budgets, why it holds, which nodes live.
         ``heartbeat`` (Heartbeat): that the node lives, and its skill under way.

@@ -20,6 +20,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_msg
 from reactree_ros.nodes.task_board import TaskBoard
+from reactree_ros.nodes.task_tree import task_tree
 from reactree_ros.routine.running import RoutineNode
 from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
@@ -66,9 +67,7 @@ class Reporter(Listener):
     def __init__(self, node: Node) -> None:
         self._node = node
         self.growth = Growth()
-        from reactree_ros.nodes.shown_tree import ShownTree  # the rest of the package needs no py_trees_ros
-
-        self.tree = ShownTree(Sequence(node.get_name(), memory=True))
+        self.tree = task_tree(Sequence(node.get_name(), memory=True), node)
         self.tree.add_post_tick_handler(lambda _: self._report())  # before the tick's snapshot
         self.tree.setup(node=node)
         self.growth.follow(self.tree, node=node)

@@ -14,7 +14,7 @@ from std_msgs.msg import String
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import check_name, type_name
-from reactree_ros.nodes.mismatch import topic_mismatch
+from reactree_ros.nodes.mismatch import one_type, topic_mismatch
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.robot_detector import WARNING_PERIOD
 from reactree_ros.nodes.robot_memory import KeptSightings
@@ -89,7 +89,8 @@ class Perception:
             self._listen(self.detector.kind, self.detector.entry.topic, self.note, qos_profile_sensor_data)
 
     def _listen(self, kind: Any, topic: str, callback: Any, qos: QoSProfile) -> None:
-        self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
+        with one_type(self._node, topic, type_name(kind)):
+            self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
         self._heard.append((topic, type_name(kind), qos))
 
     def mismatches(self) -> list[str]:

@@ -10,6 +10,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.goal_templates import check_name, compiled, resolve
+from reactree_ros.nodes.mismatch import one_type
 from reactree_ros.nodes.robot_detector import WARNING_PERIOD
 from reactree_ros.nodes.robot_goals import ServiceOf
 from reactree_ros.nodes.robot_topics import NAMED, Names
@@ -44,7 +45,8 @@ class Prompts:
             kind = resolve("message" if entry.topic else "service", entry.type, where)
             self._fill = compiled(kind if entry.topic else kind.Request, entry.goal, f"{where}: goal", NAMED)
             if entry.topic:
-                self._publisher = node.create_publisher(kind, name, _LATEST)
+                with one_type(node, name, entry.type):
+                    self._publisher = node.create_publisher(kind, name, _LATEST)
             else:
                 self._server = ServiceOf(node, calls, name, kind)
 

@@ -9,8 +9,9 @@ from rclpy.node import Node
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.goal_templates import type_name
 from reactree_ros.nodes.mapped_skill import Order
-from reactree_ros.nodes.mismatch import another_type, topic_mismatch
+from reactree_ros.nodes.mismatch import another_type, one_type, topic_mismatch
 from reactree_ros.nodes.robot_goals import Server, Underway
 from reactree_ros.nodes.robot_topics import hear_all
 
@@ -20,7 +21,8 @@ class Publishing(Server):
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
         super().__init__(node, calls, name, f"who hears {name}")
-        self._publisher = node.create_publisher(kind, name, 10)
+        with one_type(node, name, type_name(kind)):
+            self._publisher = node.create_publisher(kind, name, 10)
         self._orders: dict[Underway, tuple[Order, float]] = {}  # with when each is published next
 
     def send(self, what: str, goal: Order) -> Underway:

@@ -31,7 +31,7 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
     type_name,
 )
-from reactree_ros.nodes.mismatch import topic_mismatch
+from reactree_ros.nodes.mismatch import one_type, topic_mismatch
 from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
 from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.poses import Pose
@@ -239,7 +239,8 @@ def hear_all(node: Node, kind: Any, topic: str, hear: Callable[..., None]) -> li
     A message that was latched comes, too. Returns the subscriptions.
     """
     quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # another one hears what this one cannot
-    return [node.create_subscription(kind, topic, hear, offer, event_callbacks=quiet) for offer in OFFERS]
+    with one_type(node, topic, type_name(kind)):
+        return [node.create_subscription(kind, topic, hear, offer, event_callbacks=quiet) for offer in OFFERS]
 
 
 class ConfiguredTopic:
@@ -265,7 +266,8 @@ class ConfiguredTopic:
 
     def subscribe(self, hear: Callable[..., None], qos: QoSProfile) -> None:
         """Call a function with each message."""
-        self._subscriptions.append(self._node.create_subscription(self._kind, self._entry.topic, hear, qos))
+        with one_type(self._node, self._entry.topic, self._entry.type):
+            self._subscriptions.append(self._node.create_subscription(self._kind, self._entry.topic, hear, qos))
 
     def mismatch(self) -> str:
         """Say that the topic is published otherwise than the configuration says; empty if that is not so."""

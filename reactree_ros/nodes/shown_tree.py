@@ -21,8 +21,8 @@ from py_trees_ros_interfaces.msg import Statistics
 from rclpy.clock import Clock
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.task_tree import TaskTree
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.growth import GrowingTree
 from reactree_ros.tree.names import telling_names
 
 #: Snapshots that show only a new decision, and take longer than QUICK (in seconds), get at most this share of the time.
@@ -38,7 +38,7 @@ ANGLE = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 CLOSE_ENOUGH = 0.98
 
 
-class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
+class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
     """Sends snapshots that people understand.
 
     Snapshots are sent from the start, and also when only an agent node's last decision has changed: it is the node's
@@ -80,9 +80,7 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
 
     def clear(self) -> None:
         """Stop and remove everything under the root."""
-        self.root.stop(Status.INVALID)
-        for child in list(self.root.children):
-            self.prune_subtree(child.id)
+        super().clear()
         self._decisions.clear()
         self._names.clear()
 

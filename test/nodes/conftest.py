@@ -41,9 +41,17 @@ OPTIONAL = (
 
 def lacks(error: BaseException | None) -> str:
     """Say which optional ROS package an error is about; empty if it is another error, or the package is here."""
+    if type(error).__name__ == "PackageNotFoundError" and "'reactree_ros'" in str(error):
+        return "reactree_ros as colcon builds it"
     package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     found = importlib.util.find_spec(package) if package in OPTIONAL else None
     return package if package in OPTIONAL and (found is None or found.origin is None) else ""  # the folder launch/
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let SWEEP leave cases out, but no test: each takes processor time in several nodes."""
+    if item.get_closest_marker("parametrize") is not None:
+        item.add_marker("sweep")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,11 +74,21 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any) -> Generator[None, Any, Any]:
+    """Skip a test one of whose fixtures cannot be made without an optional ROS package."""
+    return (yield from _or_skip())
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
     """Skip a test that cannot go on without an optional ROS package."""
+    return (yield from _or_skip())
+
+
+def _or_skip() -> Generator[None, Any, Any]:
     try:
         return (yield)
-    except ImportError as error:
+    except (ImportError, LookupError) as error:
         if package := lacks(error):
             pytest.skip(f"needs {package}")
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,11 +12,72 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
 
 import pytest
 
-#: Longest wait for anything, in seconds; the machine may be busy.
-PATIENCE = 90.0
+#: Longest wait in which nothing goes on, in seconds, and longest wait of all.
+PATIENCE, LONGEST = 60.0, 900.0
+#: Time between two looks whether anything goes on, in seconds.
+LOOK = 0.25
+
+
+class Patience:
+    """How long a test waits: only time in which nothing goes on uses it up, so a busy machine does not.
+
+    Something goes on while a process that the test has started, or another thread of the test's own process, computes,
+    wants to compute, or waits for the disk. A wait of the test's own that took longer than it asked for counts as long
+    as it asked for, because the test itself had to wait for the machine.
+
+    Args:
+        seconds: Time for which nothing may go on.
+    """
+
+    def __init__(self, seconds: float = PATIENCE) -> None:
+        self.seconds = seconds
+        self._left, self._last = seconds, time.monotonic()
+        self._end = self._last + max(LONGEST, seconds)
+
+    def is_over(self) -> bool:
+        """Whether it is used up; to be asked again and again while the test waits."""
+        now = time.monotonic()
+        if now - self._last >= LOOK:
+            if not _something_goes_on():
+                self._left -= LOOK
+            self._last = now
+        return self._left <= 0 or now > self._end
+
+    def take(self, queue: Queue[Any]) -> Any:
+        """Wait for what another thread puts into a queue."""
+        while True:
+            with suppress(Empty):
+                return queue.get(timeout=LOOK)
+            assert not self.is_over(), f"nothing came within {self.seconds:g} s in which nothing else went on"
+
+
+def _something_goes_on() -> bool:
+    own = f"/proc/self/task/{threading.get_native_id()}"
+    folders = ["/proc/self/task", *[f"/proc/{pid}/task" for pid in _descendants(os.getpid())]]
+    threads = [str(thread) for folder in folders for thread in Path(folder).glob("*")]
+    return any(_stat(thread)[0] in "RD" for thread in threads if thread != own)
+
+
+def _descendants(pid: int) -> list[int]:
+    """Return the processes that a process has started, and that these have started."""
+    parents = {int(process.name): int(_stat(process)[1]) for process in Path("/proc").glob("[0-9]*")}
+    found = [pid]
+    for one in found:  # it grows meanwhile
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def _stat(process: Path | str) -> tuple[str, ...]:
+    """Return the state, parent and group of a process or thread; of one that has ended meanwhile nobody's."""
+    try:
+        return tuple(Path(process, "stat").read_text().rpartition(")")[2].split()[:3])
+    except OSError:
+        return "X", "0", "0"
 
 
 class Process:
@@ -68,14 +130,19 @@ class Process:
 
     def wait_for(self, text: str) -> None:
         """Wait until it has said something."""
+        patience = Patience()
         with self._more:
-            said = self._more.wait_for(lambda: text in self.output, PATIENCE)
-        assert said, f"'{text}' was not said by {self._command}: {self.output}"
+            while text not in self.output:
+                assert not patience.is_over(), f"'{text}' was not said by {self._command}: {self.output}"
+                self._more.wait(LOOK)
 
     def wait_until(self, so: Callable[[], bool]) -> None:
         """Wait until something is so of what it has said."""
+        patience = Patience()
         with self._more:
-            assert self._more.wait_for(so, PATIENCE), f"{self._command}: {self.output[-3000:]}"
+            while not so():
+                assert not patience.is_over(), f"{self._command}: {self.output[-3000:]}"
+                self._more.wait(LOOK)
 
     @property
     def ended(self) -> bool:
@@ -90,12 +157,11 @@ class Process:
 
     def end(self) -> int:
         """Wait until it ends; returns its exit code."""
-        try:
-            code = self._process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self._command} did not end: {self.output}") from None
-        self._reader.join(PATIENCE)
-        return code
+        patience = Patience()
+        while not self.ended or self._reader.is_alive():
+            assert not patience.is_over(), f"{self._command} did not end: {self.output}"
+            self._reader.join(LOOK)
+        return self._process.returncode
 
     def ended_cleanly(self, code: int) -> bool:
         """Whether it ended with an exit code, without a traceback, without force, and with all it had started."""
@@ -119,37 +185,33 @@ class Process:
         Where Ctrl-C comes while launch looks after a process that has ended, it raises KeyboardInterrupt right there
         and then waits for that process for ever; the tests are not about that.
         """
-        deadline = time.monotonic() + PATIENCE
-        while _state_and_group(self._process.pid)[0] != "S":
-            assert time.monotonic() < deadline, f"{self._command} never waits"
+        patience = Patience()
+        while _stat(f"/proc/{self.pid}")[0] != "S":
+            assert not patience.is_over(), f"{self._command} never waits"
         os.killpg(self._process.pid, signal.SIGINT)
 
     def left(self) -> list[str]:
         """Command lines of what runs in its process group."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
-            try:
-                state, group = _state_and_group(int(process.name))
-                command = (process / "cmdline").read_text().replace("\0", " ")
-            except OSError:  # it has ended meanwhile
-                continue
-            if group == self._process.pid and state != "Z":
-                found.append(command)
+            state, _, group = _stat(process)
+            if int(group) == self.pid and state != "Z":
+                with suppress(OSError):  # it has ended meanwhile
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
         return found
 
     def wait_until_nothing_is_left(self) -> None:
         """Wait until it has ended with all that it had started."""
-        deadline = time.monotonic() + PATIENCE
+        patience = Patience()
         while left := self.left():
-            assert time.monotonic() < deadline, f"{left}: {self.output}"
+            assert not patience.is_over(), f"{left}: {self.output}"
             self.ended  # noqa: B018  # looks for a moment
 
     def child(self, word: str) -> int:
         """Return a process that it has started itself, with this word in its command line."""
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == self._process.pid and word in (process / "cmdline").read_text():
+                if int(_stat(process)[1]) == self.pid and word in (process / "cmdline").read_text():
                     return int(process.name)
         raise AssertionError(f"{self} has started no {word}")
 
@@ -158,6 +220,16 @@ class Process:
         if self.left():
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+
+#: The ROS packages that programs of the tests come with.
+COMES_WITH = {"ros2": "ros2cli", "py-trees-tree-watcher": "py_trees_ros"}
+
+
+def need_program(name: str) -> None:
+    """Skip a test where a program is not there, and say with which package it comes."""
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {COMES_WITH[name]}")
 
 
 class Processes:
@@ -175,11 +247,8 @@ class Processes:
 
     def start(self, *command: str, stdin: int = subprocess.DEVNULL) -> Process:
         """Start a command."""
-        needed = {"ros2": "launch", "reactree_ros.nodes.planner_node": "py_trees_ros"}
-        needed["reactree_ros.nodes.robot_bridge_node"] = "tf2_ros"
-        for word in command[:3]:
-            if word in needed:
-                pytest.importorskip(needed[word])
+        if command[0] in COMES_WITH:
+            need_program(command[0])
         self._started.append(Process(*command, domain=self.domain, stdin=stdin))
         return self._started[-1]
 
@@ -204,6 +273,7 @@ class Processes:
 
 def need_in_nodes(extra: str, *modules: str) -> None:
     """Skip a test where the Python of the nodes that a launch starts lacks a module, and say what installs it."""
+    need_program("ros2")
     from ament_index_python.packages import get_package_prefix
 
     script = Path(get_package_prefix("reactree_ros"), "lib/reactree_ros/inference_node").read_text(encoding="utf-8")
@@ -212,7 +282,7 @@ def need_in_nodes(extra: str, *modules: str) -> None:
         "import importlib.util as known; from reactree_ros.plugins.installation import install_line;"
         f"print('' if all(map(known.find_spec, {modules})) else install_line('reactree_ros[{extra}]'))"
     )
-    asked = subprocess.run([*python, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    asked = subprocess.run([*python, "-c", program], capture_output=True, text=True, timeout=LONGEST, check=True)
     if asked.stdout.strip():
         pytest.skip(f"needs {', '.join(modules)} where the nodes run: {asked.stdout.strip()}")
 
@@ -220,8 +290,3 @@ def need_in_nodes(extra: str, *modules: str) -> None:
 def release(process: Process) -> None:
     """Let a process of :meth:`Processes.held` do what it is asked, now and from now on."""
     process.signal(signal.SIGUSR1)
-
-
-def _state_and_group(pid: int) -> tuple[str, int]:
-    state, _, group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
-    return state, int(group)

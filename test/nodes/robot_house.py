@@ -14,6 +14,7 @@ from ros_graph import activate
 from std_msgs.msg import Bool
 
 from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
+from reactree_ros.world.wrappers import unwrapped
 
 if TYPE_CHECKING:
     from ros_graph import Goal, Graph
@@ -79,12 +80,16 @@ class House:
         return self.bridge
 
     @property
+    def _world(self) -> Any:
+        return unwrapped(self.bridge.host.bare)
+
+    @property
     def stop(self) -> Any:
-        return self.bridge.host.bare._robot.stop
+        return self._world._robot.stop
 
     @property
     def map(self) -> Any:
-        return self.bridge.host.bare._robot.senses.map
+        return self._world._robot.senses.map
 
     def skill(self, skill: str) -> Goal:
         return self.graph.skill(skill, to="robot_bridge")

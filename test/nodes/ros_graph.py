@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
+from processes import PATIENCE, Patience
 from rclpy.action import ActionClient
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
@@ -24,9 +24,6 @@ from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.planner_node import PlannerNode
 from reactree_ros.world.port import Observation, World
-
-#: Longest wait for anything, in seconds; the machine may be busy.
-PATIENCE = 60.0
 
 
 class HeldWorld(ScriptedWorld):
@@ -242,9 +239,9 @@ class Graph:
         self, condition: Callable[[], Any], what: str = "the condition holds", patience: float = PATIENCE
     ) -> None:
         """Let the nodes run until a condition holds."""
-        end = time.monotonic() + patience
+        limit = Patience(patience)
         while not condition():
-            assert time.monotonic() < end, f"not within {patience:g} s: {what}"
+            assert not limit.is_over(), f"not within {patience:g} s in which nothing else went on: {what}"
             self.step()
 
     def step(self) -> None:
@@ -256,9 +253,9 @@ class Graph:
 
     def run_alone(self, node: Node, until: Callable[[], Any]) -> None:
         """Let one node that is spun alone run until a condition holds; the others hear nothing of it meanwhile."""
-        end = time.monotonic() + PATIENCE
+        patience = Patience()
         while not until():
-            assert time.monotonic() < end, f"not within {PATIENCE:g} s"
+            assert not patience.is_over(), f"not within {PATIENCE:g} s in which nothing else went on"
             self._executors[node].spin_once(timeout_sec=0.01)
 
     def wait(self, future: Any, what: str) -> Any:

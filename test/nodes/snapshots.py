@@ -11,6 +11,15 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 if TYPE_CHECKING:
     from ros_graph import Graph
 
+#: Who comes late hears the last snapshots, too.
+LATCHED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def open_stream(graph: Graph) -> list[BehaviourTree]:
+    """Open a stream of the planner's snapshots; returns a list to which every one is added."""
+    opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
+    return graph.listen(BehaviourTree, opened.topic_name, LATCHED)
+
 
 class Viewer:
     """Hears what the viewer hears, as the viewer asks for it: snapshots when something changes, with the blackboard.
@@ -24,8 +33,7 @@ class Viewer:
         asked.snapshot_period, asked.blackboard_data, asked.blackboard_activity = float("inf"), True, True
         opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open", parameters=asked)
         self._graph, self._asked, self._topic = graph, asked, opened.topic_name
-        latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.trees: list[BehaviourTree] = graph.listen(BehaviourTree, opened.topic_name, latched)
+        self.trees: list[BehaviourTree] = graph.listen(BehaviourTree, opened.topic_name, LATCHED)
 
     def want_board(self, wanted: bool) -> None:
         """Tick the box for the blackboard, or take the tick away."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from processes import LONGEST
 
 if TYPE_CHECKING:
     from processes import Processes
@@ -45,7 +46,9 @@ def test_another_version_is_the_one_of_its_folder(tmp_path: Path, monkeypatch: p
     (nodes / "planner_node.py").write_text("print(__file__)")
     monkeypatch.chdir(Path(__file__).parents[2])  # where there is a reactree_ros, too
     bench = benchmark()
-    told = subprocess.check_output(bench.node("planner_node"), **bench.taking(str(tmp_path)), text=True, timeout=60)
+    told = subprocess.check_output(
+        bench.node("planner_node"), **bench.taking(str(tmp_path)), text=True, timeout=LONGEST
+    )
     assert Path(told.strip()) == nodes / "planner_node.py"
 
 

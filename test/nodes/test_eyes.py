@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from drawn import data_of, drawn, png
 from openai_peer import Peer, fails, never_answers
+from processes import Patience
 
 from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.agent.observation import Observation
@@ -160,14 +161,14 @@ def test_a_check_under_way_can_be_cancelled_and_is_stopped_by_the_emergency_stop
     house.graph.until(lambda: not peer.held.empty(), "the eyes are asked")
     house.press(True)
     assert goal.result.outcome == Result.HALTED
-    peer.gone.get(timeout=20)
+    Patience().take(peer.gone)
     house.press(False)
     peer.script.append(never_answers)
     goal = house.skill("wave 1 times")
     peer.held.get()
     house.graph.until(lambda: not peer.held.empty(), "the eyes are asked again")
     goal.cancel()
-    peer.gone.get(timeout=20)
+    Patience().take(peer.gone)
 
 
 def test_what_is_looked_at_comes_in_words(look: Callable[..., House]) -> None:

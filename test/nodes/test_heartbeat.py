@@ -9,7 +9,9 @@ import pytest
 
 if importlib.util.find_spec("rclpy"):
     from rclpy.node import Node
+    from reactree_interfaces.msg import Heartbeat as HeartbeatMsg
 
+    from reactree_ros.nodes import steady
     from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 
 if TYPE_CHECKING:
@@ -42,3 +44,19 @@ def test_of_two_lives_of_one_name_the_later_one_is_the_nodes(graph: Graph) -> No
     assert (lives.was_heard("/twin"), lives.was_heard("/nobody"), lives.life("/nobody")) == (True, False, None)
     for node in (first, second):
         node.destroy_node()
+
+
+def test_the_time_in_which_a_listener_was_busy_is_nobodys_silence(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(steady, "now", lambda: now)
+    lives = Lives(graph.probe, silence=1.5)
+    lives._hear(HeartbeatMsg(node="/late", life=1))
+    for _ in range(3):
+        now += 60.0
+        assert lives.ended() == []
+    for _ in range(4):
+        now += 0.1
+        ended = lives.ended()
+    assert [said.node for said in ended] == ["/late"]

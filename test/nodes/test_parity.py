@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.ros
 
-#: Of the small model's, each so many-th: its decisions take long.
-TASKS, SMALL_TASKS = 20, 10 // min(5, int(os.environ.get("SWEEP", "1")))
+#: With SWEEP fewer: each decision takes long.
+TASKS, SMALL_TASKS = (number // min(5, int(os.environ.get("SWEEP", "1"))) for number in (20, 10))
 #: What is compared of a result; the time it took differs.
 RESULT = ("success", "end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "max_depth")
 

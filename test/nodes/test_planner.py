@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,8 @@ from reactree_ros.world.port import Score
 if importlib.util.find_spec("rclpy"):
     import py_trees
     from action_msgs.msg import GoalStatus
-    from py_trees_ros_interfaces.msg import BehaviourTree
-    from py_trees_ros_interfaces.srv import OpenSnapshotStream
+    from rcl_interfaces.msg import Log
     from rclpy.parameter import Parameter
-    from rclpy.qos import DurabilityPolicy, QoSProfile
     from reactree_interfaces.action import ExecuteTask
     from reactree_interfaces.msg import Decision as DecisionMsg
     from ros_graph import HeldWorld
@@ -367,6 +366,25 @@ def test_every_choice_of_a_run_is_a_parameter_with_its_meaning(graph: Graph) -> 
 # ---------------------------------------------------------------------- decisions, feedback, snapshots
 
 
+@pytest.mark.parametrize("lacking", ["py_trees_ros", "py_trees_ros_interfaces"])
+def test_without_py_trees_ros_tasks_are_carried_out_and_one_warning_says_that_nobody_can_watch(
+    graph: Graph, lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(lacking) or name.endswith(".shown_tree")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, lacking, None)
+    heard = graph.listen(Log, "/rosout")
+    planner = graph.household(FAMILY | {"next": ["Think: so", "Act: done"]})
+    assert all(graph.task(instruction).result.success for instruction in ("root", "next"))
+    graph.until(lambda: sum("ended" in log.msg for log in heard) == 2, "the ends are logged")
+    (warning,) = [log.msg for log in heard if "snapshots" in log.msg]
+    assert "py_trees_ros" in warning
+    assert "is not installed: no snapshots are sent" in warning
+    offered = [name for name, _ in planner.get_service_names_and_types_by_node(planner.get_name(), "/")]
+    assert "/reactree_planner/pause" in offered
+    assert not [name for name in offered if "snapshot" in name]
+
+
 def test_the_decisions_topic_is_what_the_run_in_this_process_decides(graph: Graph) -> None:
     notes = Notes()
     notes.episode = scripted_episode(FAMILY, listener=notes, working_memory=True)
@@ -430,13 +448,13 @@ def test_who_sends_a_goal_from_a_terminal_reads_why_the_model_was_asked_again_an
 
 
 def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:
+    from snapshots import open_stream
+
     world = HeldWorld()
     graph.household(
         {"root": [expand("sequence", "fetch it")], "fetch it": ["Act: open fridge 1", "Act: done"]}, world=world
     )
-    opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
-    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    trees = graph.listen(BehaviourTree, opened.topic_name, latched)
+    trees = open_stream(graph)
     goal = graph.task()
     graph.until(lambda: trees and "open fridge 1" in parents(trees[-1]))
     assert parents(trees[-1]) == {
@@ -460,7 +478,7 @@ def test_the_tree_of_a_task_gives_way_to_the_next_ones(graph: Graph) -> None:
     assert [child.name for child in planner._reporter.tree.root.children] == ["next"]
 
 
-def parents(tree: BehaviourTree) -> dict[str, str | None]:
+def parents(tree: Any) -> dict[str, str | None]:
     """What is under what in a snapshot."""
     names = {bytes(one.own_id.uuid): one.name for one in tree.behaviours}
     return {one.name: names.get(bytes(one.parent_id.uuid)) for one in tree.behaviours}
@@ -526,13 +544,14 @@ def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> No
 
 
 def test_statistics_of_ticks_are_made_as_long_as_somebody_watches(graph: Graph) -> None:
+    from snapshots import open_stream
+
     world = HeldWorld()
     planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
     goal = graph.task()
     graph.until(lambda: world.held)
     assert len(planner._reporter.tree.time_series) == 0, "nobody watches"
-    opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
-    trees = graph.listen(BehaviourTree, opened.topic_name)
+    trees = open_stream(graph)
     graph.until(lambda: any(tree.statistics.tick_interval_average > 0 for tree in trees))
     assert len(planner._reporter.tree.time_series) > 1
     world.finish()

@@ -26,12 +26,10 @@ from reactree_ros.world.wrappers import WorldWrapper
 
 if importlib.util.find_spec("rclpy"):
     from people import Answerer
-    from py_trees_ros_interfaces.msg import Behaviour
     from rcl_interfaces.msg import Log
     from reactree_interfaces.action import ExecuteTask
     from reactree_interfaces.srv import Hear, SayDecision
     from ros_graph import Goal, Graph
-    from snapshots import Viewer
     from std_srvs.srv import Trigger
 
 if TYPE_CHECKING:
@@ -146,6 +144,9 @@ def by_routine(house: House, result: Any) -> bool:
 
 
 def test_what_was_done_once_needs_no_request_and_every_place_says_so(graph: Graph, tmp_path: Path) -> None:
+    from py_trees_ros_interfaces.msg import Behaviour
+    from snapshots import Viewer
+
     house = House(graph, tmp_path)
     first = read_record(Path(house.learn().saved_to)).run["id"]
     viewer = Viewer(graph)

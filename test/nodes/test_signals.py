@@ -5,7 +5,6 @@ The moments of the start are told by Python itself, which names every module tha
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 import sys
 from pathlib import Path
@@ -14,9 +13,6 @@ import pytest
 from processes import Process, Processes
 
 from reactree_ros.nodes.ending import INTERRUPTED
-
-if importlib.util.find_spec("launch_ros"):
-    from reactree_ros.nodes.launching import before_ours
 
 pytestmark = pytest.mark.ros
 
@@ -81,6 +77,8 @@ def test_a_signal_before_the_first_line_of_a_launched_node_waits_for_it(
     processes: Processes, name: str, number: int
 ) -> None:
     """A launch starts its nodes with the signals blocked; they are told before Python itself is up."""
+    from reactree_ros.nodes.launching import before_ours
+
     (before,) = [one for one in before_ours() if isinstance(one, str) and "block" in one]
     process = started(processes, name, by=f"{before} {executable(name)}")
     process.wait_for("import time:")  # Python says so first of all

@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 from command_line import Cli
 from doubles import ScriptedModel, ScriptedWorld
-from processes import PATIENCE, Process, Processes
+from processes import LONGEST, Patience, Process, Processes
 from view.writing import cookie_of, origin_of
 
 from reactree_ros.errors import UserError
@@ -401,7 +401,7 @@ class Looking:
         self.run = found[0]["run"]
         headers = {"Cookie": cookie_of(self.url)}
         asking = Request(f"{origin_of(self.url)}/api/events?run={self.run}", headers=headers)
-        with urlopen(asking, timeout=PATIENCE) as stream:
+        with urlopen(asking, timeout=LONGEST) as stream:
             self.events.extend(json.loads(line) for line in stream if line.strip())
 
     @property
@@ -451,22 +451,22 @@ def url_of(process: Process) -> str:
 def asked(url: str, path: str, command: dict[str, str] | None = None) -> bytes:
     headers = {"Cookie": cookie_of(url), "Origin": origin_of(url), "Content-Type": "application/json"}
     body = json.dumps(command).encode() if command else None
-    with urlopen(Request(f"{origin_of(url)}/{path}", body, headers), timeout=PATIENCE) as answer:
+    with urlopen(Request(f"{origin_of(url)}/{path}", body, headers), timeout=LONGEST) as answer:
         return bytes(answer.read())
 
 
 def told(url: str, *, runs: int = 1) -> Sequence[dict[str, Any]]:
     """Follow the latest of so many runs to its end as the page does."""
-    deadline = time.monotonic() + PATIENCE
+    patience = Patience()
     while len(found := json.loads(asked(url, "api/runs"))["runs"]) < runs:
-        assert time.monotonic() < deadline, f"{len(found)} runs are followed, not {runs}"
+        assert not patience.is_over(), f"{len(found)} runs are followed, not {runs}"
     lines = asked(url, f"api/events?run={found[0]['run']}").splitlines()
     return [event for event in map(json.loads, filter(None, lines)) if event["e"] != "steering"]
 
 
 def carry_out(processes: Processes) -> Process:
     """Send a task to a planner that may have to be started again first, on however busy a machine."""
-    return processes.start("ros2", "run", "reactree_ros", "execute_task", APPLE, "--timeout", f"{PATIENCE:g}")
+    return processes.start("ros2", "run", "reactree_ros", "execute_task", APPLE, "--timeout", f"{LONGEST:g}")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import Process, Processes, release
+from processes import Process, Processes, need_program, release
 
 pytestmark = pytest.mark.ros
 
@@ -153,6 +153,7 @@ def test_the_nodes_of_a_launch_that_is_killed_end_and_others_stay(processes: Pro
 
 def test_a_launch_within_a_shell_that_is_killed_ends_with_all_its_nodes(processes: Processes) -> None:
     """The launch's own end counts, not that of whoever has started it."""
+    need_program("ros2")
     command = "ros2 launch reactree_ros household.launch.py; true"
     shell = processes.start("bash", "-c", command)
     shell.wait_until_up()
