@@ -91,6 +91,7 @@ class Lives:
             node.create_subscription(HeartbeatMsg, topic, self._hear, HEARING)
 
     def _hear(self, said: HeartbeatMsg) -> None:
+        self._lives.pop(said.life, None)  # in the order in which they were heard last
         self._lives[said.life] = _Life(said, steady.now())
         self._heard.add(said.node)
 
@@ -113,7 +114,7 @@ class Lives:
         return [life.said for life in self._lives.values() if node in ("", life.said.node)]
 
     def life(self, node: str) -> int | None:
-        """Return the life of a full name that began last; None if no such node lives."""
+        """Return the life of a full name that was heard last; None if no such node lives."""
         lives = [life for life in self._lives.values() if life.said.node == node]
         return int(lives[-1].said.life) if lives else None
 

@@ -298,6 +298,7 @@ def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
         "__init__": "",
         "context": "Context = object",
         "executors": "SingleThreadedExecutor = object",
+        "guard_condition": "GuardCondition = object",
         "utilities": "def get_rmw_implementation_identifier(): return 'rmw_x_cpp'",
         "experimental/__init__": "",
         "experimental/events_executor": "",

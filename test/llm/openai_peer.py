@@ -191,7 +191,11 @@ def streams(
         ):
             delta = {"delta": {field: word}} if exchange.request.is_a_chat else {"text": word}
             counted = exchange.peer.counted(exchange.request, number + 1, counts)
-            exchange.send_part({"choices": [{"index": 0, "finish_reason": None, **delta}], **counted})
+            try:
+                exchange.send_part({"choices": [{"index": 0, "finish_reason": None, **delta}], **counted})
+            except OSError:  # it has heard enough before all was said
+                exchange.peer.gone.put(exchange.request)
+                raise
         if then is not None:
             then(exchange)
             return
@@ -294,7 +298,7 @@ class Peer:
     Attributes:
         requests: Every request, in order.
         held: Requests that are not answered, as they come.
-        gone: Requests whose client went away while it waited.
+        gone: Requests whose client went away while it waited, or heard a stream.
         script: What is done with the next requests for a text, one after the other; then it answers as it should.
         on_models: What is done with a request for the models, instead of an answer.
     """

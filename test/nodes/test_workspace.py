@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from processes import need_program
 
 pytestmark = pytest.mark.ros
 
@@ -42,10 +43,11 @@ def test_sourcing_the_workspace_is_enough_to_see_its_environment(workspace: Path
 
 
 def test_a_launch_where_pydantic_is_too_old_says_what_installs_it(tmp_path: Path) -> None:
+    need_program("ros2")
     metadata = tmp_path / "pydantic-1.10.14.dist-info/METADATA"
     metadata.parent.mkdir()
     metadata.write_text("Metadata-Version: 2.1\nName: pydantic\nVersion: 1.10.14\n", encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}"}
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     command = ["ros2", "launch", "reactree_ros", "household.launch.py", "--show-args"]
     asked = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert asked.returncode == 1
