@@ -30,7 +30,7 @@ help:
 	@echo "make test-worlds  test the real clients of VirtualHome and AI2-THOR, and PDDL and ScienceWorld (Java 17; 0.9 GB)"
 	@echo "make test-games   test ALFWorld and text adventures (compilers for C and C++; 0.6 GB)"
 	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
-	@echo "make test-fleet  test a fleet's memory on a PostgreSQL server with pgvector that is killed, hung and full (in the same)"
+	@echo "make test-fleet   test a fleet's memory on a PostgreSQL server with pgvector that is killed, hung and full (in the same)"
 	@echo "make test-view    test the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     test the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make test-real    test with a real pretrained model, SmolLM2, by llama.cpp, in this process and served (0.4 GB)"
