@@ -1,4 +1,4 @@
-"""The start of each of our worker processes: it ignores the terminal's signals, and ends with its parent."""
+"""Start and end of each of our worker processes: it ignores the terminal's signals, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import connection, resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 
 from reactree_ros.background.own_python import start_safely
 
@@ -17,6 +19,8 @@ from reactree_ros.background.own_python import start_safely
 OF_THE_TERMINAL = {signal.Signals[name] for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)}
 #: Seconds that a worker has to end its own child processes.
 LAST_WORDS = 3.0
+#: Seconds that workers have to end by themselves before they are killed.
+CLOSING_TIME = 5.0
 
 
 @contextmanager
@@ -30,6 +34,33 @@ def deaf_to_the_terminal() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_worker(
+    serve: Callable[..., None], *given: object, name: str | None = None
+) -> tuple[SpawnProcess, Connection]:
+    """Start a new process (``spawn``), which calls ``serve`` with its end of a pipe and what is given.
+
+    Returns the process and this one's end. Nobody else has the pipe, so it tells when either has gone.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs, *given), name=name)
+    with deaf_to_the_terminal():
+        process.start()
+    theirs.close()
+    return process, ours
+
+
+def end_workers(*workers: tuple[SpawnProcess, Connection]) -> None:
+    """Close the pipes, which tells the workers to end; those that run longer than :data:`CLOSING_TIME` are killed."""
+    for _, pipe in workers:
+        pipe.close()
+    until = time.monotonic() + CLOSING_TIME
+    for process, _ in workers:
+        process.join(max(0.0, until - time.monotonic()))
+        process.kill()  # nothing, if it has ended
+        process.join()
 
 
 def serve_the_parent() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import multiprocessing
 import pickle
 import threading
 import traceback
@@ -20,13 +19,11 @@ from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from reactree_ros.background.worker_process import deaf_to_the_terminal, serve_the_parent
+from reactree_ros.background.worker_process import end_workers, serve_the_parent, start_worker
 from reactree_ros.errors import UserError
 
 #: Calls that a worker has at the same time, so that it never waits for the next one.
 AHEAD = 2
-#: Seconds that workers have to end by themselves before they are killed.
-CLOSING_TIME = 5.0
 
 Call = TypeVar("Call")
 Answer = TypeVar("Answer")
@@ -47,7 +44,7 @@ def call_in_workers(
     started: list[_Worker] = []
     try:
         for first in islice(left, workers):
-            started.append(_start(begin, given))
+            started.append(_Worker(*start_worker(_serve, begin, given)))
             started[-1].send(first)
         while True:
             for one in started:
@@ -64,8 +61,7 @@ def call_in_workers(
             one.process.kill()
         raise
     finally:
-        for one in started:
-            one.close()
+        end_workers(*((one.process, one.pipe) for one in started))
 
 
 @dataclasses.dataclass
@@ -98,24 +94,6 @@ class _Worker:
         if not alive:
             raise UserError("a worker died (was it out of memory?); repeat the command to continue")
         return None
-
-    def close(self) -> None:
-        self.pipe.close()
-        self.process.join(CLOSING_TIME)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self.process.close()
-
-
-def _start(begin: Callable[..., Any], given: tuple[Any, ...]) -> _Worker:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, begin, given))
-    with deaf_to_the_terminal():
-        process.start()
-    theirs.close()
-    return _Worker(process, ours)
 
 
 def _serve(pipe: Connection, begin: Callable[..., Any], given: tuple[Any, ...]) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import multiprocessing
 import signal
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import connection
@@ -16,15 +14,12 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from reactree_ros.background.worker_process import deaf_to_the_terminal, serve_the_parent
+from reactree_ros.background.worker_process import end_workers, serve_the_parent, start_worker
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.job_runner import Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.workers import Died, Slot, Workers
 from reactree_ros.telemetry import exporting
-
-#: Seconds that workers have to end by themselves before they are killed.
-CLOSING_TIME = 5.0
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -95,43 +90,27 @@ class LocalWorkers(Workers):
         return happened
 
     def close(self, *, kill: bool = False) -> None:
-        """End the workers; those that run longer than :data:`CLOSING_TIME` are killed."""
+        """End the workers; those that take too long are killed."""
         processes, self._processes = self._processes, []
-        for one in processes:
-            one.connection.close()
-            if kill:
+        if kill:
+            for one in processes:
                 one.process.terminate()
-        until = time.monotonic() + CLOSING_TIME
-        for one in processes:
-            one.process.join(max(0.0, until - time.monotonic()))
-            if one.process.is_alive():
-                one.process.kill()
-                one.process.join()
-            one.process.close()
+        end_workers(*((one.process, one.connection) for one in processes))
 
     def _start(self) -> None:
         self._started += 1
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        given = (theirs, self._settings, self.at_once)
-        process = context.Process(target=_serve, args=given, name=f"worker {self._started}")
-        with deaf_to_the_terminal():
-            process.start()
-        theirs.close()
-        self._processes.append(_Process(name=process.name, process=process, connection=ours))
+        name = f"worker {self._started}"
+        process, pipe = start_worker(_serve, self._settings, self.at_once, name=name)
+        self._processes.append(_Process(name=name, process=process, connection=pipe))
 
     def _replace(self, one: _Process) -> Died:
         self._processes.remove(one)
-        one.connection.close()
-        one.process.join(CLOSING_TIME)
-        one.process.kill()
-        one.process.join()
+        end_workers((one.process, one.connection))
         code = one.process.exitcode or 0
         reason = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         if not one.ready:
             raise UserError(f"{one.name} died before it was ready ({reason}); its output says why")
         died = Died(one.name, tuple(one.jobs.values()), reason)
-        one.process.close()
         self._start()
         return died
 
