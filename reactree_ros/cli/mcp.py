@@ -13,7 +13,16 @@ from rich.console import Console
 
 from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.opening import chosen_planner, open_map, open_memory, open_model
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes, vision_option
+from reactree_ros.cli.options import (
+    Chosen,
+    FromSettings,
+    Named,
+    NamedModel,
+    memory_option,
+    options_from,
+    takes,
+    vision_option,
+)
 from reactree_ros.cli.run import KeptMap, Planner, PolicyFile
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
@@ -116,8 +125,7 @@ def mcp(
 
 def _check_alone(ctx: typer.Context) -> None:
     """Check that nothing is said which the nodes have settings of their own for."""
-    typed = [name for name in ctx.params if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-    if said := sorted(set(typed) - set(WITH_ROS)):
+    if said := sorted(options_from("COMMANDLINE", ctx, ctx.params) - set(WITH_ROS)):
         names = [one for name in said for one in next(one.opts for one in ctx.command.params if one.name == name)[:1]]
         raise UserError(
             f"--ros: the planner node and its bridge have settings of their own; leave {', '.join(names)} out"

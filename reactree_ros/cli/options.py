@@ -87,7 +87,9 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
             for group, options in groups.items():
                 given = {one.name: _plain(values.pop(one.name)) for one in taken[group]}
                 given = {name: value for name, value in given.items() if value not in (None, [])}
-                values[_GROUP + group] = options.read(options.without_overridden(given, _of_files(ctx, given)))
+                values[_GROUP + group] = options.read(
+                    options.without_overridden(given, options_from("DEFAULT_MAP", ctx, given))
+                )
             if "ctx" in named:
                 values["ctx"] = ctx
             command(**{name.removeprefix(_GROUP): value for name, value in values.items()})
@@ -104,9 +106,9 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
     return extend
 
 
-def _of_files(ctx: typer.Context, names: Iterable[str]) -> set[str]:
-    """Return the names of those options that come from files."""
-    return {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == "DEFAULT_MAP"}
+def options_from(source: str, ctx: typer.Context, names: Iterable[str]) -> set[str]:
+    """Return those of some options that come from a source: ``COMMANDLINE``; ``DEFAULT_MAP``, of files."""
+    return {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == source}
 
 
 _GROUP = "group "  # no option has such a name
