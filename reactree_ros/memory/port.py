@@ -46,6 +46,15 @@ class Counts:
     by_end: Mapping[End, int]
     by_task_name: Mapping[str, int]
 
+    @classmethod
+    def of(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:
+        """Return the counts of experiences of kinds: end, task name, and how many."""
+        by_end, by_task_name = dict.fromkeys(End, 0), dict[str, int]()
+        for end, name, count in kinds:
+            by_end[end] += count
+            by_task_name[name] = by_task_name.get(name, 0) + count
+        return cls(sum(by_end.values()), runs, subgoals, by_end, dict(sorted(by_task_name.items())))
+
 
 _finding = threading.Lock()  # runs in several threads share a memory's worker
 

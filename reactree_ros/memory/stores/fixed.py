@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -58,13 +57,10 @@ class FixedMemory(EpisodicMemory):
     def counts(self) -> Counts:
         """See :meth:`EpisodicMemory.counts`."""
         held = self._held()
-        ends, names = (Counter(one.end for one in held), Counter(one.task_name for one in held))
-        return Counts(
-            experiences=len(held),
+        return Counts.of(
+            ((one.end, one.task_name, 1) for one in held),
             runs=len({one.task_id for one in held}),
             subgoals=len({one.subgoal for one in held}),
-            by_end={end: ends[end] for end in End},
-            by_task_name=dict(sorted(names.items())),
         )
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.files.read_back import in_a_line, parse_json
-from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.postgresql import schema
 from reactree_ros.memory.stores.postgresql.own import Waiting
@@ -249,13 +249,8 @@ class Server:
         """What there is."""
         kinds = self._all(f'SELECT "end", task_name, count(*) FROM {NAME}.experience GROUP BY 1, 2')
         runs, subgoals = self._one(f"SELECT (SELECT count(*) FROM {NAME}.run), (SELECT count(*) FROM {NAME}.subgoal)")
-        by_end: dict[End, int] = dict.fromkeys(ENDS, 0)
-        by_task_name: dict[str, int] = {}
-        for end, task_name, count in kinds:
-            name = str(parse_json(task_name, halves=True))
-            by_end[ENDS[end]] += count
-            by_task_name[name] = by_task_name.get(name, 0) + count
-        return Counts(sum(by_end.values()), runs, subgoals, by_end, dict(sorted(by_task_name.items())))
+        named = ((ENDS[end], str(parse_json(name, halves=True)), count) for end, name, count in kinds)
+        return Counts.of(named, runs=runs, subgoals=subgoals)
 
     # ------------------------------------------------------------------ catching up
 

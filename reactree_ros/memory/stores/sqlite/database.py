@@ -237,18 +237,7 @@ class ExperienceStore(SqliteFile):
             kinds = self._reader.execute('SELECT "end", task_name, count(*) FROM experience GROUP BY 1, 2').fetchall()
             (runs,) = self._reader.execute("SELECT count(*) FROM run").fetchone()
             (subgoals,) = self._reader.execute("SELECT count(*) FROM subgoal").fetchone()
-            by_end = dict.fromkeys(ENDS, 0)
-            by_task_name: dict[str, int] = {}
-            for end, task_name, count in kinds:
-                by_end[ENDS[end]] += count
-                by_task_name[task_name] = by_task_name.get(task_name, 0) + count
-            return Counts(
-                experiences=sum(by_end.values()),
-                runs=runs,
-                subgoals=subgoals,
-                by_end=by_end,
-                by_task_name=dict(sorted(by_task_name.items())),
-            )
+            return Counts.of(((ENDS[end], name, count) for end, name, count in kinds), runs=runs, subgoals=subgoals)
 
     def _make(self, database: sqlite3.Connection) -> None:
         for statement in _SCHEMA:
