@@ -119,7 +119,7 @@ class FleetMemory(EpisodicMemory):
         order: Callable[[T], float],
     ) -> Iterator[T]:
         """Yield what the server has and what it is to get; if it is lost in the middle, what is left of the own."""
-        given: set[Experience] = set()
+        given = set[int]()  # their hashes: all that a fleet has would not fit
         if (server := self._link.server) is not None:
             waiting = self._own.store.undelivered()  # before the server is asked: it may be delivered meanwhile
             try:
@@ -127,14 +127,15 @@ class FleetMemory(EpisodicMemory):
                 if waiting:
                     found = heapq.merge(found, (one for one in own() if of(one) in waiting), key=order)
                 for one in found:
-                    if of(one) in given and of(one) in waiting:
+                    mark = hash(of(one))
+                    if mark in given and of(one) in waiting:
                         continue
-                    given.add(of(one))
+                    given.add(mark)
                     yield one
                 return
             except EpisodicMemoryError as error:
                 self._link.lost(server, error)
-        yield from (one for one in own() if of(one) not in given)
+        yield from (one for one in own() if hash(of(one)) not in given)
 
 
 class FleetSettings(Settings):

@@ -54,7 +54,9 @@ class OwnStore(ExperienceStore):
         super()._prepare()
         with self._transaction() as database:
             database.execute(_TABLE)
-            database.execute("CREATE INDEX IF NOT EXISTS fleet_run_waiting ON fleet_run (run) WHERE state = 1")
+            database.execute(
+                f"CREATE INDEX IF NOT EXISTS fleet_run_waiting ON fleet_run (run) WHERE state = {_WAITING}"
+            )
         self.mark()
 
     def _insert(
@@ -73,12 +75,13 @@ class OwnStore(ExperienceStore):
 
     def waiting(self) -> list[str]:
         """The ids of the runs that wait, in the order in which they were added."""
-        return self._ids("WHERE state = 1")
+        return self._ids(f"WHERE state = {_WAITING}")
 
     def undelivered(self) -> set[Experience]:
         """The experiences of the runs that wait."""
         with self._read_lock, self._explained("read"):
-            rows = self._reader.execute(f"{EXPERIENCES} JOIN fleet_run f ON f.run = e.run WHERE f.state = 1").fetchall()
+            which = f"JOIN fleet_run f ON f.run = e.run WHERE f.state = {_WAITING}"
+            rows = self._reader.execute(f"{EXPERIENCES} {which}").fetchall()
             return set(map(self._experience, rows))
 
     def known(self) -> list[str]:
