@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from clients import Model, clients
 from metered_server import SECRET, MeteredServer
 from tiny import make_tiny_model
+
+from reactree_ros.llm import waiting
 
 # Of torch and of vLLM in this process: several threads of several engines on few cores wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,6 +24,17 @@ os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 @pytest.fixture(autouse=True)
 def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Reads the warnings logged so far, without those of waits: a busy machine has them anywhere."""
+
+    def read() -> list[str]:
+        logged = (one for one in caplog.records if one.levelno >= logging.WARNING and one.name != waiting.log.name)
+        return [one.getMessage() for one in logged]
+
+    return read
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import stat
 import subprocess
@@ -221,7 +220,7 @@ NO_NOTES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("change", NO_NOTES.values(), ids=NO_NOTES)
 def test_a_broken_note_is_ignored_with_one_line(
-    model: Model, caplog: pytest.LogCaptureFixture, change: Callable[[bytes], bytes]
+    model: Model, caplog: pytest.LogCaptureFixture, warnings: Callable[[], list[str]], change: Callable[[bytes], bytes]
 ) -> None:
     with server() as peer:
         ask(model(peer))
@@ -233,9 +232,9 @@ def test_a_broken_note_is_ignored_with_one_line(
         caplog.clear()
         assert decided(ask(model(peer))) == ACT
         assert trials(peer)
-        warnings = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
-        assert warnings
-        assert all(str(note) in one and "\n" not in one for one in warnings)
+        told = warnings()
+        assert told
+        assert all(str(note) in one and "\n" not in one for one in told)
         ask(model(peer))
         assert not trials(peer), "a good note has taken its place"
 
@@ -267,13 +266,13 @@ def test_what_is_added_does_not_make_a_note_younger() -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_told_once_and_changes_nothing(
-    model: Model, caplog: pytest.LogCaptureFixture
+    model: Model, warnings: Callable[[], list[str]]
 ) -> None:
     user_cache().parent.mkdir(parents=True)
     user_cache().write_text("in the way")
     with server() as peer:
         assert decided(ask(model(peer))) == ACT
-    (warning,) = (one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING)
+    (warning,) = warnings()
     assert "what a server can do is not remembered" in warning
 
 

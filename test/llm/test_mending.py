@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -118,12 +117,12 @@ def test_vllm_reads_a_mended_copy_of_the_tokenizer(with_decoder: Callable[..., P
 
 @pytest.mark.parametrize("decoder", UNKNOWN.values(), ids=UNKNOWN)
 def test_a_tokenizer_that_cannot_be_mended_is_told_with_the_way_out_and_decisions_are_free(
-    with_decoder: Callable[..., Path], decoder: Any, caplog: pytest.LogCaptureFixture
+    with_decoder: Callable[..., Path], decoder: Any, warnings: Callable[[], list[str]]
 ) -> None:
     model = EngineModel(TransformersEngine(str(with_decoder(decoder, pre_tokenizer=None))), retries=0)
     try:
         model.ready().result(timeout=120)
-        (told,) = (one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING)
+        (told,) = warnings()
         assert "its tokenizer does not go with the grammar" in told
         assert "give the model the tokenizer of its original release" in told
         assert "\n" not in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -52,7 +51,7 @@ def hosted(lacks: dict[str, Behaviour]) -> Peer:
 @pytest.mark.parametrize("lacks", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.parametrize("name", ["temperature", "top_p", "seed"])
 def test_a_parameter_that_a_refusal_names_is_left_out_from_then_on_and_that_is_said_once(
-    model: Model, lacks: Callable[[str], Behaviour], name: str, caplog: pytest.LogCaptureFixture
+    model: Model, lacks: Callable[[str], Behaviour], name: str, warnings: Callable[[], list[str]]
 ) -> None:
     with hosted({name: lacks(name)}) as peer:
         one = model(peer, chat=True)
@@ -63,11 +62,9 @@ def test_a_parameter_that_a_refusal_names_is_left_out_from_then_on_and_that_is_s
         assert len(refused) == 1
         for request in peer.asked:
             assert {"temperature", "top_p", "seed", "max_tokens"} - request.body.keys() <= {name}
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    warnings = [one for one in told if not one.startswith("waiting for ")]  # as a busy machine has it
-    assert len(warnings) == 1
-    assert warnings[0].endswith(f"; from now on left out: {name}")
-    assert "hosted at http://127.0.0.1" in warnings[0]
+    (told,) = warnings()
+    assert told.endswith(f"; from now on left out: {name}")
+    assert "hosted at http://127.0.0.1" in told
 
 
 def test_a_completion_without_stops_is_cut_here(model: Model) -> None:
@@ -147,7 +144,7 @@ def test_a_token_limit_that_is_too_high_is_for_the_user_to_lower(model: Model) -
 
 
 def test_all_of_the_requests_that_are_refused_at_once_go_through(
-    model: Model, caplog: pytest.LogCaptureFixture
+    model: Model, warnings: Callable[[], list[str]]
 ) -> None:
     with hosted({}) as peer:
         one = model(peer, chat=True)
@@ -156,7 +153,7 @@ def test_all_of_the_requests_that_are_refused_at_once_go_through(
         requests = [DecisionRequest((Told(f"Say {n}."),), FreeText()) for n in range(16)]
         assert {pending.result(PATIENCE).text for pending in map(one.decide, requests)} == {THOUGHT}
         assert one.status()["left out"] == "temperature, seed"
-    assert sum(record.levelno == logging.WARNING for record in caplog.records) == 2
+    assert len(warnings()) == 2
 
 
 OWN = {
