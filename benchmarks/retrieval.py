@@ -8,6 +8,8 @@ so the rest is measured: checking for other processes' additions, the product, r
 counting tokens up to the limit of 5,000.
 
 - first: each query is new to the memory; its examples are read from the database and their tokens counted.
+- bare: the product, and a bare SELECT of the same rows' turns; nothing that keeps them on a disk does less.
+- turns: the turns of the examples that were found, which are made when they are asked for.
 - again: the same query once more, as the same subgoal comes again when many agent nodes ask.
 - process: a process opens the memory, reads ahead as a run does while its model starts, and asks once; of several
   processes.
@@ -17,8 +19,8 @@ counting tokens up to the limit of 5,000.
 - load: the first retrieval after adding, which loads everything into memory.
 - add run: one transaction of 20 experiences, on the disk when it returns.
 
-Product, first and again alternate query by query, so that they meet the same load of the machine. Medians, in
-milliseconds.
+Product, first, turns, again and bare alternate query by query, so that they meet the same load of the machine.
+Medians, in milliseconds.
 """
 
 from __future__ import annotations
@@ -148,6 +150,17 @@ def timed(call: Callable[[], object]) -> float:
     return (_clock() - start) * 1e3
 
 
+def turns_of(found: Sequence[Experience]) -> int:
+    """The number of all turns of what was found."""
+    return sum(len(one.turns) for one in found)
+
+
+def bare_rows(memory: SqliteMemory, rows: Sequence[int]) -> None:
+    """Read the turns of experiences by a bare SELECT."""
+    marks = ",".join("?" * len(rows))
+    memory._store._reader.execute(f"SELECT turns FROM experience WHERE id IN ({marks})", rows).fetchall()
+
+
 def ask_once(path: Path, size: int, number: int) -> None:
     """Prints the milliseconds of a process's first query, and of the bare product after it."""
     embedder, vectors, query = ReadyEmbedder(), unit_vectors(size, seed=1), unit_vectors(1, seed=100 + number)[0]
@@ -189,13 +202,17 @@ def measure(size: int, *, queries: int, files_up_to: int, processes: int) -> lis
             for number in range(queries, queries + 3):  # warm up
                 retrieve(number)
                 vectors @ asked[number]
-            product, first, again = [], [], []
+            product, first, turns, again, bare_read = [], [], [], [], []
             examples = 0
             for number in range(queries):
                 product.append(timed(partial(np.matmul, vectors, asked[number])))
                 first.append(timed(partial(retrieve, number)))
+                found = retrieve(number)
+                turns.append(timed(partial(turns_of, found)))
                 again.append(timed(partial(retrieve, number)))
-                examples += len(retrieve(number))
+                examples += len(found)
+                rows = random.Random(number).sample(range(1, size + 1), min(size, len(found)))
+                bare_read.append(product[-1] + timed(partial(bare_rows, memory, rows)))
             one_by_one: list[float] = []
             if files is not None:
                 expected = [experience.text for experience in retrieve(0)]
@@ -203,7 +220,7 @@ def measure(size: int, *, queries: int, files_up_to: int, processes: int) -> lis
                     raise SystemExit("the two ways of retrieval disagree")
                 one_by_one = [timed(partial(from_files, files, asked[1])) for _ in range(3 if size > 5000 else 7)]
         process, ratio = first_of_processes(path, size, processes)
-    bare = statistics.median(product)
+    bare, floor = statistics.median(product), statistics.median(bare_read)
     slow = statistics.median(one_by_one) if one_by_one else None
     once, twice = statistics.median(first), statistics.median(again)
     return [
@@ -212,6 +229,8 @@ def measure(size: int, *, queries: int, files_up_to: int, processes: int) -> lis
         f"{bare:.3f}",
         f"{once:.3f}",
         f"{once / bare:.2f}x",
+        f"{once / floor:.2f}x",
+        f"{statistics.median(turns):.3f}",
         f"{twice:.3f}",
         f"{twice / bare:.2f}x",
         f"{process:.3f}",
@@ -238,8 +257,8 @@ def main() -> None:
         parser.error("--busy needs OPENBLAS_NUM_THREADS=1 in the environment: the product has to be in one thread, too")
     print(f"{os.cpu_count()} cores, numpy {np.__version__}; medians over {given.queries} queries")
     heads = (
-        "experiences|examples|product ms|first ms|/product|again ms|/product|process ms|/product|files ms|files/first|"
-        "load ms|add run ms"
+        "experiences|examples|product ms|first ms|/product|/bare|turns ms|again ms|/product|process ms|/product|"
+        "files ms|files/first|load ms|add run ms"
     )
     rows = [heads.split("|")]
     for size in given.sizes:

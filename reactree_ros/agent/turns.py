@@ -233,6 +233,18 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
         raise ValueError(f"is no turn: {str(values)[:80]!r}") from error
 
 
+def text_in(turns: Iterable[Mapping[str, Any]]) -> str:
+    """Write turns as JSON has them as :func:`render` writes them, without making them.
+
+    Raises:
+        ValueError: One of them is none.
+    """
+    try:
+        return "\n".join([one[_TOLD] if _TOLD in one else one[_SAID] if _SAID in one else one[_SAW] for one in turns])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"one is no turn: {error}") from error
+
+
 def _start_to_dict(start: ToldStart) -> dict[str, Any]:
     examples = [[turn_to_dict(turn) for turn in example] for example in start.examples]
     return {"system": start.system, _EXAMPLES: examples, "rule": start.rule}

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import enum
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.household import START_LINE
@@ -44,6 +47,17 @@ class End(enum.Enum):
 _LIMITS = {Limit.STEPS.line: End.FAILURE, Limit.DECISIONS.line: End.FAILURE}
 
 
+class _Later:
+    """Turns that are made once, for all that were found of one experience."""
+
+    def __init__(self, make: Callable[[], tuple[Turn, ...]]) -> None:
+        self._make = make
+
+    @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        return self._make()
+
+
 @dataclass(frozen=True)
 class Experience:
     """One agent node's turns with its subgoal and its end. Two experiences are equal if their texts and the rest are.
@@ -76,6 +90,9 @@ class Experience:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", render(self.turns))
+        self._check()
+
+    def _check(self) -> None:
         if not self.text:
             raise ExperienceError("text is empty")
         if not self.subgoal.strip():
@@ -90,6 +107,30 @@ class Experience:
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__, similarity=similarity)
         return found
+
+    @classmethod
+    def of_store(cls, *, text: str, turns: Callable[[], tuple[Turn, ...]], **fields: Any) -> Experience:
+        """Return one whose turns are made when they are first asked for; most that is looked at is not asked for them.
+
+        Args:
+            text: What the turns are as text.
+            turns: Makes them. What it raises is raised where they are asked for.
+            fields: The other fields.
+
+        Raises:
+            ExperienceError: See the class.
+        """
+        experience = object.__new__(cls)
+        experience.__dict__.update(fields, text=text, similarity=None, _later=_Later(turns))
+        experience._check()
+        return experience
+
+    if not TYPE_CHECKING:  # a checker would take any name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "turns" and (later := self.__dict__.get("_later")) is not None:
+                return later.turns
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @classmethod
     def from_text(cls, text: str, *, task_id: str, task_name: str, decision: int, depth: int) -> Experience:

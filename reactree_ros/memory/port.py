@@ -163,9 +163,14 @@ class EpisodicMemory(abc.ABC):
         most: int = 0,
     ) -> Pending[tuple[Experience, ...]]:
         """Look for in-context examples in the background, because a tick must not wait; see :meth:`retrieve`."""
-        return self.do(
-            lambda: self.retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
-        )
+
+        def found() -> tuple[Experience, ...]:
+            examples = self.retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
+            for one in examples:
+                _ = one.turns  # made here, not in the tick that puts them into a prompt
+            return examples
+
+        return self.do(found)
 
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
         """Read in the background what :meth:`find` will need, between what else is asked for; by default nothing.

@@ -374,6 +374,20 @@ def test_damaged_turns_are_named(turns: str, tmp_path: Path) -> None:
         memory.search("fridge", 2)
 
 
+UNKNOWN_END = '[{"told": "Your task is to: x"}, {"said": "Act: x", "act": 3}]'
+
+
+def test_damaged_turns_are_named_to_who_looks_for_examples_not_to_who_puts_them_into_a_prompt(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    changed_memory(f"UPDATE experience SET turns = '{UNKNOWN_END}'")(path)
+    with (
+        SqliteMemory(path, WordHashEmbedder()) as memory,
+        pytest.raises(EpisodicMemoryError, match="row . of table experience is damaged: "),
+    ):
+        memory.find("fridge", count_tokens=len).result(timeout=60)
+
+
+
 def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SqliteMemory(path, WordHashEmbedder(), busy_timeout=0.1) as memory:

@@ -24,7 +24,7 @@ from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
 from reactree_ros.plugins.settings import Settings
 
 T = TypeVar("T")
-FETCHED_AT_ONCE = 12  # about what fills the token limit
+FETCHED_AT_ONCE = 10  # about what fills the token limit, and the one that shows that it is full
 _KEPT_IN_MEMORY = 4096
 _QUERIES_KEPT = 64
 

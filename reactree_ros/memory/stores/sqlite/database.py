@@ -13,14 +13,16 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
+from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
 from reactree_ros.files.read_back import parse_json, shown
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
@@ -297,19 +299,31 @@ def experience_of(row: tuple[Any, ...], where: object) -> Experience:
         EpisodicMemoryError: It is not what was written; the message says where it is, and its number.
     """
     number, subgoal, turns, end, task_id, task_name, decision, depth = row
-    try:
+    with _undamaged(where, number):
         for value, kind in ((subgoal, str), (task_id, str), (task_name, str), (decision, int), (depth, int)):
             if not isinstance(value, kind):
                 raise TypeError(f"{shown(value)} is no {kind.__name__}")
-        return Experience(
+        return Experience.of_store(
+            text=text_in(parse_json(turns, halves=True)),
+            turns=partial(_turns_of, turns, where, number),
             subgoal=subgoal,
-            turns=tuple(map(turn_from_dict, parse_json(turns, halves=True))),
             end=ENDS[end],
             task_id=task_id,
             task_name=task_name,
             decision=decision,
             depth=depth,
         )
+
+
+def _turns_of(column: str, where: object, number: int) -> tuple[Turn, ...]:
+    with _undamaged(where, number):
+        return tuple(map(turn_from_dict, parse_json(column, halves=True)))
+
+
+@contextmanager
+def _undamaged(where: object, number: int) -> Iterator[None]:
+    try:
+        yield
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise EpisodicMemoryError(f"{where}: row {number} of table experience is damaged: {error}") from error
 
