@@ -382,10 +382,9 @@ def test_damaged_turns_are_named_to_who_looks_for_examples_not_to_who_puts_them_
     changed_memory(f"UPDATE experience SET turns = '{UNKNOWN_END}'")(path)
     with (
         SqliteMemory(path, WordHashEmbedder()) as memory,
-        pytest.raises(EpisodicMemoryError, match="row . of table experience is damaged: "),
+        pytest.raises(EpisodicMemoryError, match=r"row \d of table experience is damaged: "),
     ):
         memory.find("fridge", count_tokens=len).result(timeout=60)
-
 
 
 def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) -> None:

@@ -162,6 +162,11 @@ def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSett
     return ToolSkills(world, added, servers_of)
 
 
+def _mixed_up(one: str, other: str) -> bool:
+    """Whether one of two verbs may be the other with what it is done to, such as ``open safe`` and ``open``."""
+    return f"{one} ".startswith(f"{other} ") or f"{other} ".startswith(f"{one} ")
+
+
 def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSettings]]) -> dict[Skill, _Added]:
     """Return the tools that are allowed, by their skills."""
     added: dict[Skill, _Added] = {}
@@ -179,10 +184,11 @@ def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSetti
                 raise UserError(f"{where}: {error}") from None
             if tool.skill.name in names | verbs:
                 raise UserError(f"{where}: there is a skill '{tool.skill.name}' already; give it another name")
-            if tool.skill.verb in verbs:
-                raise UserError(f"{where}: '{tool.skill.verb}' begins another skill already; give it another wording")
             if said.policy == Verdict.DENY.value:
                 continue
+            own = tool.skill.verb
+            if verb := next((one for one in verbs if _mixed_up(one, own)), None):
+                raise UserError(f"{where}: '{own}' can be read as the skill '{verb}'; give it another wording")
             names.add(tool.skill.name)
             verbs.add(tool.skill.verb)
             added[tool.skill] = _Added(server, tool)

@@ -221,6 +221,8 @@ _WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a nested parameter": (entry("office", ["file_report"]), "parameter 'parts': takes object"),
     "no bounds": (entry("office", ["count_to"]), "parameter 'limit': is a number without bounds"),
     "a wording of another skill": (entry("office", {"who_sits_in": {"wording": "go to {room}"}}), "another wording"),
+    "a skill and a thing": (entry("office", ["open_safe"]), "can be read as the skill 'open'; give it another wording"),
+    "the beginning of a skill": (entry("office", {"who_sits_in": {"wording": "go {room}"}}), "as the skill 'go to'"),
     "a name of another skill": (entry("office", {"who_sits_in": {"name": "open"}}), "another name"),
     "a wording that does not fit": (entry("office", {"who_sits_in": {"wording": "look up"}}), "name each of its"),
     "a server that ends": (entry("ends", ["a"]), r"no licence"),
