@@ -387,7 +387,6 @@ def test_damaged_turns_are_named_to_who_looks_for_examples_not_to_who_puts_them_
         memory.find("fridge", count_tokens=len).result(timeout=60)
 
 
-
 def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SqliteMemory(path, WordHashEmbedder(), busy_timeout=0.1) as memory:
