@@ -216,16 +216,17 @@ class Server:
         limit = "" if most is None else f"LIMIT {most}"
         look = (
             f"WITH near AS MATERIALIZED (SELECT subgoal, -(embedding <#> %(query)s::vector) AS similarity "
-            f"FROM {self._vectors} ORDER BY {order} {limit}), placed AS (SELECT subgoal, similarity, "
-            "row_number() OVER (ORDER BY similarity DESC, subgoal) AS place FROM near) "
-            'SELECT p.subgoal, p.similarity, p.place, e.id, e."end", e.digest FROM placed p '
-            f"LEFT JOIN {NAME}.experience e ON e.subgoal = p.subgoal AND p.place <= %(members)s ORDER BY p.place"
+            f"FROM {self._vectors} ORDER BY {order} {limit}), "
+            f"first AS (SELECT subgoal FROM near ORDER BY similarity DESC, subgoal LIMIT %(members)s), "
+            f'member AS (SELECT subgoal, e.id, e."end", e.digest FROM first JOIN {NAME}.experience e USING (subgoal)) '
+            'SELECT subgoal, similarity, m.id, m."end", m.digest FROM near LEFT JOIN member m USING (subgoal) '
+            "ORDER BY similarity DESC, subgoal"
         )
         found: dict[UUID, float] = {}
         first: dict[UUID, list[Member]] = {}
-        for key, similarity, place, *member in self._all(look, {"query": _written(query), "members": members}):
+        for key, similarity, *member in self._all(look, {"query": _written(query), "members": members}):
             found[key] = similarity
-            if place <= members:
+            if len(found) <= members:
                 first.setdefault(key, []).extend([tuple(member)] if member[0] is not None else ())
         return list(found.items()), first
 
