@@ -22,6 +22,7 @@ from postgres_server import PASSWORD, PostgresServer, binaries, children
 from word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.turns import render
 from reactree_ros.cli.memory import memory_show
 from reactree_ros.errors import UserError
 from reactree_ros.memory.check import check_memory
@@ -556,7 +557,6 @@ def fields(one: Experience) -> dict[str, Any]:
         "turns = 'no JSON'",
         "turns = '[{}]'",
         f"turns = '{json.dumps([[]] * 3)}'",
-        f"turns = '{json.dumps([{'told': 'text', 'about': 'what no version knows'}])}'",
         f"turns = '{'[' * 100_000}'",
         '"end" = 77',
         "decision = -5",
@@ -575,6 +575,22 @@ def test_a_damaged_row_is_left_out_and_keeps_nobody_from_the_others(
     assert is_online(other)
     assert len([one for one in warnings(caplog) if "experience 2 is left out" in one]) >= 1
     until(lambda: len(other._own) == 3)
+
+
+def test_turns_that_only_a_newer_robot_knows_are_read_as_text(
+    robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    robot("a").add_run([experience("open the fridge", task=number) for number in range(2)])
+    newer = [{"told": "Your task is to: open the fridge", "about": "what only it knows"}, {"saw": "You see it."}]
+    broken(server, url, f"UPDATE {schema.NAME}.experience SET turns = '{json.dumps(newer)}' WHERE id = 2")
+    other = robot("b")
+    found = other.find("open the fridge", count_tokens=approximate_tokens).result(BOUND)
+    assert Counter(one.task_id for one in found) == Counter("01")
+    (read,) = (one for one in found if one.task_id == "1")
+    assert render(read.turns) == read.text == "Your task is to: open the fridge\nYou see it."
+    assert is_online(other)
+    assert [said for said in warnings(caplog) if "experience 2 is read as text" in said]
+    until(lambda: len(other._own) == 2)
 
 
 def test_a_vector_that_is_not_of_unit_length_is_refused_by_the_server(

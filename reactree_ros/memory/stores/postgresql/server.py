@@ -17,14 +17,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from reactree_ros.agent.turns import Turn, text_in
 from reactree_ros.files.read_back import in_a_line, parse_json
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.experience import Experience, turns_of
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.postgresql import schema
 from reactree_ros.memory.stores.postgresql.own import Waiting
 from reactree_ros.memory.stores.postgresql.schema import NAME
 from reactree_ros.memory.stores.sqlite import FETCHED_AT_ONCE, Kept
-from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of
+from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of, read_turns
 from reactree_ros.memory.stores.sqlite.index import TIE, drawn, seed_of
 
 _log = logging.getLogger(__name__)
@@ -255,14 +256,23 @@ class Server:
         number, subgoal, turns, end, task_id, task_name, *numbers = row
         try:
             texts = [parse_json(text, halves=True) for text in (subgoal, task_id, task_name)]
-            one = experience_of((number, texts[0], turns, end, *texts[1:], *numbers), self._where)
-            _ = one.turns  # made now: who wrote the row is not known
-            return one
+            return experience_of((number, texts[0], turns, end, *texts[1:], *numbers), self._where, self._turns)
         except (EpisodicMemoryError, ValueError) as error:
-            if number not in self._damaged:
-                self._damaged.add(number)
-                _log.warning("%s: experience %d is left out: %s", self._where, number, in_a_line(error))
+            self._say_once(number, "is left out", error)
             return None
+
+    def _turns(self, column: str, where: object, number: int) -> tuple[Turn, ...]:
+        """Return turns; those of which a newer robot may know more than this one are read from their text."""
+        try:
+            return read_turns(column, where, number)
+        except EpisodicMemoryError as error:
+            self._say_once(number, "is read as text", error)
+            return turns_of(text_in(parse_json(column, halves=True)))
+
+    def _say_once(self, number: int, what: str, error: Exception) -> None:
+        if number not in self._damaged:
+            self._damaged.add(number)
+            _log.warning("%s: experience %d %s: %s", self._where, number, what, in_a_line(error))
 
     def all(self) -> Iterator[Experience]:
         """Yield every experience in the order in which they were added."""
@@ -417,4 +427,4 @@ def _within(generator: Any, patience: Callable[[], float]) -> Generator[Any, Any
 
 
 def _written(vector: NDArray[np.float32]) -> str:
-    return f"[{','.join(map(str, vector.tolist()))}]"
+    return f"[{','.join(['%.9g'] * len(vector)) % tuple(vector.tolist())}]"
