@@ -382,7 +382,7 @@ def test_damaged_turns_are_named_to_who_looks_for_examples_not_to_who_puts_them_
     changed_memory(f"UPDATE experience SET turns = '{UNKNOWN_END}'")(path)
     with (
         SqliteMemory(path, WordHashEmbedder()) as memory,
-        pytest.raises(EpisodicMemoryError, match="row . of table experience is damaged: "),
+        pytest.raises(EpisodicMemoryError, match=r"row \d of table experience is damaged: "),
     ):
         memory.find("fridge", count_tokens=len).result(timeout=60)
 

@@ -54,10 +54,11 @@ class OwnStore(ExperienceStore):
     def _prepare(self) -> None:
         super()._prepare()
         self._only_here: Mapping[int, Experience] = {}
-        self._runs_only_here: list[int] = []
+        self._runs_only_here: dict[int, list[tuple[int, Experience]]] = {}
         with self._transaction() as database:
             database.execute(_TABLE)
             database.execute("DROP INDEX IF EXISTS fleet_run_waiting")  # of older versions
+            database.execute("CREATE INDEX IF NOT EXISTS fleet_experience ON experience (run)")
             database.execute(
                 f"CREATE INDEX IF NOT EXISTS fleet_run_only_here ON fleet_run (run, state) WHERE {_ONLY_HERE}"
             )
@@ -90,12 +91,14 @@ class OwnStore(ExperienceStore):
         with self._read_lock, self._explained("read"):
             look = f"SELECT run FROM fleet_run WHERE {_ONLY_HERE} ORDER BY run"
             runs = [number for (number,) in self._reader.execute(look)]
-            if runs != self._runs_only_here:
-                which = f"JOIN fleet_run f ON f.run = e.run WHERE {_ONLY_HERE} ORDER BY e.id"
-                kept, rows = self._only_here, self._reader.execute(f"{EXPERIENCES} {which}")
-                self._only_here = {row[0]: kept.get(row[0]) or self._experience(row) for row in rows}
-                self._runs_only_here = runs
+            if runs != list(self._runs_only_here):
+                self._runs_only_here = {run: self._runs_only_here.get(run) or self._read(run) for run in runs}
+                self._only_here = {number: one for run in self._runs_only_here.values() for number, one in run}
             return self._only_here
+
+    def _read(self, run: int) -> list[tuple[int, Experience]]:
+        rows = self._reader.execute(f"{EXPERIENCES} WHERE e.run = ? ORDER BY e.id", (run,)).fetchall()
+        return [(row[0], self._experience(row)) for row in rows]
 
     def known(self) -> list[str]:
         """The ids of the runs that the fleet should have."""
