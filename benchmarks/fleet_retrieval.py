@@ -23,7 +23,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +50,18 @@ _HEAD, _TAIL = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 
 
 def composed_vectors(count: int, seed: int) -> NDArray[np.float32]:
-    """Unit vectors of subgoals as sentences have them: of a verb, a thing and a place, and a little of their own."""
+    """Unit vectors of subgoals as sentences have them: of a verb, a thing and a place, and a little of their own.
+
+    Few directions have most of the variance, and all have something in common, as with a sentence embedder.
+    """
     parts, own = np.random.default_rng(0), np.random.default_rng(seed)
-    vectors = 0.35 * own.standard_normal((count, DIMENSION), dtype=np.float32)
+    spread = (np.arange(DIMENSION, dtype=np.float32) + 8) ** np.float32(-0.75)
+    spread /= np.linalg.norm(spread)
+    common = parts.standard_normal(DIMENSION, dtype=np.float32)
+    vectors = 0.35 * spread * own.standard_normal((count, DIMENSION), dtype=np.float32)
+    vectors += 1.25 * common / np.linalg.norm(common)
     for words, weight in ((24, 1.0), (400, 1.2), (60, 0.8)):
-        meanings = parts.standard_normal((words, DIMENSION), dtype=np.float32)
+        meanings = spread * parts.standard_normal((words, DIMENSION), dtype=np.float32)
         vectors += np.float32(weight) * meanings[own.integers(words, size=count)]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
@@ -130,10 +136,10 @@ def measure(url: str, size: int, queries: int) -> list[str]:
             vectors @ asked[number]
         for number in range(queries):
             product.append(timed(partial(np.matmul, vectors, asked[number])))
-            search.append(timed(partial(server._nearest, asked[number], 64)))
+            search.append(timed(partial(server.nearest, asked[number], 64)))
             first.append(timed(partial(retrieve, number)))
             exact = np.argsort(-(vectors @ asked[number]))[:10]
-            near = {key for key, _ in islice(server._nearest(asked[number], 64), 10)}
+            near = {key for key, _ in server.nearest(asked[number], 64)[0][:10]}
             found += len(near & {key_of(f"subgoal {at}") for at in exact})
         assert memory._link.server is server, "the server was lost while it was measured"
     bare, searched, whole = map(statistics.median, (product, search, first))

@@ -73,6 +73,8 @@ def memory_show(memory: Memory) -> None:
         counts = episodic.counts()
     table = Table("what", "number")
     table.add_row("runs", str(counts.runs))
+    for what, number in counts.only_here.items():
+        table.add_row(f"runs that {what}", str(number))
     table.add_row("experiences", str(counts.experiences))
     table.add_row("different subgoals", str(counts.subgoals))
     for end, number in counts.by_end.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -38,6 +38,7 @@ class Counts:
         subgoals: Number of different subgoals.
         by_end: Experiences by end; all ends are named.
         by_task_name: Experiences by task name, in the order of the names.
+        only_here: Where several share a memory, the runs that only this one has: how many, by what about them.
     """
 
     experiences: int
@@ -45,6 +46,7 @@ class Counts:
     subgoals: int
     by_end: Mapping[End, int]
     by_task_name: Mapping[str, int]
+    only_here: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:

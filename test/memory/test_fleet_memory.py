@@ -22,6 +22,8 @@ from postgres_server import PASSWORD, PostgresServer, binaries, children
 from word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.turns import render
+from reactree_ros.cli.memory import memory_show
 from reactree_ros.errors import UserError
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.experience import End, Experience
@@ -62,6 +64,22 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     for name in ("_SOON", "_LATE", "_LOOK"):
         monkeypatch.setattr(link, name, 0.05)
+
+
+class _Opened:
+    """A store whose memory is open already."""
+
+    def __init__(self, memory: EpisodicMemory) -> None:
+        self._memory = memory
+
+    def check_installed(self) -> None:
+        pass
+
+    def exists(self, settings: object) -> bool:
+        return True
+
+    def make(self, settings: object) -> EpisodicMemory:
+        return self._memory
 
 
 class Robots:
@@ -295,17 +313,114 @@ def broken(server: PostgresServer, url: str, *statements: str) -> None:
             stranger.execute(statement)
 
 
-def test_a_run_that_the_server_refuses_stays_and_does_not_hold_up_the_next(
+def _takes_no(task: str) -> str:
+    return f"ALTER TABLE {schema.NAME}.experience ADD CONSTRAINT picky CHECK (task_id <> '\"{task}\"')"
+
+
+def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = robot("a")
-    broken(server, url, f"ALTER TABLE {schema.NAME}.experience ADD CHECK (task_id <> '\"refused\"')")
-    one.add_run([experience(task="refused")])
+    broken(server, url, _takes_no("refused"))
+    one.add_run([experience("open the fridge", task="refused")])
     one.add_run([experience(task="next")])
+    until(lambda: one._own.store.refused() and caught_up(one))
     assert tasks(robot("b")) == Counter(["next"])
-    assert experience(task="refused") in one
-    assert len(one._own) == 2
-    assert [said for said in warnings(caplog) if "the fleet does not get run" in said]
+    assert tasks(one) == Counter(["refused", "next"])
+    assert one.search("open the fridge", 1)[0][1].task_id == "refused"
+    assert is_online(one)
+    assert one.counts().only_here == {"the fleet's server refuses": 1}
+    one.close()
+
+    again = robot("a")  # offered once more, and not told again
+    again.add_run([experience(task="later")])
+    until(lambda: caught_up(again) and not again._link._refused)
+    assert tasks(again) == Counter(["refused", "next", "later"])
+    assert len([said for said in warnings(caplog) if "the fleet does not get run" in said]) == 1
+    again.close()
+
+    broken(server, url, f"ALTER TABLE {schema.NAME}.experience DROP CONSTRAINT picky")
+    until(lambda: not robot("a")._own.store.refused())
+    assert tasks(robot("b")) == Counter(["refused", "next", "later"])
+
+
+def test_memory_show_says_which_runs_are_only_here(
+    robot: Robots, server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = robot("a")
+    broken(server, url, _takes_no("refused"))
+    one.add_run([experience(task="refused")])
+    until(lambda: caught_up(one))
+    monkeypatch.setattr(one._link, "_send_all", lambda: None)
+    one.add_run([experience(task="waits")])
+    memory_show(dataclasses.replace(memory(f"postgresql:url={url}"), spec=_Opened(one)))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "runs that the fleet's server refuses │ 1" in shown
+    assert "runs that wait for the fleet's server │ 1" in shown
+
+
+def test_a_server_that_takes_nothing_from_a_robot_refuses_none_of_its_runs(
+    robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, database = robot("a"), url.rpartition("/")[2]
+    broken(server, url, f"ALTER TABLE {schema.NAME}.experience RENAME TO elsewhere")
+    one.add_run([experience(task="kept")])
+    assert len(one._own.store.waiting()) == 1
+    until(lambda: any("elsewhere" in said or "does not exist" in said for said in warnings(caplog)))
+    with server.connect(database) as stranger:
+        stranger.execute(f"ALTER TABLE {schema.NAME}.elsewhere RENAME TO experience")
+    until(lambda: caught_up(one))
+    assert one._own.store.refused() == []
+    assert tasks(robot("b")) == Counter(["kept"])
+
+
+def test_what_waits_is_read_once(robot: Robots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_DELIVERY", 0.0)
+    one = robot("a")
+    monkeypatch.setattr(one._link, "_send_all", lambda: None)
+    one.add_run([experience("open the fridge", task=number) for number in range(5)])
+    waiting = one._own.store.undelivered()
+    assert len(list(one.ranked("open the fridge"))) == 5
+    assert one._own.store.undelivered() is waiting
+    one.add_run([experience("open the drawer", task="new")])
+    more = one._own.store.undelivered()
+    assert len(more) == 6
+    assert all(more[number] is kept for number, kept in waiting.items())
+    assert tasks(one) == Counter(["0", "1", "2", "3", "4", "new"])
+
+
+def test_what_a_robot_needs_offline_is_read_ahead(robot: Robots, server: PostgresServer) -> None:
+    one, counted = robot("a"), Counter[str]()
+    one.add_run(various(30))
+
+    def count(text: str) -> int:
+        counted[text] += 1
+        return 1
+
+    one.read_ahead(count).result(BOUND)
+    assert set(counted) == {each.text for each in one._own}
+    server.kill()
+    try:
+        offline(one)
+        assert len(one.retrieve("open the fridge", count_tokens=count)) == 30
+    finally:
+        server.start()
+    assert set(counted.values()) == {1}
+
+
+def test_one_question_finds_the_nearest_and_one_more_their_turns(
+    robot: Robots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = robot("a")
+    one.add_run(various(300))
+    until(lambda: caught_up(one))
+    found, asked = one._link.server, list[str]()
+    assert found is not None
+    one.search("open the fridge", 1)  # counts how many vectors there are
+    ask = found._all
+    monkeypatch.setattr(found, "_all", lambda *given: [asked.append(given[0]), ask(*given)][1])
+    assert len(one.search("wipe the table", 5)) == 5
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -336,12 +451,15 @@ def test_an_older_schema_is_brought_to_this_one_by_whoever_comes_first(
 ) -> None:
     with monkeypatch.context() as older:
         older.setattr(schema, "STEPS", {0: schema.STEPS[0]})
+        older.setattr(schema, "_PLACING", 64)
         robot("a").add_run([experience(task="old")])
     with ThreadPoolExecutor() as threads:
         robots = list(threads.map(robot, "bcde"))
     assert [tasks(one) for one in robots] == [Counter(["old"])] * 4
     with server.connect(url.rpartition("/")[2]) as stranger:
         assert schema.version_of(stranger, url) == max(schema.STEPS) + 1
+        options = "SELECT reloptions FROM pg_class WHERE relname = 'vector_1_near'"
+        assert stranger.execute(options).fetchone() == (["m=16", "ef_construction=128"],)
         assert stranger.execute("SELECT to_regclass(%s)", (f"{schema.NAME}.experience_digest",)).fetchone() != (None,)
 
 
@@ -457,6 +575,22 @@ def test_a_damaged_row_is_left_out_and_keeps_nobody_from_the_others(
     assert is_online(other)
     assert len([one for one in warnings(caplog) if "experience 2 is left out" in one]) >= 1
     until(lambda: len(other._own) == 3)
+
+
+def test_turns_that_only_a_newer_robot_knows_are_read_as_text(
+    robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    robot("a").add_run([experience("open the fridge", task=number) for number in range(2)])
+    newer = [{"told": "Your task is to: open the fridge", "about": "what only it knows"}, {"saw": "You see it."}]
+    broken(server, url, f"UPDATE {schema.NAME}.experience SET turns = '{json.dumps(newer)}' WHERE id = 2")
+    other = robot("b")
+    found = other.find("open the fridge", count_tokens=approximate_tokens).result(BOUND)
+    assert Counter(one.task_id for one in found) == Counter("01")
+    (read,) = (one for one in found if one.task_id == "1")
+    assert render(read.turns) == read.text == "Your task is to: open the fridge\nYou see it."
+    assert is_online(other)
+    assert [said for said in warnings(caplog) if "experience 2 is read as text" in said]
+    until(lambda: len(other._own) == 2)
 
 
 def test_a_vector_that_is_not_of_unit_length_is_refused_by_the_server(

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import Embedder
@@ -72,13 +73,18 @@ class FleetMemory(EpisodicMemory):
         """See :meth:`EpisodicMemory.ranked`."""
         return self._each(
             lambda server: server.ranked(self._own.vector_of(text), draw=f"{seed} {text}"),
-            lambda: self._own.ranked(text, seed=seed),
+            lambda only: self._own.ranked_among(only, text, seed),
             lambda one: one[1],
             lambda one: -one[0],
         )
 
     def __iter__(self) -> Iterator[Experience]:
-        return self._each(lambda server: server.all(), lambda: iter(self._own), lambda one: one, lambda one: 0)
+        return self._each(
+            lambda server: server.all(),
+            lambda only: iter(self._own if only is None else only.values()),
+            lambda one: one,
+            lambda one: 0,
+        )
 
     def __contains__(self, experience: object) -> bool:
         if not isinstance(experience, Experience):
@@ -87,7 +93,11 @@ class FleetMemory(EpisodicMemory):
 
     def counts(self) -> Counts:
         """See :meth:`EpisodicMemory.counts`."""
-        return self._read(lambda server: server.counts(), self._own.counts)
+        return self._read(lambda server: self._own.noted(server.counts()), self._own.counts)
+
+    def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
+        """See :meth:`EpisodicMemory.read_ahead`: what is needed while the server cannot be reached."""
+        return self._own.read_ahead(self._remembering(count_tokens))
 
     def routines(self) -> Mapping[str, str]:
         """See :meth:`EpisodicMemory.routines`."""
@@ -114,7 +124,7 @@ class FleetMemory(EpisodicMemory):
     def _each(
         self,
         ask: Callable[[Server], Iterator[T]],
-        own: Callable[[], Iterator[T]],
+        own: Callable[[Mapping[int, Experience] | None], Iterator[T]],
         of: Callable[[T], Experience],
         order: Callable[[T], float],
     ) -> Iterator[T]:
@@ -125,17 +135,17 @@ class FleetMemory(EpisodicMemory):
             try:
                 found = ask(server)
                 if waiting:
-                    found = heapq.merge(found, (one for one in own() if of(one) in waiting), key=order)
+                    found = heapq.merge(found, own(waiting), key=order)
                 for one in found:
                     mark = hash(of(one))
-                    if mark in given and of(one) in waiting:
+                    if mark in given and any(of(one) == each for each in waiting.values()):
                         continue
                     given.add(mark)
                     yield one
                 return
             except EpisodicMemoryError as error:
                 self._link.lost(server, error)
-        yield from (one for one in own() if hash(of(one)) not in given)
+        yield from (one for one in own(None) if hash(of(one)) not in given)
 
 
 class FleetSettings(Settings):

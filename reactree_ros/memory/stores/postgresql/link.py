@@ -10,7 +10,7 @@ from collections.abc import Callable
 from reactree_ros.memory.embedding import Embedder, checked_vectors
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.postgresql.own import OwnStore
-from reactree_ros.memory.stores.postgresql.server import Server, Unreachable
+from reactree_ros.memory.stores.postgresql.server import Refused, Server, Unreachable
 
 _log = logging.getLogger(__name__)
 #: Most experiences of others that a robot keeps for when it is offline.
@@ -40,7 +40,7 @@ class Link:
         self._connect, self._own, self._embedder = connect, own, embedder
         self._sender: Server | None = None
         self._said = False
-        self._refused: set[str] = set()  # runs that the server does not take
+        self._refused: list[str] = []  # to be tried once more
         self._copies = 0
         self._changed = threading.Condition()
         self._closing = False
@@ -57,7 +57,7 @@ class Link:
             self._reconnect()
         except Unreachable as error:
             self._say(error)
-        self._copies = self._own.copies()
+        self._copies, self._refused = self._own.copies(), self._own.refused()
         self._thread.start()
 
     def deliver(self) -> None:
@@ -135,22 +135,35 @@ class Link:
                 server.close()
 
     def _send_all(self) -> None:
-        """Deliver the runs that wait; the mark of each goes after the server's commit."""
-        assert self._sender is not None
+        """Deliver the runs that wait, and once those that were refused before; the server's commit comes first."""
         for name in self._own.waiting():
             if self._closing:
                 return
-            if name in self._refused:
-                continue
-            try:
-                self._sender.add(self._own.run(name))
-            except Unreachable:
-                raise
-            except Exception as error:  # whatever it is, it keeps no other run back
-                self._refused.add(name)
-                _log.warning("the fleet does not get run %s, which stays in %s: %s", name, self._own.path, error)
-            else:
-                self._own.delivered(name)
+            self._send(name, again=False)
+        while self._refused and not self._closing:
+            self._send(self._refused[0], again=True)
+            del self._refused[0]
+
+    def _send(self, name: str, *, again: bool) -> None:
+        assert self._sender is not None
+        try:
+            self._sender.add(self._own.run(name))
+        except Exception as error:
+            if isinstance(error, EpisodicMemoryError) and not isinstance(error, Refused):
+                raise  # it is not about this run
+            if not again:
+                self._set_aside(name, error)
+        else:
+            self._own.delivered(name)
+
+    def _set_aside(self, name: str, error: Exception) -> None:
+        """Let a run keep no other back."""
+        self._own.refuses(name)
+        _log.warning(
+            "the fleet does not get run %s: %s; this robot keeps it in %s, goes on with it, and offers it once more "
+            "whenever it starts; `reactree memory export` reads it from that file",
+            *(name, error, self._own.path),
+        )
 
     def _copy(self, server: Server | None) -> bool:
         """Copy the next run of another robot; returns whether there was one."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.memory.experience import Experience
-from reactree_ros.memory.port import EpisodicMemoryError
+from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.memory.stores.sqlite.database import EXPERIENCES, VECTOR, ExperienceStore
 
-#: The state of a run: the fleet has it; it waits to be delivered; it is a copy of another robot's.
-_DELIVERED, _WAITING, _COPY = range(3)
+#: The state of a run: the fleet has it, or it waits to be delivered; a copy of another robot's; refused by the server.
+_DELIVERED, _WAITING, _COPY, _REFUSED = range(4)
+_ONLY_HERE = f"state IN ({_WAITING}, {_REFUSED})"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS fleet_run (run INTEGER PRIMARY KEY REFERENCES run, id TEXT NOT NULL UNIQUE, "
     "state INTEGER NOT NULL)"
@@ -52,10 +53,14 @@ class OwnStore(ExperienceStore):
 
     def _prepare(self) -> None:
         super()._prepare()
+        self._only_here: Mapping[int, Experience] = {}
+        self._runs_only_here: dict[int, list[tuple[int, Experience]]] = {}
         with self._transaction() as database:
             database.execute(_TABLE)
+            database.execute("DROP INDEX IF EXISTS fleet_run_waiting")  # of older versions
+            database.execute("CREATE INDEX IF NOT EXISTS fleet_experience ON experience (run)")
             database.execute(
-                f"CREATE INDEX IF NOT EXISTS fleet_run_waiting ON fleet_run (run) WHERE state = {_WAITING}"
+                f"CREATE INDEX IF NOT EXISTS fleet_run_only_here ON fleet_run (run, state) WHERE {_ONLY_HERE}"
             )
         self.mark()
 
@@ -75,18 +80,29 @@ class OwnStore(ExperienceStore):
 
     def waiting(self) -> list[str]:
         """The ids of the runs that wait, in the order in which they were added."""
-        return self._ids(f"WHERE state = {_WAITING}")
+        return self._ids(f"WHERE {_ONLY_HERE} AND state = {_WAITING}")
 
-    def undelivered(self) -> set[Experience]:
-        """The experiences of the runs that wait."""
+    def refused(self) -> list[str]:
+        """The ids of the runs that the server refuses."""
+        return self._ids(f"WHERE {_ONLY_HERE} AND state = {_REFUSED}")
+
+    def undelivered(self) -> Mapping[int, Experience]:
+        """The experiences by number of the runs that wait or are refused; as long as those stay, the same mapping."""
         with self._read_lock, self._explained("read"):
-            which = f"JOIN fleet_run f ON f.run = e.run WHERE f.state = {_WAITING}"
-            rows = self._reader.execute(f"{EXPERIENCES} {which}").fetchall()
-            return set(map(self._experience, rows))
+            look = f"SELECT run FROM fleet_run WHERE {_ONLY_HERE} ORDER BY run"
+            runs = [number for (number,) in self._reader.execute(look)]
+            if runs != list(self._runs_only_here):
+                self._runs_only_here = {run: self._runs_only_here.get(run) or self._read(run) for run in runs}
+                self._only_here = {number: one for run in self._runs_only_here.values() for number, one in run}
+            return self._only_here
+
+    def _read(self, run: int) -> list[tuple[int, Experience]]:
+        rows = self._reader.execute(f"{EXPERIENCES} WHERE e.run = ? ORDER BY e.id", (run,)).fetchall()
+        return [(row[0], self._experience(row)) for row in rows]
 
     def known(self) -> list[str]:
-        """The ids of all runs that are here."""
-        return self._ids("")
+        """The ids of the runs that the fleet should have."""
+        return self._ids(f"WHERE state != {_REFUSED}")
 
     def _ids(self, which: str) -> list[str]:
         with self._read_lock, self._explained("read"):
@@ -106,6 +122,10 @@ class OwnStore(ExperienceStore):
     def delivered(self, name: str) -> None:
         """Take the mark of a run away: the fleet has it."""
         self._set_state([name], _DELIVERED)
+
+    def refuses(self, name: str) -> None:
+        """Set a run aside that the server refuses: it stays here, and waits no more."""
+        self._set_state([name], _REFUSED)
 
     def lacks(self, names: Iterable[str]) -> None:
         """Let runs wait again that the fleet does not have, whoever did them."""
@@ -159,6 +179,22 @@ class OwnMemory(SqliteMemory):
     """The memory of a robot of a fleet."""
 
     _open = OwnStore
+
+    def counts(self) -> Counts:
+        """See :meth:`EpisodicMemory.counts`, and what is only here."""
+        return self.noted(super().counts())
+
+    def noted(self, counts: Counts) -> Counts:
+        """Return counts with what is only here."""
+        only_here = {
+            "wait for the fleet's server": len(self.store.waiting()),
+            "the fleet's server refuses": len(self.store.refused()),
+        }
+        return replace(counts, only_here={what: number for what, number in only_here.items() if number})
+
+    def ranked_among(self, only: Container[int] | None, text: str, seed: int) -> Iterator[tuple[float, Experience]]:
+        """Yield the experiences with some numbers, None: all; see :meth:`EpisodicMemory.ranked`."""
+        return self._ranked(text, seed, only)
 
     @property
     def store(self) -> OwnStore:

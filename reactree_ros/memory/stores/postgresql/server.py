@@ -7,31 +7,32 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reactree_ros.agent.turns import Turn, text_in
 from reactree_ros.files.read_back import in_a_line, parse_json
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.experience import Experience, turns_of
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.postgresql import schema
 from reactree_ros.memory.stores.postgresql.own import Waiting
 from reactree_ros.memory.stores.postgresql.schema import NAME
 from reactree_ros.memory.stores.sqlite import FETCHED_AT_ONCE, Kept
-from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of
+from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of, read_turns
 from reactree_ros.memory.stores.sqlite.index import TIE, drawn, seed_of
 
 _log = logging.getLogger(__name__)
 #: Seconds to connect; to wait for an answer; to wait while the schema is brought to this version.
 _CONNECT, _ANSWER, _MIGRATE = 3, 10.0, 600.0
-#: Up to this many vectors every one is compared.
-_FEW = 10_000
+#: Up to this many vectors every one is compared; counted again after some seconds.
+_FEW, _COUNT_AGAIN = 2_000, 30.0
 #: How many subgoals are looked at, one after another, while more is asked for; None: all.
 _LOOKS = (64, 512, None)
 _MEMBERS_AT_ONCE = 16
@@ -41,11 +42,15 @@ _INDEXED_AT_ONCE = 64
 #: Of SQL states, the classes (two letters) and conditions that pass, and lose nothing: no resources, an operator's
 #: intervention, a server that only reads.
 _PASSING = ("53", "57", "25006")
+#: Likewise those that are about what was to be written: its values, what must hold of them, its size.
+_REFUSING = ("22", "23", "54")
 #: Of refused connections, those that pass; they come without an SQL state.
 _CROWDED = ("too many", "remaining connection slots")
+#: An experience's number, end and digest.
+Member: TypeAlias = tuple[int, int, int]
 _SESSION = (
     f"SET statement_timeout = '{_ANSWER:.0f}s'; SET idle_in_transaction_session_timeout = '{_ANSWER:.0f}s'; "
-    "SET hnsw.ef_search = 200; SET hnsw.iterative_scan = relaxed_order"
+    "SET hnsw.ef_search = 100; SET hnsw.iterative_scan = relaxed_order"
 )
 _EXPERIENCES = (
     'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
@@ -55,6 +60,10 @@ _EXPERIENCES = (
 
 class Unreachable(EpisodicMemoryError):
     """The server is not there, does not answer or cannot do it now; later it may."""
+
+
+class Refused(EpisodicMemoryError):
+    """The server does not take what was to be written, now or later."""
 
 
 def key_of(subgoal: str) -> UUID:
@@ -80,7 +89,7 @@ class Server:
     def __init__(self, url: str, *, embedder: str, dimension: int) -> None:
         self._where, self._dimension = url, dimension
         self._patience = _ANSWER
-        self._few = True
+        self._few, self._counted = True, -_COUNT_AGAIN
         self._damaged: set[int] = set()
         self._kept, self._lock = Kept(self._fetch), threading.Lock()
         with contextlib.ExitStack() as opened:
@@ -166,10 +175,9 @@ class Server:
     def _ranked(self, query: NDArray[np.float32], seed: int) -> Iterator[tuple[float, int]]:
         done: set[UUID] = set()
         for most in _LOOKS:
-            found = self._nearest(query, most)
+            found, members = self.nearest(query, most, members=0 if done else _MEMBERS_AT_ONCE)
             is_all = most is None or len(found) < most
             found = [one for one in found if one[0] not in done]
-            members: dict[UUID, list[tuple[int, int, int]]] = {}
             first = 0
             while first < len(found):
                 last = first + 1
@@ -189,27 +197,49 @@ class Server:
             if is_all:
                 return
 
-    def _nearest(self, query: NDArray[np.float32], most: int | None) -> list[tuple[UUID, float]]:
-        """Return the nearest subgoals with their similarity in single precision, the most similar first."""
-        asked, order = _written(query), "embedding <#> %(query)s::vector"
+    def nearest(
+        self, query: NDArray[np.float32], most: int | None, *, members: int = 0
+    ) -> tuple[list[tuple[UUID, float]], dict[UUID, list[Member]]]:
+        """Return the nearest subgoals, and the experiences of the first of them, all by one question.
+
+        Args:
+            query: What they are compared with.
+            most: How many; None: all.
+            members: Of how many the experiences are wanted.
+
+        Returns:
+            The subgoals with their similarity in single precision, the most similar first; and the members.
+        """
+        order = "embedding <#> %(query)s::vector"
         if most is not None and self._dimension <= schema.MOST_INDEXED and not self._are_few():
             half = f"halfvec({self._dimension})"
             order = f"embedding::{half} <#> %(query)s::{half}"
         limit = "" if most is None else f"LIMIT {most}"
-        look = f"SELECT subgoal, -(embedding <#> %(query)s::vector) FROM {self._vectors} ORDER BY {order} {limit}"
-        with explained(self._where, "read"):
-            rows = self._connection.execute(look, {"query": asked}).fetchall()
-        return sorted(rows, key=lambda row: (-row[1], row[0]))
+        look = (
+            f"WITH near AS MATERIALIZED (SELECT subgoal, -(embedding <#> %(query)s::vector) AS similarity "
+            f"FROM {self._vectors} ORDER BY {order} {limit}), "
+            f"first AS (SELECT subgoal FROM near ORDER BY similarity DESC, subgoal LIMIT %(members)s), "
+            f'member AS (SELECT subgoal, e.id, e."end", e.digest FROM first JOIN {NAME}.experience e USING (subgoal)) '
+            'SELECT subgoal, similarity, m.id, m."end", m.digest FROM near LEFT JOIN member m USING (subgoal) '
+            "ORDER BY similarity DESC, subgoal"
+        )
+        found: dict[UUID, float] = {}
+        first: dict[UUID, list[Member]] = {}
+        for key, similarity, *member in self._all(look, {"query": _written(query), "members": members}):
+            found[key] = similarity
+            if len(found) <= members:
+                first.setdefault(key, []).extend([tuple(member)] if member[0] is not None else ())
+        return list(found.items()), first
 
     def _are_few(self) -> bool:
-        if self._few:
+        if self._few and time.monotonic() - self._counted >= _COUNT_AGAIN:
             count = f"SELECT count(*) FROM (SELECT FROM {self._vectors} LIMIT {_FEW + 1}) AS first"
-            self._few = self._one(count)[0] <= _FEW
+            self._few, self._counted = self._one(count)[0] <= _FEW, time.monotonic()
         return self._few
 
-    def _members(self, subgoals: Sequence[UUID]) -> dict[UUID, list[tuple[int, int, int]]]:
-        """Return the experiences of each of some subgoals: number, end and digest."""
-        found: dict[UUID, list[tuple[int, int, int]]] = {key: [] for key in subgoals}
+    def _members(self, subgoals: Sequence[UUID]) -> dict[UUID, list[Member]]:
+        """Return the experiences of each of some subgoals."""
+        found: dict[UUID, list[Member]] = {key: [] for key in subgoals}
         look = f'SELECT subgoal, id, "end", digest FROM {NAME}.experience WHERE subgoal = ANY(%s)'
         for key, *row in self._all(look, (list(subgoals),)):
             found[key].append(tuple(row))
@@ -226,12 +256,23 @@ class Server:
         number, subgoal, turns, end, task_id, task_name, *numbers = row
         try:
             texts = [parse_json(text, halves=True) for text in (subgoal, task_id, task_name)]
-            return experience_of((number, texts[0], turns, end, *texts[1:], *numbers), self._where)
+            return experience_of((number, texts[0], turns, end, *texts[1:], *numbers), self._where, self._turns)
         except (EpisodicMemoryError, ValueError) as error:
-            if number not in self._damaged:
-                self._damaged.add(number)
-                _log.warning("%s: experience %d is left out: %s", self._where, number, in_a_line(error))
+            self._say_once(number, "is left out", error)
             return None
+
+    def _turns(self, column: str, where: object, number: int) -> tuple[Turn, ...]:
+        """Return turns; those of which a newer robot may know more than this one are read from their text."""
+        try:
+            return read_turns(column, where, number)
+        except EpisodicMemoryError as error:
+            self._say_once(number, "is read as text", error)
+            return turns_of(text_in(parse_json(column, halves=True)))
+
+    def _say_once(self, number: int, what: str, error: Exception) -> None:
+        if number not in self._damaged:
+            self._damaged.add(number)
+            _log.warning("%s: experience %d %s: %s", self._where, number, what, in_a_line(error))
 
     def all(self) -> Iterator[Experience]:
         """Yield every experience in the order in which they were added."""
@@ -300,7 +341,7 @@ class Server:
         )
         return (rows[-1][0], {row[1]: str(parse_json(row[2])) for row in rows if row[3]}) if rows else None
 
-    def _all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _all(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         with explained(self._where, "read"):
             rows: list[Any] = self._connection.execute(statement, values).fetchall()
             return rows
@@ -317,8 +358,11 @@ def explained(where: str, doing: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        passes = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-        kind = Unreachable if passes or (error.sqlstate or "").startswith(_PASSING) else EpisodicMemoryError
+        state, kind = error.sqlstate or "", EpisodicMemoryError
+        if state.startswith(_REFUSING) or isinstance(error, psycopg.DataError):
+            kind = Refused
+        elif state.startswith(_PASSING) or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            kind = Unreachable
         raise kind(f"{where}: cannot {doing} the fleet's memory: {in_a_line(error)}") from error
 
 
@@ -383,4 +427,4 @@ def _within(generator: Any, patience: Callable[[], float]) -> Generator[Any, Any
 
 
 def _written(vector: NDArray[np.float32]) -> str:
-    return f"[{','.join(map(str, vector.tolist()))}]"
+    return f"[{','.join(['%.9g'] * len(vector)) % tuple(vector.tolist())}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 from itertools import islice
@@ -121,13 +121,17 @@ class SqliteMemory(EpisodicMemory):
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
         """See :meth:`EpisodicMemory.ranked`; reads only as many as are asked for."""
+        return self._ranked(text, seed, None)
+
+    def _ranked(self, text: str, seed: int, only: Container[int] | None) -> Iterator[tuple[float, Experience]]:
         query = self.vector_of(text)
         with self._lock:
             self._refresh()
-            ranked = self._index.ranked(query, draw=f"{seed} {text}")
+            found, ids = self._index.ranked(query, draw=f"{seed} {text}"), self._ids
+        ranked = ((similarity, ids[at]) for similarity, at in found if only is None or ids[at] in only)
         while True:
             with self._lock:
-                some = [(similarity, self._ids[position]) for similarity, position in islice(ranked, FETCHED_AT_ONCE)]
+                some = list(islice(ranked, FETCHED_AT_ONCE))
                 experiences = self._fetch([number for _, number in some])
             if not some:
                 return

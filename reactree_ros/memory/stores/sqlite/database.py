@@ -292,8 +292,15 @@ class ExperienceStore(SqliteFile):
         return experience_of(row, self.path)
 
 
-def experience_of(row: tuple[Any, ...], where: object) -> Experience:
+def experience_of(
+    row: tuple[Any, ...], where: object, read: Callable[[str, object, int], tuple[Turn, ...]] | None = None
+) -> Experience:
     """The experience in a row: its number, its subgoal, its turns, and the rest in the order of the class.
+
+    Args:
+        row: The row.
+        where: Whose it is.
+        read: Reads turns when they are asked for; by default :func:`read_turns`.
 
     Raises:
         EpisodicMemoryError: It is not what was written; the message says where it is, and its number.
@@ -305,7 +312,7 @@ def experience_of(row: tuple[Any, ...], where: object) -> Experience:
                 raise TypeError(f"{shown(value)} is no {kind.__name__}")
         return Experience.of_store(
             text=text_in(parse_json(turns, halves=True)),
-            turns=partial(_turns_of, turns, where, number),
+            turns=partial(read or read_turns, turns, where, number),
             subgoal=subgoal,
             end=ENDS[end],
             task_id=task_id,
@@ -315,7 +322,8 @@ def experience_of(row: tuple[Any, ...], where: object) -> Experience:
         )
 
 
-def _turns_of(column: str, where: object, number: int) -> tuple[Turn, ...]:
+def read_turns(column: str, where: object, number: int) -> tuple[Turn, ...]:
+    """The turns in the row of an experience's number; raises as :func:`experience_of` does."""
     with _undamaged(where, number):
         return tuple(map(turn_from_dict, parse_json(column, halves=True)))
 
