@@ -32,6 +32,8 @@ from reactree_interfaces.msg import Observation, SkillEnded
 PLANNER, INFERENCE, BRIDGE = "reactree_planner", "inference", "household_bridge"
 SKILL = f"/{BRIDGE}/execute_skill"
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: Tenths of a second from the servers' being there to the first goal.
+SETTLING = 30
 #: A result that is asked for only where a skill takes long, and a goal that is only canceled by a person.
 _SELDOM = ("/get_result", "/cancel_goal", "/abort")
 
@@ -140,19 +142,15 @@ class BarePlanner(Node):
         self._decided = self.get_clock().now().to_msg()
         calls = {step.name: step.kind for step in steps if step.what == "call"}
         self._requests = {name: self.create_client(kind, name) for name, kind in calls.items()}
-        self._topics = {
-            step.name: self.create_publisher(
-                step.kind, step.name, QoSProfile(depth=step.of[0], durability=DurabilityPolicy(step.of[1]))
-            )
-            for step in steps
-            if step.what == "publish"
-        }
+        topics = {step.name: step for step in steps if step.what == "publish"}
+        self._topics = {name: self.create_publisher(one.kind, name, _qos(*one.of)) for name, one in topics.items()}
         self.create_subscription(SkillEnded, f"/{BRIDGE}/skill_ended", self._hear, 10)
-        self._looking = self.create_timer(0.1, self._offer)
+        self._looking, self._seen = self.create_timer(0.1, self._offer), 0
 
     def _offer(self) -> None:
-        """Take goals as soon as everybody is there: a request before that is lost."""
-        if all(client.service_is_ready() for client in self._requests.values()):
+        """Take goals when everybody is there and has had time to find this program: what is sent before is lost."""
+        self._seen += all(client.service_is_ready() for client in self._requests.values())
+        if self._seen > SETTLING:
             self.destroy_timer(self._looking)
             group = ReentrantCallbackGroup()
             more = {"callback_group": group, "handle_accepted_callback": self._begin}
@@ -199,6 +197,10 @@ class BarePlanner(Node):
             elif step.what == "end":
                 self._handle.execute()
                 self._handle = None
+
+
+def _qos(depth: int, durability: int) -> QoSProfile:
+    return QoSProfile(depth=depth, durability=DurabilityPolicy(durability))
 
 
 class BareServers(Node):
