@@ -490,7 +490,9 @@ def show(what: str, overs: Sequence[Over], here: Sequence[float]) -> tuple[float
     added = statistics.median(times) - statistics.median(here)
     mean = statistics.fmean(times) - statistics.fmean(here)
     work = {name: statistics.median(over.work[name] for over in overs) for name in overs[0].work}
-    print(f"{what}, {len(times)} decisions: median {statistics.median(times):.2f} ms (p90 {quantile(times, 0.9):.2f}), ")
+    print(
+        f"{what}, {len(times)} decisions: median {statistics.median(times):.2f} ms (p90 {quantile(times, 0.9):.2f}), "
+    )
     print(f"    added {added:.2f} ms, mean {mean:.2f}; processor time ", end="")
     print(", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in work.items()))
     return added, mean, sum(work.values())
