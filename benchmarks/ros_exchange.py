@@ -157,7 +157,7 @@ class BarePlanner(Node):
             ActionServer(self, ExecuteTask, f"/{PLANNER}/execute_task", self._end, **more)
 
     def _begin(self, handle: Any) -> None:
-        """Begin a goal; it is executed at its end, as rclpy (7.1.6) asks again and again whether a coroutine goes on."""
+        """Begin a goal, which is executed at its end: rclpy (7.1.6) would ask a coroutine all the time."""
         self._handle, self._began = handle, self._at
         self._go_on()
 

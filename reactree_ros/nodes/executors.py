@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import get_ident
 from typing import Any
 
+from rclpy.client import Client
 from rclpy.context import Context
 from rclpy.event_handler import EventHandler
 from rclpy.executors import SingleThreadedExecutor
@@ -70,7 +71,10 @@ class _Frugal(SingleThreadedExecutor):
 
     def can_execute(self, entity: Any) -> bool:
         """Whether an entity is to be waited for."""
-        if isinstance(entity, EventHandler):
+        if isinstance(entity, Client):
+            if not getattr(entity, "_pending_requests", True):
+                return False
+        elif isinstance(entity, EventHandler):
             if steady.now() < self._events_due:
                 return False
             self._events_looked_for = True
