@@ -164,7 +164,7 @@ class BarePlanner(Node):
     def _end(self, handle: Any) -> ExecuteTask.Result:
         handle.succeed()
         decisions = sum(step.kind is DecisionMsg for step in self._steps[self._began : self._at])
-        return ExecuteTask.Result(success=True, decisions=decisions)
+        return ExecuteTask.Result(success=True, verdict="reached", end="done", decisions=decisions)
 
     def _hear(self, told: SkillEnded) -> None:
         self._ended += 1
