@@ -31,9 +31,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import rclpy
+import ros_exchange
 from action_msgs.msg import GoalStatus
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -60,8 +61,11 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes import adapters, inference_node
 from reactree_ros.nodes.bridge_node import BridgeNode
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.messages import request_to_msg
+from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.skill_goals import SkillGoals
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.planners.spec import planner
@@ -216,12 +220,20 @@ def bare_task() -> None:
 
 
 BARE_ONES = {"bare": bare, "bare_task": bare_task}
+#: The three programs that exchange again what was kept.
+AGAIN = (ros_exchange.INFERENCE, ros_exchange.BRIDGE, ros_exchange.PLANNER)
+
+
+def keep_exchange(file: Path) -> None:
+    """Be a planner node whose exchange is kept."""
+    keeping = ros_exchange.Keeping()
+    keeping.begin(SkillGoals)
+    run_node(PlannerNode)
+    keeping.save(file)
 
 
 def spin(node: Node) -> None:
     """Spin by the fastest executor, as our nodes are."""
-    from reactree_ros.nodes.executors import make_executor
-
     executor = make_executor()
     executor.add_node(node)
     with suppress(KeyboardInterrupt, ExternalShutdownException):
@@ -308,8 +320,8 @@ def node(name: str, **parameters: object) -> list[str]:
     return [sys.executable, "-m", f"reactree_ros.nodes.{name}", "--ros-args", *given]
 
 
-def served(name: str) -> list[str]:
-    return [sys.executable, str(Path(__file__).resolve()), "--serve", name]
+def served(name: str, *given: object) -> list[str]:
+    return [sys.executable, str(Path(__file__).resolve()), "--serve", name, *map(str, given)]
 
 
 class Stamping(Listener):
@@ -367,31 +379,66 @@ def in_process(tasks: int) -> list[float]:
     return times
 
 
-def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[str, float], dict[str, float]]:
-    """Return the times between decisions over ROS, and of each node: its share of a core while idle, its work.
+class Over(NamedTuple):
+    """What was measured of some tasks over ROS.
 
-    The work is its milliseconds of processor time a decision, which another load of the machine hardly changes.
+    Attributes:
+        times: Between decisions, in milliseconds.
+        idle: Of each node its share of a core while it is idle.
+        work: Of each node its milliseconds of processor time a decision, which other load hardly changes.
     """
-    times: list[float] = []
-    decisions = 0
+
+    times: list[float]
+    idle: dict[str, float]
+    work: dict[str, float]
+
+
+def over_ros(bench: Bench, tasks: int, folder: str, keep: Path | None = None) -> Over:
+    """Carry tasks out over ROS; ``keep`` is a file for what the planner exchanges."""
     with tempfile.TemporaryDirectory() as kept:
         file = Path(kept) / "tasks.json"
         file.write_text(json.dumps(houses(tasks)))
-        nodes = ("inference_node", "bridge_node", "planner_node")
-        commands = [node(name, **({"tasks": file} if name == "bridge_node" else {})) for name in nodes]
-        with processes(bench, folder, *commands) as pids:
-            bench.bring_up("inference", "household_bridge")
-            idle = dict(zip(nodes, shares(bench, pids), strict=True))
-            before = [seconds_of(pid) for pid in pids]
-            for seed in range(tasks):
-                bench.stamps.clear()
-                result = bench.answer(bench.start(task_id=seed).get_result_async()).result
-                assert result.success, result.message
-                bench.until(lambda: len(bench.stamps) >= result.decisions)  # noqa: B023
-                times += intervals(bench.stamps)
-                decisions += result.decisions
-            took = [seconds_of(pid) - earlier for pid, earlier in zip(pids, before, strict=True)]
-    return times, idle, {name: seconds * 1000 / decisions for name, seconds in zip(nodes, took, strict=True)}
+        commands = {
+            "inference_node": node("inference_node"),
+            "bridge_node": node("bridge_node", tasks=file),
+            "planner_node": node("planner_node") if keep is None else served("planner", "--file", keep),
+        }
+        return carried_out(bench, tasks, folder, commands)
+
+
+def exchanged_again(bench: Bench, tasks: int, file: Path, *, plain: bool) -> Over:
+    """Have bare programs exchange what was kept."""
+    more = ("--plain",) if plain else ()
+    commands = {name: served(name, "--file", file, *more) for name in AGAIN}
+    return carried_out(bench, tasks, "", commands, managed=())
+
+
+def carried_out(
+    bench: Bench,
+    tasks: int,
+    folder: str,
+    commands: dict[str, list[str]],
+    managed: Sequence[str] = ("inference", "household_bridge"),
+) -> Over:
+    """Measure tasks that are carried out by some processes, of which some have to be configured and activated."""
+    times: list[float] = []
+    decisions = 0
+    with processes(bench, folder, *commands.values()) as pids:
+        bench.bring_up(*managed)
+        idle = dict(zip(commands, shares(bench, pids), strict=True))
+        before = [seconds_of(pid) for pid in pids]
+        for seed in range(tasks):
+            if seed == 1:  # in the first one they load what they need
+                before, decisions = [seconds_of(pid) for pid in pids], 0
+            bench.stamps.clear()
+            result = bench.answer(bench.start(task_id=seed).get_result_async()).result
+            assert result.success, result.message
+            bench.until(lambda: len(bench.stamps) >= result.decisions)  # noqa: B023
+            times += intervals(bench.stamps)
+            decisions += result.decisions
+        took = [seconds_of(pid) - earlier for pid, earlier in zip(pids, before, strict=True)]
+    work = {name: seconds * 1000 / decisions for name, seconds in zip(commands, took, strict=True)}
+    return Over(times, idle, work)
 
 
 def shares(bench: Bench, pids: Sequence[int]) -> list[float]:
@@ -409,32 +456,48 @@ def seconds_of(pid: int) -> float:
 
 
 def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) -> None:
+    """Print the time of a decision: here, over ROS, and of bare programs that exchange the same messages, in turns."""
     here: list[float] = []
-    there: dict[str, list[float]] = {folder: [] for folder in folders}
-    idle: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
-    work: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
-    for _ in range(rounds):  # in turn, so that other load of the machine affects all of them
-        here += in_process(tasks)
-        for folder in folders:
-            times, shares_of_nodes, worked = over_ros(bench, tasks, folder)
-            work[folder].append(worked)
-            there[folder] += times
-            idle[folder].append(shares_of_nodes)
-    added = {folder: statistics.median(times) - statistics.median(here) for folder, times in there.items()}
-    for folder, times in there.items():
-        print(
-            f"{of(folder)}per decision, {len(times)} decisions: in-process {statistics.median(here):.2f} ms, ", end=""
-        )
-        print(f"over ROS {statistics.median(times):.2f} ms (p90 {quantile(times, 0.9):.2f}), ", end="")
-        print(f"added {added[folder]:.2f} ms (medians; target: at most 2.5)")
-        for name in idle[folder][0]:
-            share = statistics.median(one[name] for one in idle[folder])
-            took = statistics.median(one[name] for one in work[folder])
-            print(f"{of(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %), {took:.1f} ms a decision")
+    found: dict[str, list[Over]] = {folder: [] for folder in folders}
+    bare_ones: dict[str, list[Over]] = {"our executor": [], "rclpy's SingleThreadedExecutor": []}
+    with tempfile.TemporaryDirectory() as kept:
+        file = Path(kept) / "exchange"
+        over_ros(bench, tasks, "", file)
+        for _ in range(rounds):  # in turn, so that other load of the machine affects all of them
+            here += in_process(tasks)
+            for folder in folders:
+                found[folder].append(over_ros(bench, tasks, folder))
+            for name, overs in bare_ones.items():
+                overs.append(exchanged_again(bench, tasks, file, plain="rclpy" in name))
+    added = {folder: show(f"{of(folder)}over ROS", overs, here) for folder, overs in found.items()}
+    print(f"in-process {statistics.median(here):.2f} ms, mean {statistics.fmean(here):.2f}; ", end="")
+    print("what is added is the difference to it (target: a median of at most 2.5)")
+    for folder, overs in found.items():
+        for name in overs[0].idle:
+            share = statistics.median(one.idle[name] for one in overs)
+            print(f"{of(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %)")
+    for name, overs in bare_ones.items():
+        bare_one = show(f"the same exchange by bare rclpy, {name}", overs, [0.0])
+        ratios = [ours / theirs for ours, theirs in zip(added[""], bare_one, strict=True)]
+        print(f"    ours over it: medians {ratios[0]:.2f}, means {ratios[1]:.2f}, processor time {ratios[2]:.2f}")
     for folder in folders[1:]:
-        print(
-            f"added per decision, these over those of {folder}: {added[''] / added[folder]:.2f} (target: at most 0.35)"
-        )
+        ratios = [ours / theirs for ours, theirs in zip(added[""], added[folder], strict=True)]
+        print(f"these over those of {folder}: medians {ratios[0]:.2f}, means {ratios[1]:.2f} ", end="")
+        print("(target: at most 0.35)")
+
+
+def show(what: str, overs: Sequence[Over], here: Sequence[float]) -> tuple[float, float, float]:
+    """Print and return what is added to a decision: median, mean, processor time of all processes."""
+    times = [one for over in overs for one in over.times]
+    added = statistics.median(times) - statistics.median(here)
+    mean = statistics.fmean(times) - statistics.fmean(here)
+    work = {name: statistics.median(over.work[name] for over in overs) for name in overs[0].work}
+    print(
+        f"{what}, {len(times)} decisions: median {statistics.median(times):.2f} ms (p90 {quantile(times, 0.9):.2f}), "
+    )
+    print(f"    added {added:.2f} ms, mean {mean:.2f}; processor time ", end="")
+    print(", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in work.items()))
+    return added, mean, sum(work.values())
 
 
 def of(folder: str) -> str:
@@ -641,17 +704,25 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often to repeat the tasks")
     parser.add_argument("--against", default="", metavar="FOLDER", help="folder of another reactree_ros")
     parser.add_argument("--steps", action="store_true", help="only the steps of a decision")
-    parser.add_argument("--serve", choices=[*SERVED, *BARE_ONES], help=argparse.SUPPRESS)
+    parser.add_argument("--serve", choices=[*SERVED, *BARE_ONES, *AGAIN, "planner"], help=argparse.SUPPRESS)
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve in BARE_ONES:
         rclpy.init(args=[])
         BARE_ONES[options.serve]()
         return
+    if options.serve == "planner":
+        keep_exchange(options.file)
+        return
+    if options.serve in AGAIN:
+        rclpy.init(args=[])
+        executor = ros_exchange.plain() if options.plain else make_executor()
+        ros_exchange.exchange_again(options.serve, options.file, executor)
+        return
     if options.serve:
         run_node(SERVED[options.serve])
         return
-    from reactree_ros.nodes.executors import make_executor  # an earlier version that serves has none
-
     rclpy.init()
     print(loaded())
     if options.steps:

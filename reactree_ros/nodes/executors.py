@@ -14,10 +14,16 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import get_ident
 from typing import Any
 
+from rclpy.client import Client
 from rclpy.context import Context
+from rclpy.event_handler import EventHandler
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.guard_condition import GuardCondition
 
+from reactree_ros.nodes import steady
+
+#: How often the events of topics are looked for, as that somebody's QoS does not fit, in seconds.
+EVENTS = 1.0
 #: First release whose EventsExecutor serves coroutine callbacks of services, by major version of rclpy.
 _SINCE = {7: (7, 1, 11), 8: (9, 1, 2), 9: (9, 1, 2)}
 
@@ -51,6 +57,7 @@ class _Frugal(SingleThreadedExecutor):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.in_callback = 0
+        self._events_due, self._events_looked_for = 0.0, False
         if type(self._guard) is GuardCondition:
             self._guard.__class__ = _ForOthers
             self._guard.executor = self
@@ -58,7 +65,20 @@ class _Frugal(SingleThreadedExecutor):
     def wait_for_ready_callbacks(self, *given: Any, **more: Any) -> Any:
         """Return the next callback or task to run; called by every way to spin."""
         self.in_callback = 0
+        if self._events_looked_for:
+            self._events_due, self._events_looked_for = steady.now() + EVENTS, False
         return super().wait_for_ready_callbacks(*given, **more)
+
+    def can_execute(self, entity: Any) -> bool:
+        """Whether an entity is to be waited for."""
+        if isinstance(entity, Client):
+            if not getattr(entity, "_pending_requests", True):
+                return False
+        elif isinstance(entity, EventHandler):
+            if steady.now() < self._events_due:
+                return False
+            self._events_looked_for = True
+        return bool(super().can_execute(entity))
 
     def _make_handler(self, *given: Any) -> Any:
         self.in_callback = get_ident()  # it is run next

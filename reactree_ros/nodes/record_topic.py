@@ -11,7 +11,6 @@ from reactree_interfaces.msg import RecordPart
 from reactree_interfaces.srv import ReadRecord
 
 from reactree_ros.record.schema import Event
-from reactree_ros.record.writer import encoded
 
 #: A late or slow subscriber gets the last ten parts, and asks for those before.
 QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -33,22 +32,27 @@ class RecordTopic:
         self._records: dict[str, bytearray] = {}
         self._latest = RecordPart()  # the current record, and how far it is published
 
-    def begin(self, goal_id: Any) -> Callable[[Event], None]:
-        """Begin the record of a goal's run; returns the function that takes its events."""
-        self.publish()
+    def begin(self, goal_id: Any) -> Callable[[Event, str], None]:
+        """Begin the record of a goal's run; returns the function that takes its events and their lines."""
+        self.publish(unheard=True)
 
-        def write(event: Event) -> None:
+        def write(event: Event, line: str) -> None:
             if event["e"] == "run":
                 self._latest = RecordPart(run=event["id"], goal_id=goal_id)
                 self._records[event["id"]] = bytearray()
                 for run in list(self._records)[:-KEPT]:
                     del self._records[run]
-            self._records[self._latest.run] += f"{encoded(event)}\n".encode("ascii")
+            self._records[self._latest.run] += f"{line}\n".encode("ascii")
 
         return write
 
-    def publish(self) -> None:
-        """Publish the new events."""
+    def publish(self, *, unheard: bool = False) -> None:
+        """Publish the new events, if somebody hears them; ``unheard``: also if nobody does.
+
+        What is published for nobody costs as much; who comes later gets the next part, and asks for those before.
+        """
+        if not unheard and not self._publisher.get_subscription_count():
+            return
         record, begin = self._records.get(self._latest.run, b""), self._latest.begin
         if len(record) == begin:
             return

@@ -26,7 +26,7 @@ from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd, verdict_of
-from reactree_ros.record.writer import RecordFile
+from reactree_ros.record.writer import RecordFile, encoded
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.view.steering import Steering
 
@@ -104,15 +104,14 @@ class Task:
             self.record = RecordFile(Path(folder) / f"{time.time_ns()}.jsonl") if folder else None
         except UserError as error:
             self.unsaved = str(error)
-        if self.record is None:
-            return {"write": shown}
-        kept = self.record.write
+        takers = [shown] if self.record is None else [self.record.write, shown]
 
         def write(event: Event) -> None:
-            kept(event)
-            shown(event)
+            line = encoded(event)
+            for take in takers:
+                take(event, line)
 
-        return {"write": write, "flush": self.record.flush}
+        return {"write": write} | ({} if self.record is None else {"flush": self.record.flush})
 
     def stop(self, code: int, message: str) -> None:
         """Ask for an end at the next tick."""

@@ -246,7 +246,7 @@ class TaskRunner:
             except WorldError as error:
                 problem = f"no score: {error}"
         result = episode.conclude(score, problem)
-        self._record.publish()
+        self._record.publish(unheard=True)
         code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), result.verdict.because)
         saved_to = ""
         try:

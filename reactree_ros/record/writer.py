@@ -91,7 +91,8 @@ class RecordFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.problem = ""
-        self._events: list[Event] = []  # events that are not in the file yet
+        self._lines: list[str] = []  # those that are not in the file yet
+        self._latest = ""  # the kind of the latest event
         if self.path.exists():
             raise UserError(f"{path}: is there already; name a new file, so that no record is lost")
         try:
@@ -100,20 +101,21 @@ class RecordFile:
         except OSError as error:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from error
 
-    def write(self, event: Event) -> None:
-        """Take an event; the next :meth:`flush` writes it."""
-        self._events.append(event)
+    def write(self, event: Event, line: str = "") -> None:
+        """Take an event, with its line where that is made already; the next :meth:`flush` writes it."""
+        self._lines.append(line or encoded(event))
+        self._latest = event["e"]
 
     def flush(self) -> None:
         """Write the taken events, if the file can still be written."""
-        events, self._events = self._events, []
-        if not events or self.problem:
+        lines, self._lines = self._lines, []
+        if not lines or self.problem:
             return
-        left = "\n".join([*map(encoded, events), ""]).encode("ascii")
+        left = "\n".join([*lines, ""]).encode("ascii")
         try:
             while (written := self._file.write(left)) < len(left):
                 left = left[written:]
-            if events[-1]["e"] == "request" and os.fstat(self._file.fileno()).st_nlink == 0:
+            if self._latest == "request" and os.fstat(self._file.fileno()).st_nlink == 0:
                 raise FileNotFoundError(2, "the file is gone")
         except OSError as error:
             self.problem = f"the run is not recorded any more: {self.path}: {error.strerror}"

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -78,6 +80,35 @@ def _stat(process: Path | str) -> tuple[str, ...]:
         return tuple(Path(process, "stat").read_text().rpartition(")")[2].split()[:3])
     except OSError:
         return "X", "0", "0"
+
+
+#: Waits until a test run is gone, however it ended, and ends whatever it has left: that has a mark in its environment.
+_KEEPER = """
+import os, signal, sys, time
+mark, left = sys.argv[1].encode(), True
+sys.stdin.read()
+while left:
+    left = False
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as environment:
+                marked = mark in environment.read()
+            if marked:
+                os.kill(int(pid), signal.SIGKILL)
+                left = True
+        except OSError:
+            pass
+    time.sleep(0.05)
+"""
+
+
+@cache
+def keep_nothing() -> None:
+    """Have whatever this process starts from now on, and what that starts, end with this process."""
+    mark = f"ENDS_WITH_TEST_RUN_{uuid.uuid4().hex}"
+    command = (sys.executable, "-c", _KEEPER, mark)
+    subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # its input ends with this process
+    os.environ[mark] = "1"
 
 
 class Process:
@@ -240,6 +271,7 @@ class Processes:
     """
 
     def __init__(self, domain: int) -> None:
+        keep_nothing()
         self.domain = domain
         self._started: list[Process] = []
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job, and so in what it starts

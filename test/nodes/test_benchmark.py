@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +21,13 @@ pytestmark = pytest.mark.ros
 MILLISECOND = 10**6
 
 
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+if str(FOLDER) not in sys.path:  # they import one another
+    sys.path.append(str(FOLDER))
+
+
 def benchmark(name: str = "ros") -> Any:
-    file = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    file = FOLDER / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"{name}_benchmark", file)
     assert spec is not None
     assert spec.loader is not None
@@ -64,3 +72,27 @@ def test_every_skill_of_the_office_robot_ends_as_it_should_over_ros(processes: P
         assert own.at_once(office.journal.read()) == []
     finally:
         office.close()
+
+
+def test_what_a_planner_exchanges_is_exchanged_again_by_bare_programs(processes: Processes, tmp_path: Path) -> None:
+    bench, kept = benchmark(), tmp_path / "exchange"
+    houses = tmp_path / "houses.json"
+    houses.write_text(json.dumps(bench.houses(1)))
+    run = (sys.executable, bench.__file__, "--file", str(kept), "--serve")
+    nodes = [processes.node("inference_node"), processes.start(*run, "planner")]
+    nodes.append(processes.node("bridge_node", "--ros-args", "-p", f"tasks:={houses}"))
+    assert processes.node("bring_up", "inference", "household_bridge").end() == 0
+    task = processes.node("execute_task", "", "--task-id", "0")
+    assert task.end() == 0, task.output
+    decisions = re.findall(r"^\[[0-9]+\].*", task.output, re.MULTILINE)
+    for node in nodes:
+        node.interrupt()
+        assert node.end() == 0, node.output
+    steps = bench.ros_exchange.steps_of(kept)
+    whats = {step.what for step in steps}
+    assert whats == {"call", "answered", "heard", "publish", "feedback", "end"}
+    for name in bench.AGAIN:
+        processes.start(*run, name)
+    task = processes.node("execute_task", "", "--task-id", "0")
+    assert task.end() == 0, task.output
+    assert re.findall(r"^\[[0-9]+\].*", task.output, re.MULTILINE) == decisions != []

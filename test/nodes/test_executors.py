@@ -15,13 +15,18 @@ from reactree_ros.background.pending import Pending
 
 if importlib.util.find_spec("rclpy"):
     import rclpy
+    from rclpy.event_handler import PublisherEventCallbacks
     from rclpy.guard_condition import GuardCondition
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
     from rclpy.task import Task
     from reactree_interfaces.action import ExecuteSkill
+    from reactree_interfaces.msg import RecordPart
     from ros_graph import Graph, HeldWorld
     from std_msgs.msg import Bool
+    from std_srvs.srv import Trigger
 
     from reactree_ros.nodes import executors, steady
+    from reactree_ros.nodes.record_topic import QOS, RecordTopic
     from reactree_ros.nodes.waiting import Wake, Waker
 
 pytestmark = pytest.mark.ros
@@ -225,3 +230,46 @@ def test_what_a_task_or_another_thread_leaves_to_be_done_wakes_the_executor(woke
     finally:
         executor.shutdown()
         context.try_shutdown()
+
+
+def test_events_and_answers_come_though_they_are_not_always_waited_for(woken: list[int], domain: int) -> None:
+    graph = Graph(domain)
+    try:
+        told: list[object] = []
+        loose = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        events = PublisherEventCallbacks(incompatible_qos=told.append)
+        publisher = graph.probe.create_publisher(Bool, "loose", loose, event_callbacks=events)
+        graph.probe.create_service(Trigger, "asked", lambda request, response: response)
+        client = graph.probe.create_client(Trigger, "asked")
+        graph.until(lambda: client.service_is_ready(), "the service is there")
+        executor = graph.probe.executor
+        graph.until(lambda: not any(map(executor.can_execute, publisher.event_handlers)), "events were looked for")
+        assert not executor.can_execute(client)
+        graph.probe.create_subscription(Bool, "loose", told.append, 1)  # it wants to have all
+        answer = client.call_async(Trigger.Request())
+        assert executor.can_execute(client)
+        graph.until(answer.done, "the answer comes")
+        graph.until(lambda: told, "the event comes")
+    finally:
+        graph.close()
+
+
+def test_a_record_that_nobody_hears_is_told_from_its_beginning_to_who_comes(graph: Graph) -> None:
+    topic, heard = RecordTopic(graph.probe), list[RecordPart]()
+    write = topic.begin(RecordPart().goal_id)
+    write({"e": "run", "id": "a" * 32}, "first")
+    topic.publish()
+    graph.probe.create_subscription(RecordPart, "probe/record", heard.append, QOS)
+    graph.until(lambda: graph.probe.count_subscribers("probe/record"), "somebody hears")
+    write({"e": "interrupted"}, "second")
+
+    def told() -> bool:
+        topic.publish()
+        return bool(heard)
+
+    graph.until(told, "the record is told")
+    assert [(part.begin, part.data) for part in heard] == [(0, "first\nsecond\n")]
+    write({"e": "end"}, "third")
+    topic.publish(unheard=True)
+    graph.until(lambda: heard[1:], "the rest is told")
+    assert (heard[1].begin, heard[1].data) == (len("first\nsecond\n"), "third\n")

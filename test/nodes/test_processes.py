@@ -3,19 +3,57 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
-from processes import Process, Processes, release
+from processes import LOOK, Patience, Process, Processes, release
 
 pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
+#: A test run whose command has started another one, in a session of its own, as a bridge may start a simulator.
+RUN = """
+import sys
+import time
+from processes import Processes
+starts = "import subprocess, time; one = subprocess.Popen(['sleep', '600'], start_new_session=True)"
+started = Processes(99).start(sys.executable, "-c", f"{starts}; print('started', one.pid, flush=True); time.sleep(600)")
+started.wait_for("\\n")
+print(started.pid, started.output.split()[1], flush=True)
+sys.stdin.read()
+"""
 
 
 def start_planner(processes: Processes) -> Process:
     names = ("bridge:=held_bridge", "inference:=held_inference", "server_timeout:=1.0")
     return processes.node("planner_node", "--ros-args", *itertools.chain(*[("-p", name) for name in names]))
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_of_a_test_run_that_is_interrupted(end: int) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    here = Path(__file__).parent
+    with subprocess.Popen([sys.executable, "-c", RUN], text=True, cwd=here, **pipes) as run:
+        started = [int(pid) for pid in run.stdout.readline().split()]
+        assert len(started) == 2
+        assert not any(map(is_gone, started))
+        os.kill(run.pid, end)
+    patience = Patience()
+    while not all(map(is_gone, started)):
+        assert not patience.is_over(), f"{started} are left"
+        time.sleep(LOOK)
 
 
 @pytest.mark.parametrize("killed", ["bridge", "inference"])
