@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -294,15 +295,21 @@ def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPat
 def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, level: Level, lacks: str
 ) -> None:
-    for name, text in {
-        "__init__": "",
-        "context": "Context = object",
-        "executors": "SingleThreadedExecutor = object",
-        "guard_condition": "GuardCondition = object",
-        "utilities": "def get_rmw_implementation_identifier(): return 'rmw_x_cpp'",
-        "experimental/__init__": "",
-        "experimental/events_executor": "",
-    }.items():
+    needed = dict[str, str]()  # what the nodes' executors and clocks import, whatever that is
+    for name in ("executors", "steady"):
+        for one in ast.walk(ast.parse((ROOT / f"reactree_ros/nodes/{name}.py").read_text(encoding="utf-8"))):
+            if isinstance(one, ast.ImportFrom) and one.module and one.module.startswith("rclpy."):
+                names = "".join(f"{each.name} = object\n" for each in one.names)
+                needed[one.module[6:]] = needed.get(one.module[6:], "") + names
+    for name, text in (
+        needed
+        | {
+            "__init__": "",
+            "utilities": "def get_rmw_implementation_identifier(): return 'rmw_x_cpp'",
+            "experimental/__init__": "",
+            "experimental/events_executor": "",
+        }
+    ).items():
         (tmp_path / f"rclpy/{name}.py").parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"rclpy/{name}.py").write_text(text, encoding="utf-8")
     (tmp_path / f"rclpy-{version}.dist-info").mkdir()
