@@ -26,8 +26,6 @@ FRESH = 0.15
 LISTED_FOR = 25.0
 #: How long a service may seem to be away while one of several servers leaves the list, in seconds.
 TAKES_OFF = 1.0
-#: How long a node may send heartbeats before its server is on the list, in seconds.
-APPEARS = 3.0
 #: How long a node may send heartbeats after its server left the list, in seconds.
 SPEAKS_ON = 5.0
 
@@ -92,7 +90,6 @@ class _Listed:
         taken_off: When servers left the list whose node has not fallen silent since.
         dead: When the others fell silent, and their lives.
         looked: When the last look was.
-        began: When the life was seen first.
     """
 
     node: str
@@ -103,7 +100,6 @@ class _Listed:
     taken_off: list[float] = field(default_factory=list)
     dead: list[tuple[float, int]] = field(default_factory=list)
     looked: float = float("-inf")
-    began: float = float("-inf")
 
     def known(self, life: int | None) -> bool:
         """Whether there was a server a moment ago, and the node has the same life."""
@@ -125,10 +121,6 @@ class _Listed:
             elif len(self.dead) < self.count:
                 self.dead.append((now, self.life))
         self.dead = [(since, dead) for since, dead in self.dead if now - since < LISTED_FOR and dead != life]
-        if life != self.life:
-            self.began = now
-        elif life is not None and self.dead and len(self.dead) == self.count and now - self.began > APPEARS:
-            self.dead.pop(0)  # one left the list as the node came back as another, between two looks
         self.life, self.looked = life, now
 
     def _take_off(self, servers: int) -> None:

@@ -97,14 +97,15 @@ class Served:
     """The door to a graph's planner.
 
     Attributes:
+        node: The node that follows the planner.
         door: The door.
         forms: What the forms asked.
     """
 
     def __init__(self, graph: Graph, folder: Path) -> None:
         self.graph, questions = graph, Questions()
-        node = graph.add(RobotNode("reactree_planner", folder, questions, context=graph.context))
-        self.robot = RosRobot(node, questions)
+        self.node = graph.add(RobotNode("reactree_planner", folder, questions, context=graph.context))
+        self.robot = RosRobot(self.node, questions)
         graph.until(self.robot.ready.done, "planner and bridge are found")
         self.robot.ready.result()
         self.door = Door(self.robot)
@@ -324,6 +325,8 @@ def test_a_bridge_that_was_restarted_is_learnt_anew(graph: Graph, tmp_path: Path
     served = Served(graph, tmp_path)
     assert of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
     graph.kill(bridge)
+    listed = served.node.calls._listed.values()
+    graph.until(lambda: all(one.away_since for one in listed), "it is seen to be gone")
     world = ScriptedWorld()
     graph.bridge(world)
     result = served.call("skill_open", thing="fridge 1")
