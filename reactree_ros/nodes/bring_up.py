@@ -26,7 +26,7 @@ from reactree_interfaces.srv import ModelReady
 from std_srvs.srv import Trigger
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.heartbeat import Lives
+from reactree_ros.nodes.heartbeat import PERIOD, Lives
 from reactree_ros.nodes.spinning import Spinner, interruptible
 
 #: Time to hear nodes that live already, in seconds.
@@ -125,8 +125,13 @@ class BringUp:
         """Wait until a node lives; it must be the only one of its name."""
         if not self._spinner.spin_until(lambda: bool(self._living(name)), seconds=self._timeout):
             return f"there is no node '{name}' within {self._timeout:g} s"
-        heard = self._heard.setdefault(name, steady.now())  # another one may be heard later on a busy machine
-        self._spinner.spin_until(lambda: steady.now() - heard > LISTENING)
+        heard, full = self._heard.setdefault(name, steady.now()), self._full(name)
+
+        def settled() -> bool:  # on a busy machine all nodes beat rarely, and another one is heard late
+            listened = steady.now() - heard > LISTENING and self._lives.beats[full] > LISTENING / PERIOD
+            return listened or len(self._living(name)) != 1
+
+        self._spinner.spin_until(settled, seconds=DISCOVERY)
         others = self._living(name)
         if len(others) > 1:
             return f"there is {' and '.join(map(_whose, others))}; end one, or give each launch a namespace of its own"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -79,12 +80,15 @@ class Lives:
     Args:
         silence: Longest time between two heartbeats of a living node, in seconds.
         namespaces: Further namespaces to hear, relative to the node's own.
+
+    Attributes:
+        beats: How many heartbeats were heard, by the nodes' full names.
     """
 
     def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
         self._silence = silence
         self._lives: dict[int, _Life] = {}
-        self._heard = set[str]()  # names of all nodes that were heard
+        self.beats = Counter[str]()
         self._died = set[str]()  # names of those that fell silent
         self._looked = steady.now()
         for topic in (TOPIC, *(f"{namespace}/{TOPIC}" for namespace in namespaces)):
@@ -93,7 +97,7 @@ class Lives:
     def _hear(self, said: HeartbeatMsg) -> None:
         self._lives.pop(said.life, None)  # in the order in which they were heard last
         self._lives[said.life] = _Life(said, steady.now())
-        self._heard.add(said.node)
+        self.beats[said.node] += 1
 
     def ended(self) -> list[HeartbeatMsg]:
         """Return the last heartbeats of nodes that fell silent since the last call; to be called regularly."""
@@ -124,4 +128,4 @@ class Lives:
 
     def was_heard(self, node: str) -> bool:
         """Whether a node of a full name was ever heard, so that its silence means something."""
-        return node in self._heard
+        return node in self.beats
