@@ -6,17 +6,19 @@ import re
 from collections.abc import Callable, Sequence
 
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Told, Turn, render
 
-#: Where a base model goes on after a summary.
-SUMMARY_STOPS = ("\n##Trajectory",)
+#: Where a model goes on after a summary, or instead of one, with a trajectory of its own making.
+SUMMARY_STOPS = ("\n##Trajectory", f"\n{Act.word}:", "\nAction:")
 
 _LEFT_OUT = Told("(earlier actions are left out)", About.SUMMARY)
 _NOT = re.compile(r"\b(?:not|never|no|un ?met)\b|n't\b", re.IGNORECASE)
 _MET = re.compile(r"\b(?:un)?met\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.;!])\s+")
 _WHOLE_SENTENCES = re.compile(r".*[.!?](?=\s|$)")
+_MADE_UP = re.compile(rf"^[ \t]*(?:{Act.spellings})[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _HEADING = re.compile(r"#[^.]*|\*\*[^*]*\*\*|```\w*|.*:")
 
 
@@ -43,9 +45,10 @@ def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[
 def read_summary(reply: str, otherwise: str, *, cut: bool = False) -> str:
     """Return the summary in a reply, as one line; headings and marks of lists are none of it.
 
-    ``otherwise`` stands in if there is none. Of a reply that was cut the last sentence is left out, unless it is
-    whole.
+    ``otherwise`` stands in if there is none. An action is none, nor what follows it: nobody has done it. Of a reply
+    that was cut the last sentence is left out, unless it is whole.
     """
+    reply = _MADE_UP.split(reply, maxsplit=1)[0]
     lines = [line for line in map(str.strip, reply.splitlines()) if not _HEADING.fullmatch(line)]
     summary = " ".join(" ".join(line.replace("**", "").lstrip("#-*• ") for line in lines).split())
     if cut:

@@ -62,9 +62,12 @@ def test_what_is_left_is_an_end_of_the_trajectory_that_is_so_much_shorter(
         ("```\nYou hold it.\n```", "You hold it."),
         ("", "last"),
         ("##Summary", "last"),
+        ("Act: go to bed 1\nYou arrive at the bed (1).", "last"),
+        ("You hold it.\nAction: open fridge 1\nYou open the fridge.", "You hold it."),
+        ("You hold it. Act: no line begins with this.", "You hold it. Act: no line begins with this."),
     ],
 )
-def test_headings_and_marks_are_no_part_of_a_summary(reply: str, summary: str) -> None:
+def test_headings_marks_and_what_nobody_did_are_no_part_of_a_summary(reply: str, summary: str) -> None:
     assert read_summary(reply, "last") == summary
 
 
