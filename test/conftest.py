@@ -19,25 +19,33 @@ sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py and command_lin
 sys.path.insert(0, str(Path(__file__).parent / "llm"))  # for openai_peer.py
 sys.path.insert(0, str(Path(__file__).parent / "lab" / "simulators"))  # for the peers of the simulators
 
-# Whether a test passes is no matter of how busy the machine is.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+#: Every nth case of a sweep is tried.
+SWEEP = int(os.environ.get("SWEEP", "1"))
+# Whether a test passes is no matter of how busy the machine is, nor, in CI, of chance: `make fuzz` looks further.
+settings.register_profile("patient", deadline=None, derandomize=SWEEP > 1, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 _NUMBERS = itertools.count()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take every nth case of each test that is marked as a sweep, n being the environment's SWEEP."""
-    every, seen = int(os.environ.get("SWEEP", "1")), Counter[str]()
+    seen = Counter[str]()
     left_out = []
     for item in items:
         if item.get_closest_marker("sweep") is not None:
             name = item.nodeid.partition("[")[0]
-            if seen[name] % every:
+            if seen[name] % SWEEP:
                 left_out.append(item)
             seen[name] += 1
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+@pytest.fixture(scope="session")
+def sweep() -> int:
+    """Every nth case is tried, of a test that goes through many by itself."""
+    return SWEEP
 
 
 @pytest.fixture(autouse=True)

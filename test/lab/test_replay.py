@@ -41,15 +41,16 @@ def test_every_run_is_identical_in_the_recorded_world(
 
 
 def test_the_symbolic_world_shows_what_the_simulator_showed(
-    tasks: dict[int, Task], recordings: dict[str, list[RecordedRun]], wah_nl: Path
+    tasks: dict[int, Task], recordings: dict[str, list[RecordedRun]], wah_nl: Path, sweep: int
 ) -> None:
     lines, identical, successes = Counter[str](), Counter[str](), Counter[str]()
     for variant in VARIANTS:
         outcomes = load_outcomes(wah_nl / "recorded_outcomes.json", variant)
         replay = Replay(tasks=tasks, variant=variant, world=WorldKind.SYMBOLIC, outcomes=outcomes)
-        for run in recordings[variant]:
+        runs = recordings[variant][::sweep]
+        for run in runs:
             replay.replay(run)
-        assert replay.report.runs_identical == 144
+        assert replay.report.runs_identical == len(runs)
         for kind, (count, same) in replay.report.by_kind.items():
             lines[kind] += count
             identical[kind] += same
@@ -59,7 +60,7 @@ def test_the_symbolic_world_shows_what_the_simulator_showed(
     for kind in ("node start", "room view"):
         assert identical[kind] / lines[kind] >= 0.98
     assert successes["reproduced"] / successes["recorded"] >= 0.99
-    assert successes["recorded"] == 222
+    assert sweep > 1 or successes["recorded"] == 222
 
 
 def node(**changes: object) -> dict[str, object]:
