@@ -245,7 +245,8 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=room, count=count)
             if until is None or not self.context.options.make_room:
                 raise
-            yield from self._summarise(until, max_tokens=max(room // 4, SHORTEST_SUMMARY))
+            longest = min(max(room // 4, SHORTEST_SUMMARY), self.context.options.max_tokens)
+            yield from self._summarise(until, max_tokens=longest)
 
     def _decide(self) -> Generator[Step, Any, Reply]:
         limit = self._abilities.summarise_after

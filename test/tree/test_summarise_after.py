@@ -302,6 +302,12 @@ def test_where_the_context_is_short_older_turns_are_summarised(context: int, nam
     assert model.refused < 40  # a summary makes room for more than one decision
 
 
+def test_a_summary_that_makes_room_is_no_longer_than_any_reply_may_be() -> None:
+    model, result = in_short(1024, max_tokens=100)
+    assert (result.end, bool(model.asked)) == ("done", True)
+    assert {request.max_tokens for request in model.requests} == {100}
+
+
 def test_a_context_that_is_long_enough_changes_nothing() -> None:
     model, result = in_short(32768)
     assert (result.end, model.asked, model.refused) == ("done", 0, 0)
