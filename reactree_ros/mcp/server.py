@@ -173,13 +173,16 @@ class CarryOut(Tool):
         if not self.instruction.strip():
             raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
         job = door.begin(Job(self.instruction, call.client, alone=not self.wait))
-        with door.until_begun(job):
+
+        def start() -> Pending[Report]:
             job.run = door.robot.begin(self.instruction, self.limits, job.take)
             job.stops_by(job.run.cancel)
-            door.ends(job, mapped(job.run.ended, lambda verdict: _of_run(verdict, job)))
-        if not self.wait:
-            return _result(door.report("The run has begun; `status` tells how it fares, `stop` ends it."))
-        return await door.follow(job, call)
+            return mapped(job.run.ended, lambda verdict: _of_run(verdict, job))
+
+        if self.wait:
+            return await door.follow(job, call, lambda: door.start(job, start))
+        door.start(job, start)
+        return _result(door.report("The run has begun; `status` tells how it fares, `stop` ends it."))
 
 
 class Stop(Tool):
@@ -246,10 +249,14 @@ class AnswerQuestion(Tool):
         if one is not None and one.question.skill:
             raise UserError(f"question {self.number} is whether a skill may be done; only a person says so, in a form")
         job = door.busy
-        door.robot.questions.answer(self.number, self.text, by=f"MCP client {call.client}")
-        if job is None:
-            return _result(Report("The answer was given."))
-        return await door.follow(job, call)
+
+        def answer() -> None:
+            door.robot.questions.answer(self.number, self.text, by=f"MCP client {call.client}")
+
+        if job is not None:
+            return await door.follow(job, call, answer)
+        answer()
+        return _result(Report("The answer was given."))
 
 
 class Status(Tool):
@@ -276,12 +283,14 @@ class LookAround(Tool):
             return _result(Report("The robot is at work; this was seen last.", seen or "nothing yet"))
         job = door.begin(Job("look around", call.client))
         robot = door.robot
-        with door.until_begun(job):
+
+        def start() -> Pending[Report]:
             looks = asked(robot.observe)
             shows = followed(looks, lambda seen: Pending.of(seen.pictures) if seen.pictures else robot.pictures())
             job.stops_by(shows.cancel)
-            door.ends(job, mapped(shows, lambda pictures: _of_look(looks.result(), pictures)))
-        return await door.follow(job, call)
+            return mapped(shows, lambda pictures: _of_look(looks.result(), pictures))
+
+        return await door.follow(job, call, lambda: door.start(job, start))
 
 
 class DoSkill(Tool):
@@ -345,12 +354,13 @@ class Door:
             self._job = job
         return job
 
-    def until_begun(self, job: Job) -> _Beginning:
-        """Give the robot free again if a job cannot begin."""
-        return _Beginning(job)
-
-    def ends(self, job: Job, result: Pending[Report]) -> None:
-        """End a job with a result, when nothing of it moves any more."""
+    def start(self, job: Job, start: Callable[[], Pending[Report]]) -> None:
+        """Start a job: it ends with the result, when nothing of it moves any more, or at once if it cannot start."""
+        try:
+            result = start()
+        except Exception as error:
+            job.ended.succeed(_of_error(error, job))
+            raise
         if job.run is not None:
             self._last_run = job
 
@@ -378,11 +388,13 @@ class Door:
     async def do_skill(self, skill: str, call: Call) -> Answer:
         """Carry out a skill for a client."""
         job = self.begin(Job(str(skill), call.client))
-        with self.until_begun(job), job.followed(lambda: None, asks=call.asks):
+
+        def start() -> Pending[Report]:
             doing = asked(self.robot.execute, skill)
             job.stops_by(doing.cancel)
-            self.ends(job, mapped(doing, lambda seen: _of_skill(str(skill), seen)))
-            return await self.follow(job, call)
+            return mapped(doing, lambda seen: _of_skill(str(skill), seen))
+
+        return await self.follow(job, call, lambda: self.start(job, start))
 
     def report(self, said: str = "") -> Report:
         """Return what the robot does; what others say of it stands apart."""
@@ -424,8 +436,11 @@ class Door:
         if self._job is not None:
             self._job.wake()
 
-    async def follow(self, job: Job, call: Call) -> Answer:
-        """Tell a client of a job until it ends, or asks something that needs another request."""
+    async def follow(self, job: Job, call: Call, first: Callable[[], object]) -> Answer:
+        """Do something that a job goes on after, and tell a client of it until it ends, or asks for another request.
+
+        The client follows it before that: the job may ask something at once.
+        """
         loop, changed, told = asyncio.get_running_loop(), asyncio.Event(), 0
         forms: dict[int, asyncio.Task[None]] = {}
 
@@ -436,6 +451,7 @@ class Door:
         call.leaving.changed = wake
         try:
             with job.followed(wake, asks=call.asks):
+                first()
                 while True:
                     changed.clear()
                     for number, line in job.news_after(told):
@@ -525,13 +541,17 @@ class Door:
         asyncio.get_running_loop().call_later(max(0.0, one.until - time.monotonic()), lapse)
 
     async def _asked_again(self, token: str, call: Call) -> Answer:
-        job, number, name = self._waiting.pop(token, (None, 0, ""))
+        job, number, name = self._waiting.get(token, (None, 0, ""))
         if job is None or name != call.params.name:
             raise UserError("what this request goes on with is not there: its time is over, or it was taken up")
-        one = next((one for one in self.robot.questions.open if one.number == number), None)
-        if one is not None:
-            self._take(one, (call.params.input_responses or {}).get(str(number)), call)
-        return await self.follow(job, call)
+
+        def take() -> None:
+            del self._waiting[token]
+            one = next((one for one in self.robot.questions.open if one.number == number), None)
+            if one is not None:
+                self._take(one, (call.params.input_responses or {}).get(str(number)), call)
+
+        return await self.follow(job, call, take)
 
     # ------------------------------------------------------------------ the protocol
 
@@ -608,20 +628,6 @@ class Door:
             return _marked(job.tree()) if job else "no run yet"
         path = self.robot.record
         return "" if path is None or not path.exists() else _end_of(path.read_bytes())
-
-
-class _Beginning:
-    """Ends a job that could not begin."""
-
-    def __init__(self, job: Job) -> None:
-        self._job, self._begun = job, False
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception):
-            self._job.ended.succeed(_of_error(error, self._job))
 
 
 def _said(offer: Offer, given: Mapping[str, Any]) -> SkillCall:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -71,6 +72,41 @@ def test_a_confirm_is_a_form_and_without_forms_the_skill_is_refused(tmp_path, mo
     assert result.is_error is not bool(yes)
     assert result.structured_content["outcome"] == ("done" if yes else "refused_by_policy")
     assert yes is not None or "no forms" in text_of(result)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_run_may_ask_before_its_client_has_heard_of_it_and_right_after_an_answer(tmp_path, mode, monkeypatch):
+    shown = []
+
+    async def form(context, params):
+        shown.append(params.message)
+        return ElicitResult(action="accept", content={"answer": True})
+
+    async def go():
+        with door_of(tmp_path, RULES) as (door, instruction):
+            robot, runs = door.robot, []
+
+            def slowly(carried_out):
+                """On a busy machine the run's thread comes first."""
+
+                def call(*given):
+                    result, until = carried_out(*given), time.monotonic() + 60
+                    runs.extend([result] if given[0] == instruction else [])
+                    while robot.questions.next is None and not runs[0].ended.done() and time.monotonic() < until:
+                        time.sleep(0.001)
+                    return result
+
+                return call
+
+            monkeypatch.setattr(robot, "begin", slowly(robot.begin))
+            monkeypatch.setattr(robot.questions, "answer", slowly(robot.questions.answer))
+            more = {"elicitation_callback": form, "input_required_max_rounds": 100}
+            async with Client(door.server(), mode=mode, **more) as client:
+                return await client.call_tool("carry_out", {"instruction": instruction, "limits": {"max_steps": 4}})
+
+    result = asyncio.run(go())
+    assert "no forms" not in text_of(result)
+    assert len(shown) > 1
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
