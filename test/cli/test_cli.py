@@ -314,8 +314,10 @@ def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Path) -> None:
-    arguments = ["--tasks", wah_nl / "tasks.json", "--trajectories", wah_nl / "trajectories" / "react.jsonl"]
-    ended = cli("replay", *arguments, "--world", "symbolic", "--json")
+    lines = (wah_nl / "trajectories" / "react.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "react.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
+    arguments = ["--tasks", wah_nl / "tasks.json", "--trajectories", tmp_path / "react.jsonl", "--world", "symbolic"]
+    ended = cli("replay", *arguments, "--json")
     assert {
         "runs",
         "runs_identical",
@@ -328,10 +330,8 @@ def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Pat
         "successes_recorded",
         "successes_reproduced",
     } <= set(ended.json)
-    assert ended.json["successes_recorded"] == 66
-    trajectories = arguments[-1].read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "react.jsonl").write_text("".join(trajectories[:20]), encoding="utf-8")
-    assert " recorded successes" in cli("replay", *arguments[:-1], tmp_path / "react.jsonl", "--world", "symbolic").out
+    assert ended.json["successes_recorded"] > 0
+    assert f"{ended.json['successes_recorded']} recorded successes" in cli("replay", *arguments).out
 
 
 def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
