@@ -110,7 +110,7 @@ def said(requests: list[DecisionRequest], llm: str, **settings: Any) -> list[str
         model.close()
 
 
-def test_a_trained_adapter_decides_in_llama_cpp_as_in_peft(tmp_path: Path) -> None:
+def test_a_trained_adapter_decides_in_llama_cpp_as_in_peft(tmp_path: Path, sweep: int) -> None:
     """On the quantized base, and merged into the same weights in 32 bits."""
     pytest.importorskip("xllamacpp", reason="needs xllamacpp; `make test-train` has it")
     if not TRIAL.is_dir():
@@ -132,7 +132,7 @@ def test_a_trained_adapter_decides_in_llama_cpp_as_in_peft(tmp_path: Path) -> No
     config = loaded.config
     heads = {"heads": config.num_attention_heads, "key_heads": config.num_key_value_heads}
     write_gguf_adapter(TRIAL, tmp_path / "adapter.gguf", **heads)
-    requests = asked(8)
+    requests = asked(8 if sweep == 1 else 4)
     by_llama = said(requests, "mind", adapter=str(tmp_path / "adapter.gguf"))
     assert by_llama == said(requests, "transformers", model=str(tmp_path / "merged"), chat=False)
-    assert len(set(by_llama)) > 4
+    assert len(set(by_llama)) > len(requests) // 2
