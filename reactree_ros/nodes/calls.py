@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from rcl_interfaces.srv import GetParameters
 from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
@@ -26,6 +27,8 @@ FRESH = 0.15
 LISTED_FOR = 25.0
 #: How long a service may seem to be away while one of several servers leaves the list, in seconds.
 TAKES_OFF = 1.0
+#: Time between two questions of an introduction, in seconds.
+ASKED_AGAIN = 1.0
 #: How long a node may send heartbeats after its server left the list, in seconds.
 SPEAKS_ON = 5.0
 
@@ -273,6 +276,30 @@ class Calls:
         error = waiting.lost if lost and waiting.lost is not None else waiting.gone
         if waiting.pending.fail(error(f"{waiting.what} {why}")):
             waiting.stop()
+
+
+class Introduction:
+    """Makes sure that a node of another process knows the clients that a node has made before.
+
+    Fast DDS drops the answer to a client that the server has not discovered within 0.1 s, so the first answer can be
+    lost. A server discovers clients in the order in which they were made. So one that is made after them asks for
+    nothing, again and again, until it is answered.
+    """
+
+    def __init__(self, node: Node, server: str) -> None:
+        self._client = node.create_client(GetParameters, f"{server}/get_parameters")
+        self._asked = float("-inf")
+        self._done = False
+
+    def done(self) -> bool:
+        """Whether the other node knows them; to be called until it does, while this one is spun."""
+        if not self._done and steady.now() - self._asked > ASKED_AGAIN and self._client.service_is_ready():
+            self._asked = steady.now()
+            ask(self._client, GetParameters.Request(), self._answered)
+        return self._done
+
+    def _answered(self, future: Future) -> None:
+        self._done = True
 
 
 def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:

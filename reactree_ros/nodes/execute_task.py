@@ -14,6 +14,7 @@ from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.llm.tally import requests_in_words
+from reactree_ros.nodes.calls import Introduction
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.record.verdict import Judgement, Verdict, score_words
 
@@ -38,10 +39,11 @@ class TaskClient(Node):
         self._held = self._routine = ""
         self._compared = False
         self._client = ActionClient(self, ExecuteTask, f"{planner}/execute_task")
+        self._introduction = Introduction(self, planner)
 
     def planner_is_there(self) -> bool:
-        """Whether the planner offers its action."""
-        return self._client.server_is_ready()
+        """Whether the planner offers its action, and answers."""
+        return self._client.server_is_ready() and self._introduction.done()
 
     def ended(self) -> bool:
         """Whether the goal has ended; `code` then says how."""

@@ -10,7 +10,6 @@ from typing import Any
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
 from processes import PATIENCE, Patience
-from rcl_interfaces.srv import GetParameters
 from rclpy.action import ActionClient
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
@@ -20,8 +19,8 @@ from reactree_interfaces.msg import Decision
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.calls import Introduction
 from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.planner_node import PlannerNode
@@ -295,26 +294,8 @@ class Graph:
             self._clients[kind, name] = make()
             server = self.probe.resolve_service_name(name).rpartition("/")[0]
             if server and server not in {node.get_fully_qualified_name() for node in self.nodes}:
-                self._introduce(server)
+                self.until(Introduction(self.probe, server).done, f"{server} answers")
         return self._clients[kind, name]
-
-    def _introduce(self, server: str) -> None:
-        """Wait until a node of another process knows the clients of this one.
-
-        Fast DDS drops the answer to a client that the server has not discovered within 0.1 s. It discovers them in the
-        order in which they were made: a later one is asked for nothing, again and again, until the node answers.
-        """
-        known = self.probe.create_client(GetParameters, f"{server}/get_parameters")
-        self.until(known.service_is_ready, f"{server} is there")
-        answers: list[Any] = []
-
-        def answered() -> bool:
-            if not answers or steady.now() - answers[-1][0] > 1.0:
-                answers.append((steady.now(), known.call_async(GetParameters.Request())))
-            return any(answer.done() for _, answer in answers)
-
-        self.until(answered, f"{server} answers")
-        self.probe.destroy_client(known)
 
     def listen(self, kind: type, topic: str, qos: Any = 100) -> list[Any]:
         """Return a list to which every message on a topic is added from now on."""

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 if importlib.util.find_spec("rclpy"):
+    from ros_graph import Graph
+
     from reactree_ros.nodes import calls
-    from reactree_ros.nodes.calls import LISTED_FOR, SPEAKS_ON, TAKES_OFF
+    from reactree_ros.nodes.calls import LISTED_FOR, SPEAKS_ON, TAKES_OFF, Introduction
 
 pytestmark = pytest.mark.ros
 
@@ -95,3 +97,25 @@ def test_a_killed_server_is_counted_as_dead_for_a_while_only(service: Service) -
     assert service.seen(1, 1) == 1
     assert service.seen(1, 2) == 0
     assert service.seen(1, 2, after=LISTED_FOR) == 1
+
+
+def test_who_introduces_itself_asks_again_where_an_answer_was_lost(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def lossy(client: Any, request: Any, answered: Any, ask: Any = calls.ask) -> Any:
+        asked.append(request)
+        return ask(client, request, answered if len(asked) > 2 else lambda _: None)
+
+    monkeypatch.setattr(calls, "ask", lossy)
+    monkeypatch.setattr(calls, "ASKED_AGAIN", 0.05)
+    introduction = Introduction(graph.probe, "late")
+    assert not introduction.done(), "it is not there"
+    node = graph.add_node("late", alone=True)
+    graph.halt(node)
+    graph.until(lambda: introduction.done() or len(asked) > 1)
+    assert not introduction.done(), "it is there, and does not answer"
+    graph.resume(node)
+    graph.until(introduction.done)
+    assert len(asked) > 2
