@@ -29,8 +29,8 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import PERIOD, Lives
 from reactree_ros.nodes.spinning import Spinner, interruptible
 
-#: Time to hear nodes that live already, in seconds.
-LISTENING = 1.0
+#: Time to hear nodes that live already, in seconds; on a busy machine each is found late.
+LISTENING = 2.0
 #: Longest wait for a prompt answer, and for a silent node to be forgotten, in seconds.
 DISCOVERY = 15.0
 #: Longest wait for a transition, in seconds.
@@ -102,7 +102,6 @@ class BringUp:
         self._timeout, self._load_timeout = timeout, load_timeout
         self._lives = Lives(node, namespaces=namespaces)
         self._began = steady.now()
-        self._heard: dict[str, float] = {}  # when the first node of a name was
         self._clients: dict[str, Any] = {}
 
     def absent(self, name: str) -> str:
@@ -125,10 +124,11 @@ class BringUp:
         """Wait until a node lives; it must be the only one of its name."""
         if not self._spinner.spin_until(lambda: bool(self._living(name)), seconds=self._timeout):
             return f"there is no node '{name}' within {self._timeout:g} s"
-        heard, full = self._heard.setdefault(name, steady.now()), self._full(name)
+        full = self._full(name)
 
         def settled() -> bool:  # on a busy machine all nodes beat rarely, and another one is heard late
-            listened = steady.now() - heard > LISTENING and self._lives.beats[full] > LISTENING / PERIOD
+            beats, since = self._lives.beats[full], self._lives.first[full]
+            listened = steady.now() - since > LISTENING and beats > LISTENING / PERIOD
             return listened or len(self._living(name)) != 1
 
         self._spinner.spin_until(settled, seconds=DISCOVERY)

@@ -83,12 +83,14 @@ class Lives:
 
     Attributes:
         beats: How many heartbeats were heard, by the nodes' full names.
+        first: When the first one was heard, in seconds (:func:`steady.now`), by the same.
     """
 
     def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
         self._silence = silence
         self._lives: dict[int, _Life] = {}
         self.beats = Counter[str]()
+        self.first: dict[str, float] = {}
         self._died = set[str]()  # names of those that fell silent
         self._looked = steady.now()
         for topic in (TOPIC, *(f"{namespace}/{TOPIC}" for namespace in namespaces)):
@@ -98,6 +100,7 @@ class Lives:
         self._lives.pop(said.life, None)  # in the order in which they were heard last
         self._lives[said.life] = _Life(said, steady.now())
         self.beats[said.node] += 1
+        self.first.setdefault(said.node, steady.now())
 
     def ended(self) -> list[HeartbeatMsg]:
         """Return the last heartbeats of nodes that fell silent since the last call; to be called regularly."""
