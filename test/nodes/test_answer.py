@@ -49,9 +49,9 @@ class Terminal:
         self._seen = 0
 
     def answers(self, *nodes: Any) -> None:
-        """Wait until it answers some nodes, and they know it."""
-        for node in nodes:
-            self.shows(f"answers {node.get_fully_qualified_name()}")
+        """Wait until it answers some nodes, which it finds in any order, and they know it."""
+        for said, node in [(f"answers {node.get_fully_qualified_name()}", node) for node in nodes]:
+            self._graph.until(lambda said=said: said in self.process.output, f"'{said}' is shown")
             self._graph.until(lambda node=node: node._person.there, "it is known to be there")
 
     def shows(self, *texts: str) -> None:
@@ -106,8 +106,7 @@ def test_several_questions_are_put_one_after_the_other(graph: Graph, terminal: T
         graph.inference(ScriptedModel({"root": [f"Ask: {text}", "Act: done"]}), namespace=name)
         graph.bridge(ScriptedWorld(), namespace=name)
     planners = [graph.planner(namespace=name, **ASKS) for name in ("one", "two")]
-    terminal.shows("answers /")
-    graph.until(lambda: all(planner._person.there for planner in planners), "both are answered")
+    terminal.answers(*planners)
     first = graph.task(to="one/reactree_planner")
     terminal.shows("/one/reactree_planner: Which apple?")
     second = graph.task(to="two/reactree_planner")
@@ -210,10 +209,10 @@ def test_of_two_planners_it_is_asked_which_is_meant_but_stop_stops_both(graph: G
     for name, world in worlds.items():
         graph.inference(ScriptedModel({"root": ["Act: open fridge 1", "Act: done"]}), namespace=name)
         graph.bridge(world, namespace=name)
-        graph.planner(namespace=name)
+    planners = [graph.planner(namespace=name) for name in worlds]
     goals = [graph.task(to=f"{name}/reactree_planner") for name in worlds]
     graph.until(lambda: all(world.held for world in worlds.values()), "both work")
-    terminal.shows("answers /one/reactree_planner", "answers /two/reactree_planner")
+    terminal.answers(*planners)
     terminal.types("the red one")
     terminal.shows("(which planner is meant, /one/reactree_planner, /two/reactree_planner? Name it with --planner-node")
     terminal.types("stop")
@@ -222,14 +221,14 @@ def test_of_two_planners_it_is_asked_which_is_meant_but_stop_stops_both(graph: G
 
 
 def test_one_planner_is_named_with_its_bridge_and_no_other_is_answered(graph: Graph) -> None:
+    bridges = []
     for name in ("one", "two"):
         graph.inference(ScriptedModel(ONE), namespace=name)
-        graph.bridge(ScriptedWorld(), namespace=name)
+        bridges.append(graph.bridge(ScriptedWorld(), namespace=name))
     planners = [graph.planner(namespace=name, **ASKS) for name in ("one", "two")]
     terminal = Terminal(graph, "--planner-node", "/two/reactree_planner")
     try:
-        terminal.shows("answers /two/household_bridge")
-        terminal.answers(planners[1])
+        terminal.answers(bridges[1], planners[1])
         assert graph.task(to="one/reactree_planner").result.success
         assert told(planners[0])[0].startswith("Nobody answers: nobody answers /one/reactree_planner/ask_person;")
         goal = graph.task(to="two/reactree_planner")
