@@ -18,7 +18,7 @@ _NOT = re.compile(r"\b(?:not|never|no|un ?met)\b|n't\b", re.IGNORECASE)
 _MET = re.compile(r"\b(?:un)?met\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.;!])\s+")
 _WHOLE_SENTENCES = re.compile(r".*[.!?](?=\s|$)")
-_MADE_UP = re.compile(rf"^[ \t]*(?:{Act.spellings})[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_MADE_UP = re.compile(rf"^[ \t]*(?:{Act.inline})[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _HEADING = re.compile(r"#[^.]*|\*\*[^*]*\*\*|```\w*|.*:")
 
 
@@ -45,8 +45,8 @@ def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[
 def read_summary(reply: str, otherwise: str, *, cut: bool = False) -> str:
     """Return the summary in a reply, as one line; headings and marks of lists are none of it.
 
-    ``otherwise`` stands in if there is none. An action is none, nor what follows it: nobody has done it. Of a reply
-    that was cut the last sentence is left out, unless it is whole.
+    ``otherwise`` stands in if there is none. An action and what follows it are left out: the model made them up. Of a
+    reply that was cut the last sentence is left out, unless it is whole.
     """
     reply = _MADE_UP.split(reply, maxsplit=1)[0]
     lines = [line for line in map(str.strip, reply.splitlines()) if not _HEADING.fullmatch(line)]

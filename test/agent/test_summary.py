@@ -64,6 +64,7 @@ def test_what_is_left_is_an_end_of_the_trajectory_that_is_so_much_shorter(
         ("##Summary", "last"),
         ("Act: go to bed 1\nYou arrive at the bed (1).", "last"),
         ("You hold it.\nAction: open fridge 1\nYou open the fridge.", "You hold it."),
+        ("Actions: it opened fridge 1. Subgoal is met.", "Actions: it opened fridge 1. Subgoal is met."),
         ("You hold it. Act: no line begins with this.", "You hold it. Act: no line begins with this."),
     ],
 )

@@ -16,7 +16,7 @@ from py_trees.common import Status
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.summary import SUMMARY_STOPS, summary_request
+from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.turns import Said, Told, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -207,7 +207,7 @@ def test_what_may_be_said_is_constrained() -> None:
         here = ("kitchen 1",) if number > 1 else ()  # it went there, as part of the first subgoal
         return SubgoalGrammar([*own, *skills], number=number, goes_on=number > 1, here=here)
 
-    summary = FreeText(SUMMARY_STOPS)
+    summary = FreeText(("\n##Trajectory", "\nAct:", "\nAction:"))
     assert [request.may_say for request in model.requests] == [
         at(1),  # there is no subgoal yet
         at(2, 1),
