@@ -60,7 +60,7 @@ def test_the_symbolic_world_shows_what_the_simulator_showed(
     for kind in ("node start", "room view"):
         assert identical[kind] / lines[kind] >= 0.98
     assert successes["reproduced"] / successes["recorded"] >= 0.99
-    assert sweep > 1 or successes["recorded"] == 222
+    assert sweep > 1 or (len(runs), successes["recorded"]) == (144, 222)
 
 
 def node(**changes: object) -> dict[str, object]:
