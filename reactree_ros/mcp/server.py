@@ -437,9 +437,9 @@ class Door:
             self._job.wake()
 
     async def follow(self, job: Job, call: Call, first: Callable[[], object]) -> Answer:
-        """Do something that a job goes on after, and tell a client of it until it ends, or asks for another request.
+        """Call ``first``, then tell a client of a job until it ends or asks for another request.
 
-        The client follows it before that: the job may ask something at once.
+        The client follows the job before ``first`` is called, because the job may ask something at once.
         """
         loop, changed, told = asyncio.get_running_loop(), asyncio.Event(), 0
         forms: dict[int, asyncio.Task[None]] = {}

@@ -29,7 +29,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import PERIOD, Lives
 from reactree_ros.nodes.spinning import Spinner, interruptible
 
-#: Time to hear nodes that live already, in seconds. Fast DDS announces each every 3 s, where the first word was lost.
+#: Time to hear nodes that live already, in seconds. Fast DDS repeats a lost announcement after 3 s.
 LISTENING = 4.0
 #: Longest wait for a prompt answer, and for a silent node to be forgotten, in seconds.
 DISCOVERY = 15.0

@@ -282,8 +282,8 @@ class Introduction:
     """Makes sure that a node of another process knows the clients that a node has made before.
 
     Fast DDS drops the answer to a client that the server has not discovered within 0.1 s, so the first answer can be
-    lost. A server discovers clients in the order in which they were made. So one that is made after them asks for
-    nothing, again and again, until it is answered.
+    lost. A server discovers clients in the order in which they were made. The client of an introduction is made last,
+    and sends an empty request again and again until it is answered.
     """
 
     def __init__(self, node: Node, server: str) -> None:
