@@ -163,8 +163,11 @@ class BarePlanner(Node):
 
     def _end(self, handle: Any) -> ExecuteTask.Result:
         handle.succeed()
-        decisions = sum(step.kind is DecisionMsg for step in self._steps[self._began : self._at])
-        return ExecuteTask.Result(success=True, verdict="reached", end="done", decisions=decisions)
+        steps = self._steps[self._began : self._at]
+        result = ExecuteTask.Result(success=True, verdict="reached", end="done")
+        result.decisions = sum(step.kind is DecisionMsg for step in steps)
+        result.feedbacks = sum(step.what == "feedback" for step in steps)
+        return result
 
     def _hear(self, told: SkillEnded) -> None:
         self._ended += 1

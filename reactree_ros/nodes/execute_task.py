@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
+from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.llm.tally import requests_in_words
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Introduction
+from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.record.verdict import Judgement, Verdict, score_words
 
-REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED, NOT_ENDED = 0, 1, 2, 130, -1
+REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED = 0, 1, 2, 130
 
 
 class TaskClient(Node):
@@ -31,14 +35,21 @@ class TaskClient(Node):
 
     def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
         super().__init__("execute_task", **kwargs)
-        self.code = NOT_ENDED
+        self._rejected = False
         self._goal = goal
         self._handle: Any = None
         self._stop = False
         self._shown = (0, "", "")
         self._held = self._routine = ""
         self._compared = False
-        self._client = ActionClient(self, ExecuteTask, f"{planner}/execute_task")
+        self._feedbacks = 0
+        self._result: ExecuteTask.Result | None = None
+        self._missing_until = 0.0
+        name = f"{planner}/execute_task"
+        self._client = ActionClient(self, ExecuteTask, name)
+        # rclpy's client takes no feedback in after the result
+        self._id = UUID(uuid=list(uuid.uuid4().bytes))
+        self.create_subscription(ExecuteTask.Impl.FeedbackMessage, f"{name}/_action/feedback", self._hear, FEEDBACK)
         self._introduction = Introduction(self, planner)
 
     def planner_is_there(self) -> bool:
@@ -46,12 +57,14 @@ class TaskClient(Node):
         return self._client.server_is_ready() and self._introduction.done()
 
     def ended(self) -> bool:
-        """Whether the goal has ended; `code` then says how."""
-        return self.code != NOT_ENDED
+        """Whether the goal was rejected, or has ended and all its feedback has come, which may be after the result."""
+        if self._result is None:
+            return self._rejected
+        return self._feedbacks >= self._result.feedbacks or steady.now() > self._missing_until
 
     def send(self) -> None:
         """Send the goal."""
-        self._client.send_goal_async(self._goal, feedback_callback=self._show).add_done_callback(self._answered)
+        self._client.send_goal_async(self._goal, goal_uuid=self._id).add_done_callback(self._answered)
 
     def cancel(self) -> None:
         """Cancel the goal, also before it is accepted."""
@@ -63,14 +76,18 @@ class TaskClient(Node):
         self._handle = future.result()
         if not self._handle.accepted:
             _say("the planner rejected the goal: it is busy")
-            self.code = NOT_REACHED
+            self._rejected = True
             return
         self._handle.get_result_async().add_done_callback(self._ended)
         if self._stop:
             self._handle.cancel_goal_async()
 
-    def _show(self, msg: Any) -> None:
-        feedback = msg.feedback
+    def _hear(self, told: Any) -> None:
+        if bytes(told.goal_id.uuid) == bytes(self._id.uuid):
+            self._feedbacks += 1
+            self._show(told.feedback)
+
+    def _show(self, feedback: ExecuteTask.Feedback) -> None:
         for difference in feedback.differences if not self._compared else ():
             _say(f"not as it was: {difference}")
             self._compared = True
@@ -90,7 +107,13 @@ class TaskClient(Node):
         self._shown, self._held, self._routine = now, feedback.held, feedback.routine
 
     def _ended(self, future: Any) -> None:
-        result = future.result().result
+        self._result = future.result().result
+        self._missing_until = steady.now() + LAST_WORDS
+
+    def conclude(self) -> int:
+        """Print the result, if there is one; returns the exit code."""
+        if (result := self._result) is None:
+            return NOT_REACHED
         _say(verdict_from(result))
         _say(
             f"{result.decisions} decisions, {result.steps} steps, {result.agent_nodes} agent nodes, "
@@ -101,7 +124,7 @@ class TaskClient(Node):
             _say(in_vain)
         if result.error_code:
             _say(f"error {result.error_code}")
-        self.code = REACHED if result.success else NOT_REACHED
+        return REACHED if result.success else NOT_REACHED
 
 
 def verdict_from(result: ExecuteTask.Result) -> Verdict:
@@ -157,10 +180,11 @@ def carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float, *, args: Seq
                 return INTERRUPTED
             node.send()
             if spinner.spin_until(node.ended):
-                return node.code
+                return node.conclude()
             asked.clear()  # a second Ctrl-C ends the wait for the cancel
             node.cancel()
             spinner.spin_until(node.ended, seconds=LAST_WORDS)
+            node.conclude()
             return INTERRUPTED
 
 

@@ -210,6 +210,7 @@ class Reporter(Listener):
             self._feedback.active_path = [behaviour.name for behaviour in above]
             self._feedback.routine = next((one.name for one in above if isinstance(one, RoutineNode)), "")
             self._current.goal_handle.publish_feedback(self._feedback)
+            self._current.feedbacks += 1
 
 
 def _from_root(node: GoalNode) -> list[Behaviour]:

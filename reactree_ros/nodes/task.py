@@ -67,6 +67,7 @@ class Task:
         asked_until: When it is given up, in seconds (:func:`steady.now`).
         record: The file of its record; None: it has none.
         unsaved: Why there is none although the settings ask for one.
+        feedbacks: How many feedbacks were sent.
     """
 
     def __init__(self, goal_handle: Any) -> None:
@@ -80,6 +81,7 @@ class Task:
         self.asked_until = 0.0
         self.record: RecordFile | None = None
         self.unsaved = ""
+        self.feedbacks = 0
 
     @property
     def returning(self) -> bool:

@@ -13,6 +13,7 @@ from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.action_server import ActionServer
+from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.reporter import id_of
 from reactree_ros.nodes.task import CANCELED, SHUTDOWN, STOPPED, Task, asked_for
 from reactree_ros.nodes.task_queue import TaskQueue
@@ -52,6 +53,7 @@ class TaskServer:
             cancel_callback=self._cancel,
             callback_group=ReentrantCallbackGroup(),
             result_timeout=60,
+            feedback_pub_qos_profile=FEEDBACK,
         )
 
     def close(self) -> None:
@@ -87,6 +89,7 @@ class TaskServer:
             return self._without_turn(goal_handle)
         try:
             result = await self._result_of(task)
+            result.feedbacks = task.feedbacks
         finally:
             self._queue.running = None
         if goal_handle.is_cancel_requested:

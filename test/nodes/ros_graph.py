@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision
+from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import LanguageModel
@@ -58,11 +60,12 @@ class Goal:
         feedback: What came back on the way.
     """
 
-    def __init__(self, graph: Graph, client: ActionClient, goal: Any) -> None:
+    def __init__(self, graph: Graph, client: ActionClient, told: dict[bytes, list[Any]], goal: Any) -> None:
         self._graph = graph
-        self.feedback: list[Any] = []
+        id = uuid.uuid4().bytes
+        self.feedback = told[id]
         self._end: Any = None
-        self._answer = client.send_goal_async(goal, feedback_callback=lambda msg: self.feedback.append(msg.feedback))
+        self._answer = client.send_goal_async(goal, goal_uuid=UUID(uuid=list(id)))
         self._answer.add_done_callback(self._answered)
 
     def _answered(self, future: Any) -> None:
@@ -91,7 +94,10 @@ class Goal:
         while not self._end.done():  # on a busy machine a goal may take long, as long as it goes on
             seen = len(self.feedback)
             self._graph.until(lambda n=seen: self._end.done() or len(self.feedback) > n, "the goal goes on, or ends")
-        return self._end.result()
+        ended = self._end.result()
+        sent = getattr(ended.result, "feedbacks", 0)  # some may come after the result
+        self._graph.until(lambda: len(self.feedback) >= sent, "all feedback has come")
+        return ended
 
     @property
     def result(self) -> Any:
@@ -285,9 +291,19 @@ class Graph:
         return self._goal(ExecuteSkill, f"{to}/execute_skill", ExecuteSkill.Goal(skill=skill, **goal))
 
     def _goal(self, kind: type, name: str, goal: Any) -> Goal:
-        client = self._client(kind, name, lambda: ActionClient(self.probe, kind, name))
+        client, told = self._client(kind, name, lambda: (ActionClient(self.probe, kind, name), self._told(kind, name)))
         self.until(client.server_is_ready, f"{name} is there")
-        return Goal(self, client, goal)
+        return Goal(self, client, told, goal)
+
+    def _told(self, kind: Any, name: str) -> dict[bytes, list[Any]]:
+        """Return all feedback of an action from now on, by goal; rclpy's client takes none in after the result."""
+        told: dict[bytes, list[Any]] = defaultdict(list)
+
+        def hear(msg: Any) -> None:
+            told[bytes(msg.goal_id.uuid)].append(msg.feedback)
+
+        self.probe.create_subscription(kind.Impl.FeedbackMessage, f"{name}/_action/feedback", hear, 1000)
+        return told
 
     def _client(self, kind: type, name: str, make: Callable[[], Any]) -> Any:
         if (kind, name) not in self._clients:

@@ -34,6 +34,7 @@ if importlib.util.find_spec("rclpy"):
     import py_trees
     from action_msgs.msg import GoalStatus
     from rcl_interfaces.msg import Log
+    from rclpy.action import ActionServer
     from rclpy.parameter import Parameter
     from reactree_interfaces.action import ExecuteTask
     from reactree_interfaces.msg import Decision as DecisionMsg
@@ -427,6 +428,7 @@ def test_who_sends_a_goal_from_a_terminal_reads_what_was_refused_and_why(
     graph.until(client.planner_is_there)
     client.send()
     graph.until(client.ended)
+    client.conclude()
     lines = capsys.readouterr().out.splitlines()
     said = next(number for number, line in enumerate(lines) if line.endswith("Act: open the door"))
     assert lines[said + 1].startswith("    refused: 'open the door' is not among the skills that are available now")
@@ -440,11 +442,36 @@ def test_who_sends_a_goal_from_a_terminal_reads_why_the_model_was_asked_again_an
     graph.until(client.planner_is_there)
     client.send()
     graph.until(client.ended)
+    client.conclude()
     why, said, *_, counts = capsys.readouterr().out.splitlines()
     assert why.startswith("    asked again: ")
     assert "fly" in why
     assert said == "[0] Act: done"
     assert counts == "2 requests for 1 replies of the language model: 1 refused, 0 repeated"
+
+
+def test_who_sends_a_goal_from_a_terminal_reads_also_what_comes_after_the_result(
+    graph: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ["Act: go to kitchen 1", "Act: done"]
+
+    def execute(handle: Any) -> ExecuteTask.Result:
+        for number, decision in enumerate(said, 1):
+            late = ExecuteTask.Feedback(decisions=number, last_decision=decision)
+            server.create_timer(number / 4, lambda late=late: handle.publish_feedback(late))
+        handle.succeed()
+        return ExecuteTask.Result(success=True, verdict="reached", end="done", feedbacks=len(said))
+
+    server = graph.add_node("reactree_planner")
+    ActionServer(server, ExecuteTask, "~/execute_task", execute)
+    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
+    graph.until(client.planner_is_there)
+    client.send()
+    graph.until(client.ended)
+    assert client.conclude() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("[")] == ["[1] Act: go to kitchen 1", "[2] Act: done"]
+    assert "Goal reached" in lines[-2]
 
 
 def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:
