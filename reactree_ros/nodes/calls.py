@@ -29,6 +29,8 @@ LISTED_FOR = 25.0
 TAKES_OFF = 1.0
 #: Time between two questions of an introduction, in seconds.
 ASKED_AGAIN = 1.0
+#: Longest introduction before a call, in seconds: a node may have no service for it.
+INTRODUCED_FOR = 5.0
 #: How long a node may send heartbeats after its server left the list, in seconds.
 SPEAKS_ON = 5.0
 
@@ -154,6 +156,7 @@ class Calls:
         self._waiting: list[Waiting] = []
         self._later: list[tuple[float, Callable[[], object]]] = []
         self._listed: dict[str, _Listed] = {}  # by what is waited for, of nodes with a heartbeat
+        self._introductions: dict[str, Introduction] = {}  # by the server's node
 
     def call(
         self,
@@ -190,6 +193,13 @@ class Calls:
     def life(self, node: str) -> int | None:
         """Return the life of a node with a heartbeat; None if it is silent, or was not heard yet."""
         return None if self._lives is None else self._lives.life(node)
+
+    def introduce(self, node: str) -> bool:
+        """Let another node get to know this one; returns whether it does, or had time for it."""
+        if node not in self._introductions:
+            self._introductions[node] = Introduction(self._node, node, self._send_what_waits)
+        introduction = self._introductions[node]
+        return introduction.done(self.life(node)) or introduction.seconds > INTRODUCED_FOR
 
     def later(self, seconds: float, call: Callable[[], object]) -> None:
         """Call a function after so many seconds."""
@@ -234,6 +244,8 @@ class Calls:
             self._look_how_long(waiting)
         elif servers >= waiting.sent_to or (waiting.life is not None and waiting.sent_to < AWAY):
             waiting.since = steady.now()
+            if not waiting.sent_to and waiting.node and not self.introduce(waiting.node):
+                return
             sent, waiting.sent_to = waiting.sent_to, servers
             if not sent:
                 waiting.life = life
@@ -243,6 +255,11 @@ class Calls:
             waiting.doubted()
         else:
             self._give_up(waiting, RESTARTED, lost=True)
+
+    def _send_what_waits(self) -> None:
+        for waiting in list(self._waiting):
+            if not waiting.sent_to and not waiting.pending.done():
+                self._look(waiting)
 
     def _look_how_long(self, waiting: Waiting) -> None:
         if steady.now() - waiting.since > self.patience:
@@ -284,22 +301,42 @@ class Introduction:
     Fast DDS drops the answer to a client that the server has not discovered within 0.1 s, so the first answer can be
     lost. A server discovers clients in the order in which they were made. The client of an introduction is made last,
     and sends an empty request again and again until it is answered.
+
+    Args:
+        known: Called as soon as it is answered.
     """
 
-    def __init__(self, node: Node, server: str) -> None:
+    def __init__(self, node: Node, server: str, known: Callable[[], object] = lambda: None) -> None:
         self._client = node.create_client(GetParameters, f"{server}/get_parameters")
-        self._asked = float("-inf")
-        self._done = False
+        self._known = known
+        self._begin(None)
 
-    def done(self) -> bool:
-        """Whether the other node knows them; to be called until it does, while this one is spun."""
+    def _begin(self, life: int | None) -> None:
+        self._life, self._done = life, False
+        self._since, self._asked = steady.now(), float("-inf")
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return steady.now() - self._since
+
+    def done(self, life: int | None = None) -> bool:
+        """Whether the other node knows them; to be called until it does, while this one is spun.
+
+        Args:
+            life: The other node's; another one has to get to know them anew.
+        """
+        if life != self._life:
+            self._begin(life)
         if not self._done and steady.now() - self._asked > ASKED_AGAIN and self._client.service_is_ready():
             self._asked = steady.now()
-            ask(self._client, GetParameters.Request(), self._answered)
+            ask(self._client, GetParameters.Request(), partial(self._answered, life))
         return self._done
 
-    def _answered(self, future: Future) -> None:
-        self._done = True
+    def _answered(self, life: int | None, future: Future) -> None:
+        if life == self._life and not self._done:
+            self._done = True
+            self._known()
 
 
 def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:
