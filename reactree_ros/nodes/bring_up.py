@@ -26,6 +26,7 @@ from reactree_interfaces.srv import ModelReady
 from std_srvs.srv import Trigger
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.calls import Introduction
 from reactree_ros.nodes.heartbeat import PERIOD, Lives
 from reactree_ros.nodes.spinning import Spinner, interruptible
 
@@ -102,7 +103,7 @@ class BringUp:
         self._timeout, self._load_timeout = timeout, load_timeout
         self._lives = Lives(node, namespaces=namespaces)
         self._began = steady.now()
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[str, tuple[Any, Introduction]] = {}
 
     def absent(self, name: str) -> str:
         """Check that a node does not live; a killed one is forgotten after a while."""
@@ -197,10 +198,15 @@ class BringUp:
     def _ask(self, kind: Any, service: str, request: Any, seconds: float) -> Any:
         """Call a service; returns the answer, or None if there is none in time."""
         if service not in self._clients:
-            self._clients[service] = self._node.create_client(kind, service)
-        client = self._clients[service]
-        end = steady.now() + seconds
-        if not self._spinner.spin_until(client.service_is_ready, seconds=seconds):
+            server = service.rpartition("/")[0]
+            self._clients[service] = self._node.create_client(kind, service), Introduction(self._node, server)
+        client, introduction = self._clients[service]
+        end, full = steady.now() + seconds, self._full(service.rpartition("/")[0])
+
+        def reachable() -> bool:
+            return client.service_is_ready() and introduction.done(self._lives.life(full))
+
+        if not self._spinner.spin_until(reachable, seconds=seconds):
             return None
         answer = client.call_async(request)
         if self._spinner.spin_until(answer.done, seconds=end - steady.now()):
@@ -209,7 +215,7 @@ class BringUp:
         return None
 
     def _state(self, name: str, seconds: float = DISCOVERY) -> int | None:
-        """Return a node's state; asks again if an answer was lost, as the first one can be."""
+        """Return a node's state; asks again if an answer was lost, as that of a node that restarts."""
         end = steady.now() + seconds
         while (left := end - steady.now()) > 0 and not self._spinner.asked:
             answer = self._ask(GetState, f"{name}/get_state", GetState.Request(), min(left, DISCOVERY / 5))
