@@ -7,6 +7,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
@@ -60,10 +61,11 @@ class Goal:
         feedback: What came back on the way.
     """
 
-    def __init__(self, graph: Graph, client: ActionClient, told: dict[bytes, list[Any]], goal: Any) -> None:
+    def __init__(self, graph: Graph, client: ActionClient, goals: WeakValueDictionary[bytes, Goal], goal: Any) -> None:
         self._graph = graph
         id = uuid.uuid4().bytes
-        self.feedback = told[id]
+        goals[id] = self
+        self.feedback: list[Any] = []
         self._end: Any = None
         self._answer = client.send_goal_async(goal, goal_uuid=UUID(uuid=list(id)))
         self._answer.add_done_callback(self._answered)
@@ -146,9 +148,9 @@ class Graph:
         self.nodes.append(node)
         return node
 
-    def add_node(self, name: str, *, alone: bool = False) -> Node:
+    def add_node(self, name: str, *, alone: bool = False, **options: Any) -> Node:
         """Make a node of the test's own."""
-        return self.add(Node(name, context=self.context), alone=alone)
+        return self.add(Node(name, context=self.context, **options), alone=alone)
 
     def bridge(
         self,
@@ -291,19 +293,20 @@ class Graph:
         return self._goal(ExecuteSkill, f"{to}/execute_skill", ExecuteSkill.Goal(skill=skill, **goal))
 
     def _goal(self, kind: type, name: str, goal: Any) -> Goal:
-        client, told = self._client(kind, name, lambda: (ActionClient(self.probe, kind, name), self._told(kind, name)))
+        client, goals = self._client(kind, name, lambda: (ActionClient(self.probe, kind, name), self._fed(kind, name)))
         self.until(client.server_is_ready, f"{name} is there")
-        return Goal(self, client, told, goal)
+        return Goal(self, client, goals, goal)
 
-    def _told(self, kind: Any, name: str) -> dict[bytes, list[Any]]:
-        """Return all feedback of an action from now on, by goal; rclpy's client takes none in after the result."""
-        told: dict[bytes, list[Any]] = defaultdict(list)
+    def _fed(self, kind: Any, name: str) -> WeakValueDictionary[bytes, Goal]:
+        """Return the goals that get an action's feedback, by id; rclpy's client takes none in after the result."""
+        goals = WeakValueDictionary[bytes, Goal]()
 
         def hear(msg: Any) -> None:
-            told[bytes(msg.goal_id.uuid)].append(msg.feedback)
+            if (goal := goals.get(bytes(msg.goal_id.uuid))) is not None:
+                goal.feedback.append(msg.feedback)
 
         self.probe.create_subscription(kind.Impl.FeedbackMessage, f"{name}/_action/feedback", hear, 1000)
-        return told
+        return goals
 
     def _client(self, kind: type, name: str, make: Callable[[], Any]) -> Any:
         if (kind, name) not in self._clients:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 if importlib.util.find_spec("rclpy"):
+    from rcl_interfaces.srv import GetParameters
     from ros_graph import Graph
+    from std_srvs.srv import Trigger
 
     from reactree_ros.nodes import calls
-    from reactree_ros.nodes.calls import LISTED_FOR, SPEAKS_ON, TAKES_OFF, Introduction
+    from reactree_ros.nodes.calls import LISTED_FOR, SPEAKS_ON, TAKES_OFF, Calls, Introduction
 
 pytestmark = pytest.mark.ros
 
@@ -119,3 +122,63 @@ def test_who_introduces_itself_asks_again_where_an_answer_was_lost(
     graph.resume(node)
     graph.until(introduction.done)
     assert len(asked) > 2
+
+
+class Asked:
+    """A node that is called, and the kinds of the requests to it, of which the first answers get lost."""
+
+    def __init__(self, graph: Graph, monkeypatch: pytest.MonkeyPatch, **node: Any) -> None:
+        self.kinds: list[type] = []
+        self.lost = 0
+        self.life = 1
+        monkeypatch.setattr(calls, "ask", self._lossy(calls.ask))
+        monkeypatch.setattr(calls, "ASKED_AGAIN", 0.05)
+        monkeypatch.setattr(calls, "LISTED_FOR", 0.0)
+        lives: Any = SimpleNamespace(
+            life=lambda node: self.life,
+            living=lambda node="": [SimpleNamespace(life=self.life)],
+            ended=list,
+            was_heard=lambda node: True,
+        )
+        server = graph.add_node("server", **node)
+        server.create_service(Trigger, "~/check", lambda request, response: response)
+        self._graph, self._calls = graph, Calls(graph.probe, patience=3600.0, lives=lives)
+        graph.probe.create_timer(0.02, self._calls.watch)
+        self._client = graph.probe.create_client(Trigger, "server/check")
+
+    def _lossy(self, ask: Any) -> Any:
+        def lossy(client: Any, request: Any, answered: Any) -> Any:
+            self.kinds.append(type(request))
+            lost = len(self.kinds) <= self.lost
+            return ask(client, request, (lambda _: None) if lost else answered)
+
+        return lossy
+
+    def call(self) -> None:
+        pending = self._calls.call(self._client, Trigger.Request(), of="/server")
+        self._graph.until(pending.done, "it is answered")
+        pending.take()
+
+
+def test_each_life_of_a_node_is_called_only_when_it_knows_who_calls(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(graph, monkeypatch)
+    asked.lost = 2
+    asked.call()
+    introduced, called = GetParameters.Request, Trigger.Request
+    assert asked.kinds == [introduced] * 3 + [called]
+    asked.call()
+    assert asked.kinds[4:] == [called], "it knows it"
+    asked.life, asked.lost = 2, 6
+    asked.call()
+    assert asked.kinds[5:] == [introduced] * 2 + [called]
+
+
+def test_a_node_without_a_service_for_introductions_is_called_all_the_same(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "INTRODUCED_FOR", 0.1)
+    asked = Asked(graph, monkeypatch, start_parameter_services=False)
+    asked.call()
+    assert asked.kinds == [Trigger.Request]

@@ -454,11 +454,10 @@ def test_who_sends_a_goal_from_a_terminal_reads_also_what_comes_after_the_result
     graph: Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = ["Act: go to kitchen 1", "Act: done"]
+    late = [ExecuteTask.Feedback(decisions=number, last_decision=text) for number, text in enumerate(said, 1)]
 
     def execute(handle: Any) -> ExecuteTask.Result:
-        for number, decision in enumerate(said, 1):
-            late = ExecuteTask.Feedback(decisions=number, last_decision=decision)
-            server.create_timer(number / 4, lambda late=late: handle.publish_feedback(late))
+        server.create_timer(0.25, lambda: handle.publish_feedback(late.pop(0)) if late else None)
         handle.succeed()
         return ExecuteTask.Result(success=True, verdict="reached", end="done", feedbacks=len(said))
 
