@@ -269,7 +269,7 @@ class Office:
 
     def __init__(self, file: Path, folder: Path, domain: int) -> None:
         self._file = folder / "robot.yaml"
-        self._file.write_text(yaml.safe_dump(shortened(file), sort_keys=False))
+        self._file.write_text(yaml.safe_dump(shortened(file, folder), sort_keys=False))
         self.config = load_robot(self._file)
         self.mapped = mapped(self.config)
         self.journal, self._chance = Journal(folder / "journal"), random.Random(0)
@@ -421,10 +421,18 @@ def _short(codes: Sequence[str]) -> str:
     return ", ".join(f"{server} {' '.join(them)}".strip() for server, them in by.items())
 
 
-def shortened(file: Path) -> dict[str, Any]:
-    """Return a robot's file with a short time limit everywhere but where a parameter says it."""
+def shortened(file: Path, folder: Path) -> dict[str, Any]:
+    """Return a robot's file with a short time limit everywhere but where a parameter says it.
+
+    Its map, which is written into a folder, has all rooms on one floor: the robot here rides no elevator.
+    """
     declared = yaml.safe_load(file.read_text())
-    declared["map"] = str(file.parent / declared["map"])
+    house = yaml.safe_load((file.parent / declared["map"]).read_text())
+    house.pop("connections", None)
+    for room in house["rooms"]:
+        room.pop("floor", None)
+    (folder / "map.yaml").write_text(yaml.safe_dump(house, sort_keys=False))
+    declared["map"] = str(folder / "map.yaml")
     for skill in declared["skills"].values():
         for part in skill.get("steps", [skill]):
             if not isinstance(part.get("time_limit"), str):

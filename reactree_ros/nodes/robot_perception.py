@@ -183,7 +183,8 @@ class Perception:
             return
         self._note_clock(self.map)
         if (robot := self._robot(self.map.frame)) is not None:
-            self.map.robot_is_at(robot)
+            heard = float("inf") if self._robot_pose is None else self._robot_pose.heard_at  # tf tells the latest
+            self.map.robot_is_at(robot, heard)
         still_waiting = [(since, msg) for since, msg in self._waiting if not self._taken(self.map, since, msg)]
         self._waiting.clear()
         self._waiting.extend(still_waiting)

@@ -320,6 +320,9 @@ class Battery(ConfiguredTopic):
 class RobotPose(ConfiguredTopic):
     """Hears the robot's pose on a topic.
 
+    Attributes:
+        heard_at: When it was heard last, in seconds by the node's clock.
+
     Raises:
         UserError: A name, a type or a field is wrong.
     """
@@ -327,11 +330,12 @@ class RobotPose(ConfiguredTopic):
     def __init__(self, node: Node, entry: PoseTopic, *, where: str) -> None:
         super().__init__(node, entry, where)
         self._latest: Any = None
+        self._clock, self.heard_at = node.get_clock(), float("-inf")
         self._read = pose_reader(self._kind, entry.field, where)
         self.subscribe(self._hear, qos_profile_sensor_data)
 
     def _hear(self, msg: Any) -> None:
-        self._latest = msg
+        self._latest, self.heard_at = msg, self._clock.now().nanoseconds / 1e9
 
     def pose(self, frame: str) -> Pose | None:
         """Return the robot's pose; None before the first message.

@@ -52,6 +52,7 @@ class SemanticMap(House):
         self.hands = hands
         self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
+        self._passed = float("-inf")  # when the robot passed a connection: its pose from before is out of date
         self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
         self._grasped: Item | None = None  # what was picked up last, until it is settled whether it was
@@ -68,6 +69,7 @@ class SemanticMap(House):
 
     def _take_over(self, before: SemanticMap) -> None:
         self._numbers, self.robot, self._changed = before._numbers, before.robot, before._changed
+        self._passed = before._passed
         for name in (thing.name for thing in before.receptacles()):
             if name in self.by_name:
                 self.by_name[name].states = before.by_name[name].states
@@ -188,16 +190,26 @@ class SemanticMap(House):
         door = self.by_name.get(passage.by)
         return door is not None and "OPEN" in door.states
 
-    def _pass(self, call: SkillCall) -> None:
-        """Take in that the robot has passed a connection by its last skill; its pose knows better, if that is known.
+    def _pass(self, call: SkillCall, now: float) -> None:
+        """Take in that the robot has passed a connection by its last skill; a pose that is heard later knows better.
 
         A door that was opened is no move yet.
         """
         for one in self.ways.leaving(self.agent_room.name):
             if one.skills and one.skills[-1] == str(call) and not self._is_open(one):
-                self.agent_room = self.by_name[one.to]
+                self.agent_room, self._passed = self.by_name[one.to], now
                 self.leave()
                 return
+
+    def robot_is_at(self, pose: Pose, heard: float = float("inf")) -> None:
+        """Take in where the robot is, in the map's frame.
+
+        Args:
+            pose: Its pose.
+            heard: When that was heard, in seconds; what was heard before it passed a connection is out of date.
+        """
+        if heard > self._passed:
+            super().robot_is_at(pose)
 
     def leave(self) -> None:
         """Note that the robot is on its way: it stands at nothing that is known."""
@@ -318,7 +330,7 @@ class SemanticMap(House):
 
     def clock_was_set_back(self, now: float) -> None:
         """Take in that the time begins anew, as where a simulation is started again: what was known is of now."""
-        self._changed = min(self._changed, now)
+        self._changed, self._passed = min(self._changed, now), min(self._passed, now)
         for item in self.items():
             item.since, item.seen = min(item.since, now), None
 
@@ -333,7 +345,7 @@ class SemanticMap(House):
         if (place := of.get("at")) is not None:
             self._arrive(place)
         if set(of) <= {"at", "away"}:
-            self._pass(call)
+            self._pass(call, now)
             return
         self._grasped = self._doubt = None
         self._changed = now

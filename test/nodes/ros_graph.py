@@ -6,12 +6,14 @@ import gc
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
 from processes import PATIENCE, Patience
+from rclpy._rclpy_pybind11 import NodeNameNonExistentError
 from rclpy.action import ActionClient
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
@@ -311,10 +313,20 @@ class Graph:
     def _client(self, kind: type, name: str, make: Callable[[], Any]) -> Any:
         if (kind, name) not in self._clients:
             self._clients[kind, name] = make()
-            server = self.probe.resolve_service_name(name).rpartition("/")[0]
-            if server and server not in {node.get_fully_qualified_name() for node in self.nodes}:
+            self.until(lambda: self._server(name), f"{name} is there")
+            if (server := self._server(name)) not in {node.get_fully_qualified_name() for node in self.nodes}:
                 self.until(Introduction(self.probe, server).done, f"{server} answers")
         return self._clients[kind, name]
+
+    def _server(self, name: str) -> str:
+        """Return the full name of the node that has a service or an action; empty: none is known yet."""
+        full = self.probe.resolve_service_name(name)
+        for node, namespace in self.probe.get_node_names_and_namespaces():
+            with suppress(NodeNameNonExistentError):  # it has just gone
+                services = {service for service, _ in self.probe.get_service_names_and_types_by_node(node, namespace)}
+                if services & {full, f"{full}/_action/send_goal"}:
+                    return f"{namespace.rstrip('/')}/{node}"
+        return ""
 
     def listen(self, kind: type, topic: str, qos: Any = 100) -> list[Any]:
         """Return a list to which every message on a topic is added from now on."""

@@ -85,6 +85,23 @@ def test_a_skill_that_passes_the_elevator_is_not_in_its_own_way() -> None:
     assert world.execute("navigate to lobby table").take().outcome is Outcome.DONE
 
 
+def test_a_pose_that_was_heard_before_the_elevator_was_passed_is_out_of_date() -> None:
+    world = OfficeWorld()  # in which all is done at 0 s
+
+    def is_seen_at(name: str, heard: float) -> str:
+        pose = world.map.approach(world.map.by_name[name])
+        assert pose is not None
+        world.map.robot_is_at(pose, heard)
+        return str(world.map.agent_room.name)
+
+    assert world.execute("navigate to corridor elevator").take().outcome is Outcome.DONE
+    assert is_seen_at("corridor elevator", -1.0) == "corridor 1"
+    assert world.execute("press the button of floor 0").take().outcome is Outcome.DONE
+    assert [is_seen_at("corridor elevator", heard) for heard in (-1.0, 0.0)] == ["lobby", "lobby"]
+    assert is_seen_at("lobby elevator", 0.1) == "lobby"
+    assert is_seen_at("corridor elevator", 0.2) == "corridor 1", "what is heard later knows better"
+
+
 DOOR = {"between": ["corridor 1", "office 204"], "by": "office door 204", "cost": 5, "pass": ["open {by}"]}
 
 
