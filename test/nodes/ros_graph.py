@@ -6,14 +6,12 @@ import gc
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
 from processes import PATIENCE, Patience
-from rclpy._rclpy_pybind11 import NodeNameNonExistentError
 from rclpy.action import ActionClient
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
@@ -135,6 +133,7 @@ class Graph:
         self._halted: set[Node] = set()
         self.nodes: list[Node] = []
         self._clients: dict[tuple[type, str], Any] = {}
+        self._met = set[str]()
         self.probe = self.add_node("probe")
 
     # ------------------------------------------------------------------ nodes
@@ -284,6 +283,7 @@ class Graph:
         """Call a service; returns the future."""
         client = self._client(kind, name, lambda: self.probe.create_client(kind, name))
         self.until(client.service_is_ready, f"{name} is there")
+        self._meet(name)
         return client.call_async(kind.Request(**request))  # type: ignore[attr-defined]
 
     def task(self, instruction: str = "root", *, to: str = "reactree_planner", **goal: Any) -> Goal:
@@ -297,6 +297,7 @@ class Graph:
     def _goal(self, kind: type, name: str, goal: Any) -> Goal:
         client, goals = self._client(kind, name, lambda: (ActionClient(self.probe, kind, name), self._fed(kind, name)))
         self.until(client.server_is_ready, f"{name} is there")
+        self._meet(name)
         return Goal(self, client, goals, goal)
 
     def _fed(self, kind: Any, name: str) -> WeakValueDictionary[bytes, Goal]:
@@ -313,20 +314,19 @@ class Graph:
     def _client(self, kind: type, name: str, make: Callable[[], Any]) -> Any:
         if (kind, name) not in self._clients:
             self._clients[kind, name] = make()
-            self.until(lambda: self._server(name), f"{name} is there")
-            if (server := self._server(name)) not in {node.get_fully_qualified_name() for node in self.nodes}:
-                self.until(Introduction(self.probe, server).done, f"{server} answers")
         return self._clients[kind, name]
 
-    def _server(self, name: str) -> str:
-        """Return the full name of the node that has a service or an action; empty: none is known yet."""
-        full = self.probe.resolve_service_name(name)
-        for node, namespace in self.probe.get_node_names_and_namespaces():
-            with suppress(NodeNameNonExistentError):  # it has just gone
-                services = {service for service, _ in self.probe.get_service_names_and_types_by_node(node, namespace)}
-                if services & {full, f"{full}/_action/send_goal"}:
-                    return f"{namespace.rstrip('/')}/{node}"
-        return ""
+    def _meet(self, name: str) -> None:
+        """Let a node of another process get to know the client of its service or action, which is there."""
+        if name in self._met:
+            return
+        self._met.add(name)
+        full, own = self.probe.resolve_service_name(name), {node.get_fully_qualified_name() for node in self.nodes}
+        services = {service for service, _ in self.probe.get_service_names_and_types()}
+        names = ["/".join(full.split("/")[:parts]) for parts in range(full.count("/"), 1, -1)]
+        server = next((one for one in names if f"{one}/get_parameters" in services), "")
+        if server and server not in own:
+            self.until(Introduction(self.probe, server).done, f"{server} answers")
 
     def listen(self, kind: type, topic: str, qos: Any = 100) -> list[Any]:
         """Return a list to which every message on a topic is added from now on."""
