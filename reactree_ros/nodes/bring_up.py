@@ -197,14 +197,13 @@ class BringUp:
 
     def _ask(self, kind: Any, service: str, request: Any, seconds: float) -> Any:
         """Call a service; returns the answer, or None if there is none in time."""
+        end, server = steady.now() + seconds, self._full(service.rpartition("/")[0])
         if service not in self._clients:
-            server = service.rpartition("/")[0]
             self._clients[service] = self._node.create_client(kind, service), Introduction(self._node, server)
         client, introduction = self._clients[service]
-        end, full = steady.now() + seconds, self._full(service.rpartition("/")[0])
 
         def reachable() -> bool:
-            return client.service_is_ready() and introduction.done(self._lives.life(full))
+            return client.service_is_ready() and introduction.done(self._lives.life(server))
 
         if not self._spinner.spin_until(reachable, seconds=seconds):
             return None

@@ -195,7 +195,7 @@ class Calls:
         return None if self._lives is None else self._lives.life(node)
 
     def introduce(self, node: str) -> bool:
-        """Let another node get to know this one; returns whether it does, or had time for it."""
+        """Introduce this node to another; returns whether that one knows it, or did not answer for too long."""
         if node not in self._introductions:
             self._introductions[node] = Introduction(self._node, node, self._send_what_waits)
         introduction = self._introductions[node]

@@ -45,10 +45,10 @@ class TaskClient(Node):
         self._feedbacks = 0
         self._result: ExecuteTask.Result | None = None
         self._missing_until = 0.0
+        self._id = UUID(uuid=list(uuid.uuid4().bytes))
         name = f"{planner}/execute_task"
         self._client = ActionClient(self, ExecuteTask, name)
-        # rclpy's client takes no feedback in after the result
-        self._id = UUID(uuid=list(uuid.uuid4().bytes))
+        # Not by the client, which takes no feedback in after the result.
         self.create_subscription(ExecuteTask.Impl.FeedbackMessage, f"{name}/_action/feedback", self._hear, FEEDBACK)
         self._introduction = Introduction(self, planner)
 
@@ -57,7 +57,7 @@ class TaskClient(Node):
         return self._client.server_is_ready() and self._introduction.done()
 
     def ended(self) -> bool:
-        """Whether the goal was rejected, or has ended and all its feedback has come, which may be after the result."""
+        """Whether the goal was rejected, or has ended and all its feedback is there."""
         if self._result is None:
             return self._rejected
         return self._feedbacks >= self._result.feedbacks or steady.now() > self._missing_until

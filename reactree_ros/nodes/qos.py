@@ -6,5 +6,5 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 #: Reliable; a late subscriber hears the last message.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-#: Of a task's feedback, of which much comes at once.
+#: For a task's feedback: a fast planner sends much at once.
 FEEDBACK = QoSProfile(depth=100)
