@@ -98,7 +98,7 @@ class WorldHost:
             hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(unwrapped(world), RobotWorld))
         if policy is not None:
             self._check(policy, world)
-        hosted = guarded(hosted, policy, self._confirm)
+        hosted = guarded(hosted, policy, self._confirm, self._log.warning)
         if settings.routine_skills:
             skills = hosted.household.skills
             hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills))

@@ -77,6 +77,8 @@ class World(abc.ABC):
     words: Sequence[str] = ()
     #: What its own settings say of some of its skills, by name: ``allow`` or ``confirm``, as a skill policy.
     rules: Mapping[str, str] = MappingProxyType({})
+    #: Whether a skill policy judges each skill before it is carried out; see :func:`~.wrappers.guarded`.
+    is_guarded: bool = False
 
     @property
     def free_verbs(self) -> Sequence[str]:
