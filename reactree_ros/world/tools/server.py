@@ -19,15 +19,18 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.world.tools.schema import said_schema
 from reactree_ros.world.tools.settings import ServerSettings
-from reactree_ros.world.tools.ways import MOST_MESSAGES, Flood, said_last, way_to
+from reactree_ros.world.tools.ways import MOST_MESSAGES, Flood, said_last, way_to, with_readable_tools
 
 if TYPE_CHECKING:
     from mcp import Client
 
+_log = logging.getLogger(__name__)
 #: How often in a row a server is begun anew, before it is given up.
 _TRIES = 3
 #: The most pages of a list of tools, and the most tools.
 _MOST_PAGES, _MOST_TOOLS = 50, 2000
+#: The most tools that are told of, of those that are passed over.
+_MOST_TOLD = 10
 #: Seconds to wait for a connection to end.
 _CLOSE_LIMIT, _TERMINATES = 2.5, 0.5
 #: What the library says of a request whose connection has ended; servers use its code for other things.
@@ -85,11 +88,16 @@ class ToolServer:
 
     What is asked of it are calls, which can be cancelled: the server is told so. A server that ends, or sends what
     nobody can read, fails the call that it is at. The next call begins it anew, three times in a row at most. It gets
-    no answer to what it asks itself: neither a language model's nor a person's.
+    no answer to what it asks itself: neither a language model's nor a person's. A tool that nobody can read is passed
+    over, with a line in the log; the others are not the worse for it.
 
     Args:
         name: Its name.
         settings: Say how it is reached.
+
+    Attributes:
+        schemas: What each tool took when the server was begun.
+        passed_over: Why a tool was passed over.
 
     Raises:
         UserError: The package for it is not installed, or it cannot be reached.
@@ -108,6 +116,7 @@ class ToolServer:
         self._connection: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
         self._failed, self._closed = 0, False
+        self.passed_over: dict[str, str] = {}
         self._calls: set[asyncio.Task[Any]] = set()
         self._stopping: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name=f"MCP server {name}", daemon=True)
@@ -115,6 +124,9 @@ class ToolServer:
         listed: Pending[Mapping[str, Any]] = self._do(self._begin)
         try:
             self.schemas: Mapping[str, Any] = listed.result()  # what takes long in it has limits
+            if self.passed_over:
+                said = [f"'{tool}', as {why}" for tool, why in self.passed_over.items()]
+                _log.warning("MCP server '%s': tools are passed over: %s", name, "; ".join(said[:_MOST_TOLD]))
         except BaseException as error:
             self.close()
             if isinstance(error, CallFailed):
@@ -260,6 +272,7 @@ class ToolServer:
         try:
             with anyio.CancelScope() as scope:
                 way = way_to(self.name, self._settings, self._last_words, link.ended.set)
+                way = with_readable_tools(way, self._pass_over)
                 async with Client(way, mode=mode, message_handler=heard, cache=None) as client:
                     ready.set_result(client)
                     await anyio.sleep_forever()
@@ -294,12 +307,15 @@ class ToolServer:
             page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
             for tool in page.tools:
                 if tool.name in found:
-                    raise CallFailed(f"it has two tools called '{_shown(tool.name)}'")
+                    self._pass_over(tool.name, "there are two of this name")
                 found[tool.name] = tool.input_schema
             cursor = page.next_cursor
             if cursor is None or len(found) > _MOST_TOOLS:
                 break
-        return found
+        return {name: schema for name, schema in found.items() if _shown(name) not in self.passed_over}
+
+    def _pass_over(self, tool: str, why: str) -> None:
+        self.passed_over[_shown(tool)] = why
 
     async def _called(self, asked: Asked) -> Any:
         """Call a tool, if its schema is what it was."""

@@ -154,6 +154,8 @@ def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSetti
     for server, settings in servers:
         for name, said in settings.tools.items():
             where = f"MCP server '{server.name}': tool '{name}'"
+            if name in server.passed_over:
+                raise UserError(f"{where}: it cannot be used, as {server.passed_over[name]}")
             if name not in server.schemas:
                 listed = f"it has {names_of(list(server.schemas))}{or_nearest(name, server.schemas)}"
                 raise UserError(f"{where}: the server has no such tool; {listed}")

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from typing_extensions import Self
 
 from reactree_ros.agent.foreign import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
@@ -52,6 +54,56 @@ def way_to(name: str, settings: ServerSettings, last_words: deque[bytes], ended:
         environment = {one: os.environ[one] for one in _INHERITED if one in os.environ}
         return _process([settings.command, *settings.args], environment | variables, last_words, ended)
     return _address(settings.url, variables.get(settings.token_variable, ""))
+
+
+@asynccontextmanager
+async def with_readable_tools(way: Transport, passed_over: Callable[[str, str], object]) -> AsyncIterator[Any]:
+    """Go a way, and read of each listed tool only its name and what it takes.
+
+    The library refuses a whole list for one tool in it.
+
+    Args:
+        way: The way.
+        passed_over: Takes the name of a tool that cannot be read, and why.
+    """
+    async with way as (heard, said):
+        yield _Readable(heard, passed_over), said
+
+
+class _Readable:
+    """What is heard of a server, with its lists of tools read one by one."""
+
+    def __init__(self, heard: Any, passed_over: Callable[[str, str], object]) -> None:
+        self._heard, self._passed_over = heard, passed_over
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._heard, name)
+
+    async def __aenter__(self) -> Self:
+        await self._heard.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._heard.__aexit__(*error)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        heard = await self._heard.__anext__()
+        result = getattr(getattr(heard, "message", None), "result", None)
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            result["tools"] = [one for tool in result["tools"] for one in self._read(tool)]
+        return heard
+
+    def _read(self, tool: Any) -> Iterator[dict[str, Any]]:
+        name, schema = (tool.get("name"), tool.get("inputSchema")) if isinstance(tool, dict) else (None, None)
+        if not isinstance(name, str):
+            self._passed_over(str(name), "it has no name")
+        elif not isinstance(schema, dict) or schema.get("type") != "object":
+            self._passed_over(name, "its inputSchema is not of an object")
+        else:
+            yield {"name": name, "inputSchema": schema}
 
 
 def said_last(last_words: deque[bytes]) -> str:

@@ -30,7 +30,7 @@ from reactree_ros.world.skill_policy import PolicyError, policy_from_list
 from reactree_ros.world.spec import WORLDS, Place
 from reactree_ros.world.tools.settings import ServerSettings
 from reactree_ros.world.tools.skills import ToolSkills
-from reactree_ros.world.wrappers import guarded, nobody
+from reactree_ros.world.wrappers import guarded
 
 if TYPE_CHECKING:
     from command_line import Cli
@@ -276,7 +276,7 @@ def test_what_a_user_wants_confirmed_is_asked_and_what_is_denied_is_no_skill(mar
         assert done(both.execute("who sits in 205")).outcome is Outcome.DONE
         assert done(both.execute("rooms on floor 3 light no")).outcome is Outcome.REFUSED_BY_POLICY
         with pytest.raises(PolicyError, match="open_safe"):
-            guarded(world, policy_from_list([{"skill": "open_safe", "verdict": "allow"}], where="here"), nobody)
+            guarded(world, policy_from_list([{"skill": "open_safe", "verdict": "allow"}], where="here"), says(""))
     assert not (marks / "safe").exists()
 
 
