@@ -36,7 +36,7 @@ class WorldWrapper(SharedWorld):
     """Passes everything on to another world; what is to be otherwise is overridden."""
 
     def __init__(self, inner: World) -> None:
-        self.inner = inner
+        self.inner, self.is_guarded = inner, inner.is_guarded
 
     @property
     def household(self) -> Household:  # type: ignore[override]
@@ -57,11 +57,6 @@ class WorldWrapper(SharedWorld):
     def rules(self) -> Mapping[str, str]:  # type: ignore[override]
         """The inner world's."""
         return self.inner.rules
-
-    @property
-    def is_guarded(self) -> bool:  # type: ignore[override]
-        """Whether the inner world is."""
-        return self.inner.is_guarded
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
@@ -358,12 +353,7 @@ class PolicyGuard(WorldWrapper):
 
     def __init__(self, inner: World, policy: SkillPolicy, confirm: Callable[[str, str], Pending[str]]) -> None:
         super().__init__(inner)
-        self._policy, self._confirm = policy, confirm
-
-    @property
-    def is_guarded(self) -> bool:  # type: ignore[override]
-        """It is."""
-        return True
+        self._policy, self._confirm, self.is_guarded = policy, confirm, True
 
     def around(self, world: World) -> SharedWorld:
         """Guard one of the robots likewise."""

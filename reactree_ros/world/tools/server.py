@@ -6,7 +6,8 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,18 +20,17 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.world.tools.schema import said_schema
 from reactree_ros.world.tools.settings import ServerSettings
-from reactree_ros.world.tools.ways import MOST_MESSAGES, Flood, said_last, way_to, with_readable_tools
+from reactree_ros.world.tools.ways import MOST_MESSAGES, Flood, Readable, said_last, way_to
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.client import Transport
 
 _log = logging.getLogger(__name__)
 #: How often in a row a server is begun anew, before it is given up.
 _TRIES = 3
 #: The most pages of a list of tools, and the most tools.
 _MOST_PAGES, _MOST_TOOLS = 50, 2000
-#: The most tools that are told of, of those that are passed over.
-_MOST_TOLD = 10
 #: Seconds to wait for a connection to end.
 _CLOSE_LIMIT, _TERMINATES = 2.5, 0.5
 #: What the library says of a request whose connection has ended; servers use its code for other things.
@@ -88,8 +88,7 @@ class ToolServer:
 
     What is asked of it are calls, which can be cancelled: the server is told so. A server that ends, or sends what
     nobody can read, fails the call that it is at. The next call begins it anew, three times in a row at most. It gets
-    no answer to what it asks itself: neither a language model's nor a person's. A tool that nobody can read is passed
-    over, with a line in the log; the others are not the worse for it.
+    no answer to what it asks itself: neither a language model's nor a person's.
 
     Args:
         name: Its name.
@@ -97,7 +96,7 @@ class ToolServer:
 
     Attributes:
         schemas: What each tool took when the server was begun.
-        passed_over: Why a tool was passed over.
+        passed_over: Why tools that nobody can read are left out.
 
     Raises:
         UserError: The package for it is not installed, or it cannot be reached.
@@ -125,8 +124,8 @@ class ToolServer:
         try:
             self.schemas: Mapping[str, Any] = listed.result()  # what takes long in it has limits
             if self.passed_over:
-                said = [f"'{tool}', as {why}" for tool, why in self.passed_over.items()]
-                _log.warning("MCP server '%s': tools are passed over: %s", name, "; ".join(said[:_MOST_TOLD]))
+                said = [f"'{_shown(tool)}', as {why}" for tool, why in self.passed_over.items()]
+                _log.warning("MCP server '%s': tools are passed over: %s", name, "; ".join(said[:10]))
         except BaseException as error:
             self.close()
             if isinstance(error, CallFailed):
@@ -272,8 +271,7 @@ class ToolServer:
         try:
             with anyio.CancelScope() as scope:
                 way = way_to(self.name, self._settings, self._last_words, link.ended.set)
-                way = with_readable_tools(way, self._pass_over)
-                async with Client(way, mode=mode, message_handler=heard, cache=None) as client:
+                async with Client(self._readable(way), mode=mode, message_handler=heard, cache=None) as client:
                     ready.set_result(client)
                     await anyio.sleep_forever()
         except Exception as error:
@@ -307,15 +305,17 @@ class ToolServer:
             page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
             for tool in page.tools:
                 if tool.name in found:
-                    self._pass_over(tool.name, "there are two of this name")
+                    self.passed_over[tool.name] = "there are two of this name"
                 found[tool.name] = tool.input_schema
             cursor = page.next_cursor
             if cursor is None or len(found) > _MOST_TOOLS:
                 break
-        return {name: schema for name, schema in found.items() if _shown(name) not in self.passed_over}
+        return {name: schema for name, schema in found.items() if name not in self.passed_over}
 
-    def _pass_over(self, tool: str, why: str) -> None:
-        self.passed_over[_shown(tool)] = why
+    @asynccontextmanager
+    async def _readable(self, way: Transport) -> AsyncIterator[Any]:
+        async with way as (heard, said):
+            yield Readable(heard, self.passed_over), said
 
     async def _called(self, asked: Asked) -> Any:
         """Call a tool, if its schema is what it was."""

@@ -56,35 +56,23 @@ def way_to(name: str, settings: ServerSettings, last_words: deque[bytes], ended:
     return _address(settings.url, variables.get(settings.token_variable, ""))
 
 
-@asynccontextmanager
-async def with_readable_tools(way: Transport, passed_over: Callable[[str, str], object]) -> AsyncIterator[Any]:
-    """Go a way, and read of each listed tool only its name and what it takes.
+class Readable:
+    """What is heard of a server; of a listed tool only the name and what it takes are read, each for itself.
 
-    The library refuses a whole list for one tool in it.
-
-    Args:
-        way: The way.
-        passed_over: Takes the name of a tool that cannot be read, and why.
+    The library refuses a whole list for one tool in it. Why one is left out is put into ``passed_over``, by its name.
     """
-    async with way as (heard, said):
-        yield _Readable(heard, passed_over), said
 
-
-class _Readable:
-    """What is heard of a server, with its lists of tools read one by one."""
-
-    def __init__(self, heard: Any, passed_over: Callable[[str, str], object]) -> None:
+    def __init__(self, heard: Any, passed_over: dict[str, str]) -> None:
         self._heard, self._passed_over = heard, passed_over
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._heard, name)
 
     async def __aenter__(self) -> Self:
-        await self._heard.__aenter__()
         return self
 
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._heard.__aexit__(*error)
+    async def __aexit__(self, *error: object) -> None:
+        await self._heard.aclose()
 
     def __aiter__(self) -> Self:
         return self
@@ -99,9 +87,9 @@ class _Readable:
     def _read(self, tool: Any) -> Iterator[dict[str, Any]]:
         name, schema = (tool.get("name"), tool.get("inputSchema")) if isinstance(tool, dict) else (None, None)
         if not isinstance(name, str):
-            self._passed_over(str(name), "it has no name")
+            self._passed_over[str(name)] = "it has no name"
         elif not isinstance(schema, dict) or schema.get("type") != "object":
-            self._passed_over(name, "its inputSchema is not of an object")
+            self._passed_over[name] = "its inputSchema is not of an object"
         else:
             yield {"name": name, "inputSchema": schema}
 
