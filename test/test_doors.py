@@ -23,6 +23,7 @@ from py_trees.composites import Sequence
 import reactree_ros
 from reactree_ros import run
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode
 from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.household.expert.model import ExpertModel
@@ -138,7 +139,7 @@ def test_the_world_of_each_door_comes_from_the_guard() -> None:
     }
     where = {guard for guard in DOORS.values() if ".py " in guard}
     assert where <= guarding
-    assert guarding - where == {"episode/assembly.py guarded_by"}
+    assert guarding - where == {"episode/assembly.py guarded_by", "episode/__init__.py Episode.__init__"}
     made = {
         f"{file} {name}"
         for file, module in modules().items()
@@ -169,6 +170,11 @@ def by_tree(world: World) -> None:
         return Sequence("mine", memory=True, children=[tree.skill(GO), tree.skill(TAKE)])
 
     assemble(spec(), world=world, model=ScriptedModel({}), builder=planner(own_tree("mine", make))).run()
+
+
+def by_episode(world: World) -> None:
+    said = {TASK: [f"Act: {GO}", f"Act: {TAKE}", "Act: done"]}
+    Episode(TASK, world=world, model=ScriptedModel(said), planner=planner("reactree")).run()
 
 
 def by_page(world: World) -> None:
@@ -229,6 +235,7 @@ def of_record(cli: Cli, folder: Path, *options: str) -> object:
 WAYS: dict[str, Callable[[Cli, Path], object]] = {
     "reactree run": lambda cli, folder: cli("run", TASK, "--llm", "expert", *BUDGET),
     "a call of the library": lambda cli, folder: run(TASK, max_decisions=30),
+    "an episode of one's own": lambda cli, folder: with_world(by_episode),
     "a tree of one's own": lambda cli, folder: with_world(by_tree),
     "the page": lambda cli, folder: with_world(by_page),
     "a client's skill": lambda cli, folder: with_world(lambda world: by_client(world, folder)),

@@ -599,7 +599,8 @@ class Door:
             offers = dict(self._skills())
             if params.name in offers:
                 return await self.do_skill(_said(offers[params.name], given), call)
-            tools = {**TOOLS, DoSkill.word: DoSkill} if self.robot.household.texts else TOOLS
+            more: Mapping[str, type[Tool]] = {DoSkill.word: DoSkill} if self.robot.household.texts else {}
+            tools = {**TOOLS, **more}
             if params.name not in tools:
                 known = did_you_mean(shortened_line(params.name, 80), [*tools, *offers])
                 raise UserError(f"there is no tool '{shortened_line(params.name, 80)}'; {known}")
