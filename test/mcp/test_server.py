@@ -13,9 +13,12 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from doubles import ScriptedModel, ScriptedWorld
 from mcp import Client
 from mcp_types import ElicitResult
 
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.skill import Skill
 from reactree_ros.episode.assembly import make_world
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.settings import make_model
@@ -190,6 +193,25 @@ def test_no_schema_has_a_reference_or_a_choice_of_kinds(tmp_path):
     for tool in asyncio.run(go()):
         said = json.dumps(tool.input_schema)
         assert not [one for one in ("$ref", "$defs", "anyOf", "oneOf", "allOf") if one in said], tool.name
+
+
+def test_skills_that_are_texts_are_said_beside_those_that_have_a_tool(tmp_path):
+    class Lift(ScriptedWorld):
+        household = Household(name="lift", actions=("go to",)).with_skills(
+            [Skill(name="ride", wording="ride the lift")]
+        )
+
+    async def go():
+        spec, world, questions = RunSpec(instruction="x", planner="reactree"), Lift(), Questions()
+        door = Door(InProcess(spec, world=world, model=ScriptedModel({}), questions=questions, records=tmp_path))
+        async with Client(door.server()) as client:
+            listed = {one.name: one for one in (await client.list_tools()).tools}
+            assert listed["skill"].description.endswith("One begins with: go to.")
+            for name, given in (("skill_ride", {}), ("skill", {"text": "go to hall 1"}), ("skill", {"text": "dance"})):
+                await client.call_tool(name, given)
+        return world.executed
+
+    assert asyncio.run(go()) == ["ride the lift", "go to hall 1"]
 
 
 @pytest.mark.parametrize(
