@@ -241,7 +241,7 @@ def _widest(ground: Any) -> Any:
         left = worn
 
 
-def _in_metres(pixel: Any, rows: int, of: Nav2Map) -> Corner:
+def _in_metres(pixel: Any, rows: int, of: Nav2Map) -> Any:
     x, y, yaw = of.origin
     right, up = pixel[0] * of.resolution, (rows - pixel[1]) * of.resolution
     return x + right * math.cos(yaw) - up * math.sin(yaw), y + right * math.sin(yaw) + up * math.cos(yaw)

@@ -409,7 +409,7 @@ class SearchStep(_Leaf):
 
     def _skill(self, effect: str, name: str) -> SkillCall | None:
         """Return the skill with an effect on something, of a room's that which takes rooms."""
-        skills = [one for one in self.context.household.skills if effect in one.effect and len(one.parameters) == 1]
+        skills = [one for one in self.context.household.skills if one.does(effect)]
         is_room = name in self._routine.rooms
         skills.sort(key=lambda one: isinstance(one.parameters[one.effect[effect]], Room) is not is_room)
         for skill in skills:

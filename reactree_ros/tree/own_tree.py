@@ -56,7 +56,7 @@ class OwnTree(GoalNode):
         return (yield from self.run_below(self._tree))
 
     def tick(self) -> Iterator[Behaviour]:
-        """Go on, but not if the run is stuck, nor after a tick in which another limit of the run has ended each leaf."""
+        """Go on, but not if the run is stuck, nor after a tick in which a limit of the run has ended each leaf."""
         limit = self.context.budget.reached_for_all()
         if self.status == Status.RUNNING and (limit is Limit.STUCK or (limit is not None and self._is_over)):
             self._tree.stop(Status.INVALID)

@@ -83,9 +83,9 @@ class Watch(Listener):
     def observed(self, node: GoalNode, observation: Observation) -> None:
         act = self._acts.pop(node, None)
         if act is None:
-            key = node.subgoal, _data(observation)
-            if node.is_own_leaf and observation.outcome in (Outcome.DONE, Outcome.HALTED) and key not in self._shown:
-                self._shown.add(key)
+            shows = node.subgoal, _data(observation)
+            if node.is_own_leaf and observation.outcome in (Outcome.DONE, Outcome.HALTED) and shows not in self._shown:
+                self._shown.add(shows)
                 self._failed.clear()
             return
         key = hash((node.post.robot.name, act.skill, _data(observation)))  # another robot's is another skill
