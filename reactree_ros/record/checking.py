@@ -11,7 +11,7 @@ from reactree_ros.agent.picture import ALL_PICTURES, LARGEST_PICTURE, digest_of
 from reactree_ros.agent.turns import kind_in
 from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
 from reactree_ros.record.events import CHECKS, STATUSES
-from reactree_ros.record.schema import SCHEMA, Event, bytes_of_picture, picture_of_old
+from reactree_ros.record.schema import SCHEMA, Event, bytes_of_picture
 
 #: Most events of a record, most values in them, most behaviours of its tree, and the tree's greatest depth.
 MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 500_000, 4_000_000, 200_000, 5_000
@@ -63,8 +63,6 @@ class Check:
         if not self.lines:
             self._begin(event)
         try:
-            if kind == "observation" and isinstance(event.get("picture"), str):
-                self._with_reference(event)
             check.validate_python(event, strict=True)
             if self._ended:
                 raise ValueError("comes after the end of the run")
@@ -188,13 +186,6 @@ class Check:
 
     def _on_ended(self, event: Event) -> None:
         self._turns(event.get("lesson", ()))
-
-    def _with_reference(self, event: Event) -> None:
-        """Make of an older record's observation what it is now."""
-        picture = picture_of_old(event.pop("picture"))
-        if picture["id"] in self._pictures:
-            del picture["data"]
-        event["pictures"] = [picture]
 
     def _on_observation(self, event: Event) -> None:
         for picture in event.get("pictures", ()):

@@ -20,7 +20,7 @@ from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
-from reactree_ros.agent.picture import PICTURES, Picture, picture_of
+from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offered, offered_of, skill_of
 from reactree_ros.agent.skill import as_data as offers_as_data
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
@@ -224,20 +224,6 @@ def bytes_of_picture(values: Event) -> bytes:
         return base64.b64decode(values["data"], validate=True)
     except binascii.Error as error:
         raise ValueError(f"the picture is no base64: {error}") from error
-
-
-def picture_of_old(data: str) -> Event:
-    """Return the picture of an observation that has it as one text, as records had before pictures had references.
-
-    Raises:
-        ValueError: It is no base64.
-    """
-    content = bytes_of_picture({"data": data})
-    try:
-        picture = picture_of(content)
-    except ValueError:  # nothing looked at it then
-        picture = Picture(PICTURES.keep(content), "image/png", 0, 0, len(content))
-    return picture_to_dict(picture) | {"data": data}
 
 
 def _seen_to_dict(seen: Seen) -> Event:

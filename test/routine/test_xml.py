@@ -15,7 +15,6 @@ from reactree_ros.agent.parameters import Number, Text
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.errors import UserError
 from reactree_ros.files import xml
-from reactree_ros.files.xml import read_xml
 from reactree_ros.routine import bt_nodes
 from reactree_ros.routine.model import (
     DEEPEST,
@@ -368,7 +367,7 @@ def test_files_in_other_encodings_are_refused_and_a_byte_order_mark_is_read(tmp_
     assert read_routine(path).body == RINGS
     path.write_bytes(file_of(WAIT).encode("utf-16"))
     with pytest.raises(UserError, match="is no text in UTF-8"):
-        read_xml(path)
+        read_routine(path)
 
 
 def test_1000_damaged_files_are_read_or_end_in_one_line() -> None:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from reactree_ros.agent.turns import Said, node_text, render
 from reactree_ros.lab.planners.hiagent.chunks import (
-    Chunk,
     ChunkMemory,
     Element,
     Pair,
@@ -16,7 +15,6 @@ from reactree_ros.lab.planners.hiagent.chunks import (
     Subgoal,
     Summary,
     as_turns,
-    chunked,
 )
 
 Event = tuple[str, ...]
@@ -163,28 +161,3 @@ def test_a_chunk_is_summarised_from_the_observation_that_it_began_with() -> None
         "Observation: a kitchen\nAction: go\nObservation: here\nAction: take\nObservation: held"
     )
     assert render(memory.chunks[1].trajectory) == "Observation: held\nAction: drop\nObservation: gone"
-
-
-def test_a_recorded_trajectory_is_chunked_action_by_action() -> None:
-    recorded = [("find", [Pair("go", "here"), Pair("take", "held")]), ("put", [Pair("drop", "gone")])]
-
-    def summarise(chunk: Chunk) -> str:
-        return f"{chunk.last_observation}!"
-
-    contexts = [memory.shown() for memory in chunked(recorded, start="o", summarise=summarise)]
-    assert contexts == [
-        (Subgoal(1, "find"),),
-        (Subgoal(1, "find"), Pair("go", "here")),
-        (Subgoal(1, "find"), Summary("held!"), Subgoal(2, "put")),
-    ]
-
-
-@given(logs())
-def test_chunking_a_recorded_trajectory_gives_what_a_run_had(log: list[Event]) -> None:
-    log = [event for event in log if event[0] != "q"]
-    chunks = play(log).chunks
-    summaries = iter([chunk.summary or "" for chunk in chunks])
-    recorded = [(chunk.subgoal, chunk.pairs) for chunk in chunks]
-    contexts = chunked(recorded, start="o", summarise=lambda _: next(summaries))
-    before = [by_definition(log[:at]) for at, event in enumerate(log) if event[0] == "a"]
-    assert [list(memory.shown()) for memory in contexts] == before

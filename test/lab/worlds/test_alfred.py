@@ -16,10 +16,8 @@ from reactree_ros.lab.worlds.ai2thor.alfred import (
     Goal,
     HouseState,
     TaskType,
-    Trial,
     TrialError,
     load_trials,
-    split_score,
 )
 from reactree_ros.world.port import Score
 
@@ -267,10 +265,3 @@ SLICE_IN_FRIDGE = Goal(TaskType.PLACE, "AppleSliced", "Fridge", sliced=True)
 def test_goal_conditions_are_counted_as_in_alfred(goal: Goal, state: HouseState, met: tuple[int, int]) -> None:
     assert goal.conditions_met(state) == met
     assert goal.score(state) == Score(gsr=float(met[0] == met[1]), ssr=met[0] / met[1])
-
-
-def test_the_goal_success_rate_is_per_split() -> None:
-    seen = Trial.model_validate(LINE)
-    unseen = Trial.model_validate({**LINE, "split": "valid_unseen"})
-    results = [(seen, Score(1.0, 1.0)), (seen, Score(0.0, 0.5)), (unseen, Score(0.0, 0.0))]
-    assert split_score(results) == {"valid_seen": 0.5, "valid_unseen": 0.0}

@@ -6,7 +6,7 @@ The paper's working memory is the part of a run's trajectory in the prompt. It h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
@@ -199,29 +199,3 @@ def as_turns(elements: Iterable[Element]) -> list[Turn]:
             turns.append(action_said(element.action))
             turns.append(Saw(f"Observation: {element.observation}"))
     return turns
-
-
-def last_observation(chunk: Chunk) -> str:
-    """Return the last observation in place of a summary (paper, section 5.1: w/o OS)."""
-    return chunk.last_observation
-
-
-def chunked(
-    trajectory: Sequence[tuple[str, Sequence[Pair]]],
-    *,
-    start: str,
-    summarise: Callable[[Chunk], str] = last_observation,
-) -> Iterator[ChunkMemory]:
-    """Apply the chunking to the subgoals of a recorded trajectory, each with its actions and observations.
-
-    Yields:
-        The memory before each action, in order.
-    """
-    memory = ChunkMemory(start)
-    for subgoal, pairs in trajectory:
-        if (finished := memory.current) is not None:
-            memory = memory.finish(summarise(finished))
-        memory = memory.begin(subgoal)
-        for pair in pairs:
-            yield memory
-            memory = memory.add(pair.action, pair.observation)

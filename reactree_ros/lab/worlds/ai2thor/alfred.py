@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -309,14 +308,6 @@ _CONDITIONS = {
 
 def _holds(receptacle: Thing, item: Thing) -> bool:
     return item["objectId"] in (receptacle["receptacleObjectIds"] or ())
-
-
-def split_score(results: Iterable[tuple[Trial, Score]]) -> dict[str, float]:
-    """Return the goal success rate of every split: the share of its trials whose goal was reached."""
-    reached: dict[str, list[float]] = defaultdict(list)
-    for trial, score in results:
-        reached[trial.split].append(score.gsr)
-    return {split: sum(values) / len(values) for split, values in reached.items()}
 
 
 def load_trials(path: str | Path) -> list[Trial]:
