@@ -156,10 +156,6 @@ def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
     return {1: PddlTask(domain, problem, ", ".join(wording.listed(goal)))}
 
 
-def _make(settings: PddlSettings, task: PddlTask, *, scored: bool = True) -> PddlWorld:
-    return PddlWorld(task, scored=scored)
-
-
 SPEC = WorldSpec(
     name="pddl",
     summary="Blocksworld, Gripper, Tyreworld, Barman, and domains of your own, in PDDL",
@@ -168,6 +164,6 @@ SPEC = WorldSpec(
     needs=("unified_planning",),
     household=_household(DOMAINS / next(iter(MAKERS)), wording_of(DOMAINS / next(iter(MAKERS)))),
     load_tasks=tasks_of,
-    make=_make,
+    make=lambda settings, task, **given: PddlWorld(task, **given),
     flags=("task_id",),
 )
