@@ -57,11 +57,9 @@ _ONLY_KEYS = re.compile(
     r"(?:passw(?:or)?d|passphrase|pwd|secret|(?:access|api|private|secret|subscription)key|(?:access|api|auth|hf)token"
     r"|authorization|credential|cookie|jwt)s?$"
 )
-#: What stands for a value in a message, such as TOKEN or $API_KEY, and the beginning of a sentence.
-_STANDS_FOR_ONE, _SENTENCE = (
-    re.compile(r"""[$<{'"]{0,3}[A-Z_]{1,30}[>}'"`.]{0,4}"""),
-    re.compile(r"[A-Za-z]+[ ]+[A-Za-z(]"),
-)
+#: What stands for a value in a message, such as TOKEN or $API_KEY.
+_STANDS_FOR_ONE = re.compile(r"""['"]?(?:\$\{?\w+\}?|<[\w -]+>|[A-Z_]{0,20}(?:KEY|TOKEN|PASSWORD|SECRET))['"`.]{0,4}""")
+_SENTENCE = re.compile(r"[A-Za-z]+[ ]+[A-Za-z(]")
 _KEYS = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
     r"|\b(?:sk-|hf_)[A-Za-z0-9]{10}[\w-]*"
@@ -231,11 +229,8 @@ def _without_user(found: re.Match[str]) -> str:
 def _without_value(found: re.Match[str]) -> str:
     """Return a name without its value if that is a key; what follows the name of a file, or is a sentence, is none."""
     name, value = found["name"].rpartition(".")[2], found["value"]
-    if (
-        not is_key_name(name)
-        or value.rstrip(".") == HIDDEN
-        or _STANDS_FOR_ONE.fullmatch(value[len(found["scheme"] or "") :])
-    ):
+    stands_for_one = _STANDS_FOR_ONE.fullmatch(value.removeprefix(found["scheme"] or ""))
+    if not is_key_name(name) or value.rstrip(".") == HIDDEN or stands_for_one:
         return found[0]
     if _ONLY_KEYS.search(_flat(name)):
         is_key = found["scheme"] or "=" in found["is"] or not _SENTENCE.match(found.string, found.start("value"))

@@ -471,10 +471,10 @@ class _Reading:
             return None
         ports = self._said_ports(names)
         said = _ROLE_NAMED.sub(lambda name: ports[name[1]], wording)
-        each = ((skill, taken_apart(said, skill)) for skill in self._file.skills.values())
-        effects = (effect_of(skill, values) for skill, values in each if values is not None)
-        effect = next(effects, None)
-        return None if effect is None else self._said(said, effect)
+        for skill in self._file.skills.values():
+            if (values := taken_apart(said, skill)) is not None:
+                return self._said(said, effect_of(skill, values))
+        return None
 
     def _has_ports(self, needed: Iterable[str]) -> bool:
         return {*needed} == {

@@ -194,6 +194,7 @@ TOLD = (
 NAMED = {
     "password=swordfish": "swordfish",
     "password: swordfish": "swordfish",
+    "password: SWORDFISH": "SWORD",
     "api_key: 'my own words'": "own",
     "postgres://robot:swordfish@host/fleet": "swordfish",
     "PGPASSWORD=swordfish psql": "swordfish",
