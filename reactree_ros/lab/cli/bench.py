@@ -9,14 +9,13 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes
 from reactree_ros.cli.run import UNNAMED
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import model_to_dict
 from reactree_ros.llm.trained import as_trained
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
@@ -34,7 +33,6 @@ def bench(
             "trained for.",
             autocompletion=completion.planners,
         ),
-        Harmless(are_planners),
     ] = "",
     contenders: Annotated[
         Path | None,
