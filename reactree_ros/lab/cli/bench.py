@@ -55,7 +55,7 @@ def bench(
     ] = 1,
     at_once: Annotated[
         int,
-        typer.Option(min=1, help="Runs of each worker at the same time; its one language model answers them together."),
+        typer.Option(min=1, help="Runs of each worker at the same time, which its one language model answers."),
     ] = 1,
     ray: Annotated[
         str | None, typer.Option(help="Workers on Ray: 'local' starts a cluster here, an address joins one.")

@@ -1,1 +1,1 @@
-"""Batched generation with a Hugging Face model: one forward pass per token for all texts."""
+"""Texts that are generated in this process: what holds them, what is kept of them, one by one or several at once."""

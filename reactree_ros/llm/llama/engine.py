@@ -82,22 +82,23 @@ class LlamaEngine(BatchedEngine):
         self._threads = self._limits.threads or max(1, len(os.sched_getaffinity(0)) // 2)
         self.name = f"llama.cpp with {model}{f' and {adapter}' if adapter else ''}"
 
-    def _load(self) -> Words:
+    def load(self) -> Words:
+        """Load the model, and return its tokenizer."""
         adapter = Path(self._adapter) if self._adapter else None
         model = Model(Path(self.model), adapter=adapter, context=self._limits.context, threads=self._threads)
         words = Words(model)
-        self._ends, self.context = words.ends, model.context
+        self.ends, self.context = words.ends, model.context
         try:
-            self._vocabulary = words.for_llguidance()
+            self.vocabulary = words.for_llguidance()
         except ValueError as error:  # the probe says so
-            self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
+            self.vocabulary, self.misfit = None, " ".join(str(error).split())[:200]
         self._batch = Sequences(model, self._limits.state_tokens)
         return words
 
     async def close(self) -> None:
         """Drop the model, whose memory is free once nothing of it runs."""
         await super().close()
-        self._tokenizer = self._template = self._vocabulary = None
+        self._tokenizer = self._template = self.vocabulary = None
 
     def status(self) -> Mapping[str, str]:
         """Describe the model and how it answers."""
