@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.batching.kept_prompts import KeptPrompts
-from reactree_ros.llm.batching.thread_engine import OneByOneEngine
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine_settings import LocalEngineSettings
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.thread_engine import OneByOneEngine
 from reactree_ros.llm.mending import mend
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reactree_ros.llm.batching.held import Held
-from reactree_ros.llm.batching.kept_prompts import KeptPrompts
-from reactree_ros.llm.batching.row import Row
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
+from reactree_ros.llm.in_process.held import Held
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
 from reactree_ros.llm.transformers_engine import TransformersEngine
 

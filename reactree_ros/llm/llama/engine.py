@@ -10,11 +10,11 @@ from pathlib import Path
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.batching.row import Row
-from reactree_ros.llm.batching.thread_engine import ThreadEngine
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
+from reactree_ros.llm.in_process.row import Row
+from reactree_ros.llm.in_process.thread_engine import ThreadEngine
 from reactree_ros.llm.llama.model import Model
 from reactree_ros.llm.llama.sequences import Sequences
 from reactree_ros.llm.llama.words import Words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from reactree_ros.llm.batching.kept_prompts import KeptPrompts
-from reactree_ros.llm.batching.row import Row
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.llama.model import CHUNK, TEXTS, Model, Part
 
 

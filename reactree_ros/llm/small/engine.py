@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.llm.batching.kept_prompts import KeptPrompts
-from reactree_ros.llm.batching.thread_engine import OneByOneEngine
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.engine_settings import AnsweringLimits
 from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.thread_engine import OneByOneEngine
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.small import network
 from reactree_ros.llm.spec import ModelSpec

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reactree_ros.llm.batching.held import Held
 from reactree_ros.llm.engine import Generated, Generation
+from reactree_ros.llm.in_process.held import Held
 
 
 class Row:

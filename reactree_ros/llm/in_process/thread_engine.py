@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from reactree_ros.llm.batching.held import Held
-from reactree_ros.llm.batching.kept_prompts import KeptPrompts
-from reactree_ros.llm.batching.row import Row
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
+from reactree_ros.llm.in_process.held import Held
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
 
