@@ -163,12 +163,13 @@ def test_an_engine_that_is_closed_tells_those_who_wait_and_can_be_opened_again(t
         with pytest.raises(ServerUnavailable, match="is not open"):
             await engine.generate(asked)
         await engine.open()
-        endless = asyncio.ensure_future(engine.generate(asked))
-        while not engine._rows:
-            await asyncio.wait({endless}, timeout=0.01)
+        endless = [asyncio.ensure_future(engine.generate(asked)) for _ in range(2)]  # one is generated, one waits
+        while len(engine._rows) < 2:
+            await asyncio.wait(endless, timeout=0.01)
         await engine.close()
-        with pytest.raises(ServerUnavailable, match="was closed"):
-            await endless
+        for one in endless:
+            with pytest.raises(ServerUnavailable, match="was closed"):
+                await one
         await engine.open()
         generated = await engine.generate(replace(asked, max_tokens=2))
         await engine.close()

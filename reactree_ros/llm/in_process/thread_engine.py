@@ -62,9 +62,9 @@ class ThreadEngine(LocalEngine):
         return told
 
     async def close(self) -> None:
-        """Drop the thread; what has not begun in it never does."""
+        """Drop the thread, which ends with what it has to do."""
         if self._worker is not None:
-            self._worker.shutdown(wait=False, cancel_futures=True)
+            self._worker.shutdown(wait=False)
         self._worker = None
 
 
@@ -95,9 +95,9 @@ class OneByOneEngine(ThreadEngine):
 
     async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
         """Generate; cancelling stops it before the next token."""
-        if self._network is None or self._worker is None:
-            raise ServerUnavailable(f"{self.name} is not open")
         row = await self._row(prompt, generation, marked=marked, model=self._network)
+        if self._worker is None:
+            raise ServerUnavailable(f"{self.name} is not open")
         self._rows.append(row)
         try:
             await asyncio.get_running_loop().run_in_executor(self._worker, self._try, row)
