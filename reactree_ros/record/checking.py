@@ -32,7 +32,6 @@ class Check:
     def __init__(self) -> None:
         self.lines = 0
         self._bytes = self._values = self._picture_bytes = 0
-        self._pictures: set[str] = set()  # those whose bytes have come
         self._depths: list[int] = []  # of each behaviour, by its number
         self._texts: set[int] = set()
         self._requests: set[str] = set()
@@ -193,7 +192,6 @@ class Check:
                 continue
             size = len(data := bytes_of_picture(picture))
             self._picture_bytes += size
-            self._pictures.add(picture["id"])
             if size > LARGEST_PICTURE or self._picture_bytes > ALL_PICTURES:
                 raise ValueError(
                     f"a picture has at most {LARGEST_PICTURE:,} bytes, those of a run together {ALL_PICTURES:,}"

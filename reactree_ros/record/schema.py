@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
@@ -294,7 +293,6 @@ def household_to_dict(household: Household) -> Event:
 
 #: Where prompts were in records that were written before the worlds moved.
 _HOUSE = "reactree_ros.world.virtualhome:"
-_MOVED = re.compile(r"^reactree_ros\.world\.(\w+):")
 
 
 def household_from_dict(values: Event) -> Household:
@@ -305,9 +303,7 @@ def household_from_dict(values: Event) -> Household:
         TypeError: Something of it is missing or unknown.
     """
     actions = tuple(values["actions"])
-    prompts = _MOVED.sub(
-        r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
-    )
+    prompts = str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
     skills = tuple(map(skill_of, values.get("skills", ())))
     return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts, "skills": skills}))
 
