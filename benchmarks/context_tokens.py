@@ -33,7 +33,7 @@ from pathlib import Path
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.agent.turns import Said, Turn
-from reactree_ros.lab.planners.hiagent.chunks import Chunk, Element, Pair, Subgoal, as_turns, chunked, last_observation
+from reactree_ros.lab.planners.hiagent.chunks import Chunk, ChunkMemory, Element, Pair, Subgoal, as_turns
 from reactree_ros.lab.recordings import RecordedRun, load_recording
 
 VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
@@ -101,6 +101,20 @@ def by_things(run: RecordedRun) -> list[Part]:
     return [*parts, ("go on", False, pairs)] if pairs else parts
 
 
+def chunked(
+    trajectory: Sequence[tuple[str, Sequence[Pair]]], start: str, summarise: Callable[[Chunk], str]
+) -> Iterator[ChunkMemory]:
+    """The memory before each action of a recorded trajectory, with its subgoals as chunks."""
+    memory = ChunkMemory(start)
+    for subgoal, pairs in trajectory:
+        if (finished := memory.current) is not None:
+            memory = memory.finish(summarise(finished))
+        memory = memory.begin(subgoal)
+        for pair in pairs:
+            yield memory
+            memory = memory.add(pair.action, pair.observation)
+
+
 def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) -> Iterator[int]:
     """Tokens of the context before each action of a trajectory, for one way of keeping it."""
     first = run.nodes[0].transcript
@@ -108,12 +122,12 @@ def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) ->
     met = iter([met for _, met, _ in parts])
 
     def summarise(chunk: Chunk) -> str:
-        line = last_observation(chunk)
+        line = chunk.last_observation
         return line if way == "no summary" else f"{line.rstrip('.')}. Subgoal is {'' if next(met) else 'not '}met."
 
     trajectory = [(subgoal, pairs) for subgoal, _, pairs in parts]
     if way in ("chunked", "no summary"):
-        for memory in chunked(trajectory, start=first.start.text, summarise=summarise):
+        for memory in chunked(trajectory, first.start.text, summarise):
             yield head + tokens_of(as_turns(memory.shown()), count)
         return
     kept = head

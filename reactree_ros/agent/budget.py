@@ -130,6 +130,10 @@ class Budget:
             return Limit.DECISIONS
         return self._used_up() if self.whole is None else self.whole._used_up()
 
+    def reached_for_all(self) -> Limit | None:
+        """Return the limit that is reached of those that end all of a run, whatever each of its parts may still do."""
+        return Limit.STUCK if self.stuck else self._used_up()
+
     def _used_up(self) -> Limit | None:
         """Return the limit that is reached of those that no part has of its own."""
         if self.time_is_up:

@@ -120,6 +120,10 @@ class Skill:
         """Whether the robot leaves where it stands."""
         return not {"at", "away"}.isdisjoint(self.effect)
 
+    def does(self, effect: str) -> bool:
+        """Whether it has an effect on the one value that it takes: then what it is done to says all of it."""
+        return effect in self.effect and len(self.parameters) == 1
+
     def call(self, values: Mapping[str, Value]) -> SkillCall:
         """Return the skill with a value in every place."""
         return SkillCall(self, values)

@@ -1,7 +1,8 @@
 """Keeps keys out of everything written or shown: records, exports, errors, tables and the page.
 
 An argument of a server or an engine may hold a key under any name. So an argument is written only if its name is in
-:data:`HARMLESS`, and its value is a number, a switch or a word.
+:data:`HARMLESS`, and its value is a number, a switch or a word. In a text, only what has the form of a key is hidden:
+what begins like one or follows its name and is no word, an address's user, and what the environment calls a key.
 """
 
 from __future__ import annotations
@@ -46,17 +47,32 @@ _BEHIND_SLASHES = re.compile(r"(?<=//)\S+")
 #: names a variable.
 _NAMED = re.compile(
     r"""(?<![\w$.-])(?P<name>[\w.-]{0,60}(?:key|token|secret|pass|pwd|auth|credential|cookie|jwt)[\w.-]{0,60})"""
-    r"""(?P<is>['"]?\s*[:=]\s*|(?<=-key)\s+)(?:"[^"]*"|'[^']*'|['"]?(?:(?:bearer|basic|digest|token)\s+)?"""
+    r"""(?P<is>['"]?\s*[:=]\s*|(?:(?<=-key)|(?<=-token)|(?<=-password))\s+)"""
+    r"""(?P<value>"[^"]*"|'[^']*'|['"]?(?P<scheme>(?:bearer|basic|digest|token)\s+)?"""
     r"""[^\s'",;}]+(?:;\s*[^\s'",;}]+)*)""",
     re.I,
 )
+#: Names that only keys have, at the end of a longer one or alone.
+_ONLY_KEYS = re.compile(
+    r"(?:passw(?:or)?d|passphrase|pwd|secret|(?:access|api|private|secret|subscription)key|(?:access|api|auth|hf)token"
+    r"|authorization|credential|cookie|jwt)s?$"
+)
+#: What stands for a value in a message, such as TOKEN or $API_KEY.
+_STANDS_FOR_ONE = re.compile(r"""['"]?(?:\$\{?\w+\}?|<[\w -]+>|[A-Z_]{0,20}(?:KEY|TOKEN|PASSWORD|SECRET))['"`.]{0,4}""")
+_SENTENCE = re.compile(r"[A-Za-z]+[ ]+[A-Za-z(]")
 _KEYS = re.compile(
-    r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}(?:\.[\w-]+)*"
-    r"|(?i:\b(?:bearer|basic)\s+)(?=\S*\d)[\w.+/=-]{8,}"
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
+    r"|\b(?:sk-|hf_)[A-Za-z0-9]{10}[\w-]*"
+    r"|(?P<like>\b(?:(?:sk|pk|rk|gsk|xai|hf|gh[oprsu]|github_pat|glpat|xox[a-z]|nvapi|npm|r8)[-_]|AKIA|ASIA|AIza|eyJ)"
+    r"[\w-]{8,}(?:\.[\w-]+)*"
+    r"|(?i:\b(?:bearer|basic)\s+)[\w.+/=-]{8,}"
     # letters of both cases and digits in a row, longer than any name, with the parts around them
     r"|(?<![A-Za-z0-9])(?:[a-z0-9]{1,12}[._-]){0,3}"
-    r"(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{18,}"
+    r"(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{18,})"
 )
+_RUN = re.compile(r"[A-Za-z0-9]+")
+#: A name: a word or several in camel case, with numbers of a few digits, such as ``BoundingBox2DArray``.
+_NAME = re.compile(r"[A-Z]{0,5}[a-z]{0,15}(?:\d{0,3}[A-Z]{1,5}[a-z]{2,15})*\d{0,3}[A-Z]{0,5}")
 #: The harmless part of an address that cannot be parsed: its scheme, its host, a port in digits.
 _ODD_ADDRESS = re.compile(
     r"(?P<begin>[a-zA-Z][a-zA-Z0-9+.-]{0,30}://(?![^/]*@)(?:\[[0-9a-f:]{1,40}|[a-z][a-z.-]{0,60}(?::\d{1,8}(?!\w))?))"
@@ -69,7 +85,6 @@ _PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
 _NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
 #: Names that are also keys of mappings.
 _OF_MAPPINGS = frozenset({"key", "keys"})
-_DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[A-Za-z](?:[\w:+-]|\.(?!\.)){0,40}")
 #: Replaces a key.
 HIDDEN = "***"
@@ -186,12 +201,24 @@ def _is_plain(part: str) -> bool:
 
 
 def redacted(text: str) -> str:
-    """Return a text without keys, with URLs as :func:`shown_address` returns them."""
+    """Return a text without keys, with URLs as :func:`shown_address` returns them; words and names of files stay."""
     for value in sorted(_in_the_environment(), key=len, reverse=True):
-        text = text.replace(value, HIDDEN)
+        if _is_random(value, _LEAST):
+            text = text.replace(value, HIDDEN)
+        else:  # a word, which may also be a part of others
+            text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", HIDDEN, text)
     text = _BEHIND_SLASHES.sub(_without_user, text)
     text = _ADDRESS.sub(lambda found: _told(found[0]), text)
-    return _KEYS.sub(HIDDEN, _NAMED.sub(_without_value, text))
+    return _KEYS.sub(_without_key, _NAMED.sub(_without_value, text))
+
+
+def _is_random(text: str, least: int) -> bool:
+    """Return whether a text has at least so many characters in runs of letters and digits that are no names."""
+    return sum(len(run) for run in _RUN.findall(text) if not _NAME.fullmatch(run)) >= least
+
+
+def _without_key(found: re.Match[str]) -> str:
+    return found[0] if found["like"] and not _is_random(found["like"], 8) else HIDDEN
 
 
 def _without_user(found: re.Match[str]) -> str:
@@ -200,10 +227,16 @@ def _without_user(found: re.Match[str]) -> str:
 
 
 def _without_value(found: re.Match[str]) -> str:
-    """Return a name without its value if it is a key's; a bare ``key`` may belong to a mapping."""
-    name, value = found["name"], found[0][found.end("is") - found.start() :]
-    is_key = is_key_name(name) and (_flat(name) not in _OF_MAPPINGS or (len(value) >= _LEAST and _DIGIT.search(value)))
-    return f"{name}{found['is']}{HIDDEN}" if is_key and value.rstrip(".") != HIDDEN else found[0]
+    """Return a name without its value if that is a key; what follows the name of a file, or is a sentence, is none."""
+    name, value = found["name"].rpartition(".")[2], found["value"]
+    stands_for_one = _STANDS_FOR_ONE.fullmatch(value.removeprefix(found["scheme"] or ""))
+    if not is_key_name(name) or value.rstrip(".") == HIDDEN or stands_for_one:
+        return found[0]
+    if _ONLY_KEYS.search(_flat(name)):
+        is_key = found["scheme"] or "=" in found["is"] or not _SENTENCE.match(found.string, found.start("value"))
+    else:
+        is_key = _is_random(value, 2 * _LEAST if _flat(name) in _OF_MAPPINGS else _LEAST)
+    return f"{found['name']}{found['is']}{HIDDEN}" if is_key else found[0]
 
 
 def _told(address: str) -> str:

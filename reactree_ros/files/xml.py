@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
-from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import DEEPEST, text_of, well_formed
+from reactree_ros.files.read_back import DEEPEST, well_formed
 
 #: Most bytes of a file of XML, and most elements and attributes in it.
 LARGEST_XML, MOST_XML = 8 << 20, 100_000
@@ -115,14 +113,6 @@ def parse_xml(text: str) -> Element:
     if len(text) > LARGEST_XML:
         raise NoXml(f"it is longer than {LARGEST_XML >> 20} MiB, the most that is read", 1)
     return _Reader().read(text)
-
-
-def read_xml(path: Path) -> Element:
-    """Read a file of XML."""
-    try:
-        return parse_xml(text_of(path, most=LARGEST_XML))
-    except NoXml as error:
-        raise UserError(f"{path}:{error.line}: is not XML: {error}") from None
 
 
 def as_xml(element: Element) -> str:

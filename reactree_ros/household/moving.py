@@ -11,7 +11,6 @@ from reactree_ros.household.tasks import Edge, Graph, Task
 
 #: The share of the things that the goal does not name which are moved.
 _OTHERS = 0.3
-_RELATIONS = ("ON", "INSIDE")
 
 
 def moved(task: Task, seed: int) -> Task:

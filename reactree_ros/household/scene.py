@@ -102,13 +102,17 @@ class Scene:
         self.by_name = {thing.name: thing for thing in self.things.values()}
         self.rooms = [thing for thing in self.things.values() if thing.is_room]
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)
+        self._know_no_place()
+        self._read_places(graph, agent)
+
+    def _know_no_place(self) -> None:
+        """Begin with nothing held, near, or anywhere."""
         self.held: list[int] = []
         self.close: list[int] = []
         self.borne: dict[int, str] = {}
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
-        self._read_places(graph, agent)
 
     def _read_places(self, graph: Graph, agent: int | None) -> None:
         for edge in graph.edges:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,12 +37,14 @@ class DrawnRoom:
         outline: Its corners in order, in metres.
         stand: Where the robot stands to look around; None: in its middle.
         floor: The floor that it is on.
+        ground: Gives the nearest place in it where the robot may stand; by default it may stand anywhere.
     """
 
     name: str
     outline: Sequence[Corner]
     stand: Corner | None = None
     floor: int | None = None
+    ground: Callable[[Corner], Corner] = lambda at: at
 
     @property
     def middle(self) -> Corner:
@@ -220,15 +222,15 @@ def _receptacle(thing: DrawnThing, name: str, room: str, of: DrawnRoom) -> dict[
     depth, width = thing.size[0] / 2, thing.size[1] / 2
     edge = min(depth / max(abs(math.cos(turned)), 1e-6), width / max(abs(math.sin(turned)), 1e-6))
     reach = min(edge + STANDOFF, max(math.hypot(sx - x, sy - y), edge + 0.1))
-    at = {"x": _rounded(x + reach * math.cos(away)), "y": _rounded(y + reach * math.sin(away))}
-    yaw = _rounded(math.remainder(away + math.pi, math.tau))
+    ax, ay = of.ground((x + reach * math.cos(away), y + reach * math.sin(away)))
+    yaw = _rounded(math.atan2(y - ay, x - ax))
     return {
         "name": name,
         **({"own": thing.own} if thing.own else {}),
         "room": room,
         "pose": pose,
         "size": [max(0.01, _rounded(side)) for side in thing.size],
-        "approach": {**at, **({"yaw": yaw} if yaw else {})},
+        "approach": {"x": _rounded(ax), "y": _rounded(ay), **({"yaw": yaw} if yaw else {})},
     }
 
 

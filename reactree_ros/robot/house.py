@@ -186,12 +186,7 @@ class House(Scene):
         self.robot: Pose | None = None
         self.things: dict[int, Thing] = {}
         self.by_name: dict[str, Thing] = {}
-        self.held: list[int] = []
-        self.close: list[int] = []
-        self.borne: dict[int, str] = {}
-        self._room: dict[int, int] = {}
-        self._container: dict[int, int] = {}
-        self._surface: dict[int, int] = {}
+        self._know_no_place()
         self._ids = itertools.count(1)
         rooms = {entry.name: Room(next(self._ids), entry, self.frame) for entry in document.rooms}
         self.rooms: list[Thing] = list(rooms.values())

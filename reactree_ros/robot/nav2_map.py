@@ -10,7 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
 
 from reactree_ros.agent.picture import READ_FORMS, opened
 from reactree_ros.errors import UserError
@@ -26,6 +28,15 @@ HEIGHT = 0.8
 #: The most pixels of an image, so that a small file of a huge image does not fill the memory.
 _MOST_PIXELS = 64_000_000
 _SHAPES = ("polygon", "rectangle")
+#: How dark of 255 the grey is that map_saver writes for what nobody has seen.
+_UNSEEN = 255 - 205
+
+
+def _finite(origin: tuple[float, float, float]) -> tuple[float, float, float]:
+    for name, number in zip(("x", "y", "yaw"), origin, strict=True):
+        if not math.isfinite(number):
+            raise ValueError(f"its {name} is {number}; write x and y in metres and the yaw in radians")
+    return origin
 
 
 class Nav2Map(Document):
@@ -38,16 +49,16 @@ class Nav2Map(Document):
         negate: Whether dark is free.
         occupied_thresh: What is at least this much occupied is no place to stand.
         free_thresh: What is at most this much occupied is free.
-        mode: How the image is read; free is what map_server calls free in trinary mode.
+        mode: How the image is read.
     """
 
     image: str
-    resolution: float
-    origin: tuple[float, float, float]
+    resolution: Annotated[FiniteFloat, Field(gt=0, lt=100)]
+    origin: Annotated[tuple[float, float, float], AfterValidator(_finite)]
     negate: int = 0
-    occupied_thresh: float = 0.65
-    free_thresh: float = 0.25
-    mode: str = "trinary"
+    occupied_thresh: FiniteFloat = 0.65
+    free_thresh: FiniteFloat = 0.196
+    mode: Annotated[Literal["trinary", "scale", "raw"], BeforeValidator(lambda said: str(said).lower())] = "trinary"
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,8 @@ class _Shape:
 def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
     """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
 
-    In each room the robot stands on free ground, as far from everything as may be.
+    The robot stands on free cells only: in a room as far from everything as may be, at furniture as near to it as the
+    robot gets.
 
     Args:
         path: The YAML of map_server.
@@ -71,8 +83,6 @@ def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
     """
     check_modules("--from nav2", "reactree_ros[pictures]", ["PIL"])
     found = checked(Nav2Map, read_yaml(path))
-    if not (0 < found.resolution < 100 and all(map(math.isfinite, found.origin))):
-        raise UserError(f"{path}: resolution: {found.resolution} is no size of a pixel in metres")
     image = path.parent / found.image
     free = _free(image, found)
     labelled = regions or image.with_suffix(".json")
@@ -83,19 +93,12 @@ def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
 
 
 def _values(shapes: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> dict[str, Any]:
-    rows = free.shape[0]
-    around = {one: [other for other in shapes if other is not one and _is_within(one, other)] for one in shapes}
-    rooms = [
-        DrawnRoom(
-            one.label, [_in_metres(corner, rows, of) for corner in one.outline], _in_metres(_stand(one, free), rows, of)
-        )
-        for one in shapes
-        if not around[one]
-    ]
+    drawn = [one for one in shapes if any(other is not one and _is_within(one, other) for other in shapes)]
+    rooms = [_room(one, drawn, free, of, where=where) for one in shapes if one not in drawn]
     things = []
-    for one in (one for one in shapes if around[one]):
-        (x, y), (width, height) = box_of(one.outline)
-        mx, my = _in_metres((x, y), rows, of)
+    for one in drawn:
+        middle, (width, height) = box_of(one.outline)
+        mx, my = _in_metres(middle, free.shape[0], of)
         size = (width * of.resolution, height * of.resolution, HEIGHT)
         known = frozenset({"SURFACES"}) if max(size[:2]) <= 0.5 else frozenset()
         things.append(DrawnThing(one.label, (mx, my, 0.0), size, of.origin[2], known))
@@ -103,22 +106,38 @@ def _values(shapes: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> 
 
 
 def _free(path: Path, of: Nav2Map) -> Any:
-    """Return where the map's image is free, by rows from the top."""
+    """Return which cells map_server calls free, by rows from the top; in trinary mode no 205, whatever the threshold.
+
+    map_saver writes 205 for what nobody has seen. With the threshold of 0.25 that it wrote beside it for years, the
+    same map read again would be free there.
+    """
     import numpy as np
 
     try:
         with opened(path, READ_FORMS) as image:
             if image.width * image.height > _MOST_PIXELS:
                 raise UserError(f"{path}: has {image.width} x {image.height} pixels, more than {_MOST_PIXELS}")
-            pixels = np.asarray(image.convert("L"), dtype=float) / 255.0
+            deep = image.mode.startswith("I")  # of 16 bits, which Pillow would cut off at 255
+            grey = np.asarray(image) // 257 if deep else np.asarray(image.convert("L"))
+            has_alpha = "A" in image.getbands() or "transparency" in image.info
+            clear = has_alpha and np.asarray(image.convert("RGBA").getchannel("A")) < 255
     except UserError:
         raise
     except Exception as error:  # of a damaged image, whatever its decoder raises
         raise UserError(
             f"{path}: is no image of a map: {' '.join(str(error).split()) or type(error).__name__}"
         ) from None
-    occupied = pixels if of.negate else 1.0 - pixels
-    return occupied <= of.free_thresh
+    if of.mode == "raw":
+        return grey == 0
+    dark = grey if of.negate else 255 - grey
+    occupied = dark / np.float32(255)
+    free = occupied <= np.float32(of.free_thresh)
+    if of.mode == "trinary":
+        free &= dark != _UNSEEN
+    else:  # of the hundred steps between the thresholds, the first is free, too
+        between = of.occupied_thresh - of.free_thresh
+        free |= (occupied < of.occupied_thresh) & (100 * (occupied - of.free_thresh) < 0.5 * between)
+    return free & ~np.asarray(clear)
 
 
 def _shapes(values: Any, size: tuple[int, int]) -> list[_Shape]:
@@ -165,35 +184,64 @@ def _area(outline: Sequence[Corner]) -> float:
     return abs(sum(ax * by - bx * ay for (ax, ay), (bx, by) in pairs)) / 2
 
 
-def _stand(room: _Shape, free: Any) -> Corner:
-    """Return the pixel of a room that is free, as far from all that is not as may be; the middle if none is."""
+def _room(room: _Shape, furniture: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> DrawnRoom:
+    """Return a room in which the robot stands on free cells, and not within furniture.
+
+    Raises:
+        UserError: It has none.
+    """
     import numpy as np
 
+    rows = free.shape[0]
     (x, y), (width, height) = box_of(room.outline)
-    left, top = max(0, int(x - width / 2)), max(0, int(y - height / 2))
-    part = free[top : int(y + height / 2) + 1, left : int(x + width / 2) + 1]
-    rows, columns = np.mgrid[: part.shape[0], : part.shape[1]]
-    inside = np.zeros(part.shape, dtype=bool)
-    for (ax, ay), (bx, by) in zip(room.outline, (*room.outline[1:], room.outline[0]), strict=True):
-        if ay == by:
-            continue
-        crosses = (ay > rows + top + 0.5) != (by > rows + top + 0.5)
-        inside ^= crosses & (columns + left + 0.5 < (bx - ax) * (rows + top + 0.5 - ay) / (by - ay) + ax)
-    left_over = np.pad(part & inside, 1)
-    if not left_over.any():
-        return x, y
+    left, top, right, bottom = (
+        max(0, int(side)) for side in (x - width / 2, y - height / 2, x + width / 2 + 1, y + height / 2 + 1)
+    )
+    part = free[top:bottom, left:right]
+    ys, xs = np.mgrid[: part.shape[0], : part.shape[1]] + np.array([top + 0.5, left + 0.5]).reshape(2, 1, 1)
+    ground = part & _inside(room.outline, xs, ys)
+    for one in furniture:
+        ground &= ~_inside(one.outline, xs, ys)
+    if not ground.any():
+        raise UserError(
+            f"{where}: '{room.label}': no cell of {of.image} in it is free, and the robot has to stand somewhere; "
+            "draw it around free cells, or leave it out"
+        )
+    known_x, known_y = _in_metres((xs[ground], ys[ground]), rows, of)
+
+    def nearest(at: Corner) -> Corner:
+        found = int(np.argmin((known_x - at[0]) ** 2 + (known_y - at[1]) ** 2))
+        return float(known_x[found]), float(known_y[found])
+
+    widest = _widest(ground)
+    found = int(np.argmin(np.where(widest, (xs - x) ** 2 + (ys - y) ** 2, np.inf)))
+    stand = _in_metres((float(xs.flat[found]), float(ys.flat[found])), rows, of)
+    return DrawnRoom(room.label, [_in_metres(one, rows, of) for one in room.outline], stand, ground=nearest)
+
+
+def _inside(outline: Sequence[Corner], xs: Any, ys: Any) -> Any:
+    """Return which points are inside an outline, as :func:`~reactree_ros.robot.poses.surrounds` does for one."""
+    inside = xs != xs
+    for (ax, ay), (bx, by) in zip(outline, (*outline[1:], outline[0]), strict=True):
+        if ay != by:
+            inside ^= ((ay > ys) != (by > ys)) & (xs < (bx - ax) * (ys - ay) / (by - ay) + ax)
+    return inside
+
+
+def _widest(ground: Any) -> Any:
+    """Return those cells that are as far from all that is no ground as may be."""
+    import numpy as np
+
+    left = np.pad(ground, 1)
     while True:
-        worn = left_over.copy()
-        worn[1:-1, 1:-1] &= left_over[:-2, 1:-1] & left_over[2:, 1:-1] & left_over[1:-1, :-2] & left_over[1:-1, 2:]
+        worn = left.copy()
+        worn[1:-1, 1:-1] &= left[:-2, 1:-1] & left[2:, 1:-1] & left[1:-1, :-2] & left[1:-1, 2:]
         if not worn.any():
-            break
-        left_over = worn
-    ys, xs = np.nonzero(left_over)
-    nearest = int(np.argmin((xs - 1 + left - x) ** 2 + (ys - 1 + top - y) ** 2))
-    return float(xs[nearest] - 1 + left + 0.5), float(ys[nearest] - 1 + top + 0.5)
+            return left[1:-1, 1:-1]
+        left = worn
 
 
-def _in_metres(pixel: Corner, rows: int, of: Nav2Map) -> Corner:
+def _in_metres(pixel: Any, rows: int, of: Nav2Map) -> Any:
     x, y, yaw = of.origin
     right, up = pixel[0] * of.resolution, (rows - pixel[1]) * of.resolution
     return x + right * math.cos(yaw) - up * math.sin(yaw), y + right * math.sin(yaw) + up * math.cos(yaw)

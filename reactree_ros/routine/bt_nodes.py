@@ -11,7 +11,7 @@ from reactree_ros.routine.model import Fallback, Sequence
 #: The kinds of node that a nodes model knows, and that the explicit form ``<Action ID="…"/>`` names.
 KINDS = ("Action", "Condition", "Control", "Decorator")
 #: What an element may carry that only tells people, or Groot2, about it.
-LABELS = frozenset({"name", "_uid", "_fullpath", "_description"})
+LABELS = frozenset({"name", "_uid", "_fullpath", "_description", "_favorite"})
 
 #: Sequences and fallbacks by what they remember: with memory they go on where they were, as py_trees' do with
 #: ``memory=True``; without, every tick begins with the first child.

@@ -310,6 +310,8 @@ class _Maker:
         }
         self._numbered = frozenset(numbered.values())  # such as mug 2: this one, and no other mug
         self._asked = frozenset(counts)
+        goes = [skill for skill in self.household.skills if "at" in skill.effect]
+        self._searches = not goes or any(skill.does("at") for skill in goes)
         own = {mention for pair in numbered for mention in pair}
         self._mentions: Mapping[str, Mention] = {
             mention.word: mention
@@ -396,7 +398,12 @@ class _Maker:
         call, effect = did.call, did.call.skill.effect
         if not did.done:
             return
-        if call.value("at"):
+        if not self._searches and call.value("at"):
+            self._going = [did]
+        elif not self._searches:  # no search can go anywhere, as for want of a speed: what the run did is kept whole
+            yield from self._gone()
+            yield self._skill(call)
+        elif call.value("at"):
             self._at = call.value("at")
             self._going.append(did)
         elif "open" in effect:
@@ -406,6 +413,10 @@ class _Maker:
             self._forget_open(call)
         else:
             yield from self._kept(did)
+
+    def _gone(self) -> Iterator[model.Node]:
+        yield from (self._skill(did.call) for did in self._going)
+        self._going.clear()
 
     def _kept(self, did: _Did) -> Iterator[model.Node]:
         """Yield a skill that is kept, after a search for where it is done and what it is done to."""
@@ -434,6 +445,8 @@ class _Maker:
 
     def _end(self) -> Iterator[model.Node]:
         """Yield what the run ended with, if the goal names it: it stands somewhere, or has opened something."""
+        if not self._searches:
+            yield from self._gone()
         for did in self._going:
             name = did.call.value("open") or did.call.value("at")
             is_last = did is self._going[-1] or did.call.value("open")

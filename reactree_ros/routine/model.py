@@ -29,6 +29,8 @@ MOST_NODES, DEEPEST = 500, 20
 LONGEST_JSON = 500_000
 #: How often py_trees' Retry and Repeat begin again where it is meant for ever, for which they have no common word.
 FOR_EVER = 10**9
+#: How often in a row a retry may come to the same failure, whatever its number: then it fails, and the agent is told.
+MOST_ALIKE = 12
 
 #: The most that is counted of anything.
 MOST_COUNTED = 10**9

@@ -409,7 +409,7 @@ class SearchStep(_Leaf):
 
     def _skill(self, effect: str, name: str) -> SkillCall | None:
         """Return the skill with an effect on something, of a room's that which takes rooms."""
-        skills = [one for one in self.context.household.skills if effect in one.effect and len(one.parameters) == 1]
+        skills = [one for one in self.context.household.skills if one.does(effect)]
         is_room = name in self._routine.rooms
         skills.sort(key=lambda one: isinstance(one.parameters[one.effect[effect]], Room) is not is_room)
         for skill in skills:
@@ -556,17 +556,19 @@ class AllOrNone(Parallel):
 class _Again(decorators.Decorator):
     """Begins its child again, but not after a round in which nothing was decided or done, as where a limit is reached.
 
+    Nor after :data:`~reactree_ros.routine.model.MOST_ALIKE` rounds in a row that came to the same failure.
+
     Status: As of the decorator; FAILURE after such a round, too.
     """
 
-    def __init__(self, name: str, child: Behaviour, times: int, node: AgentNode) -> None:
+    def __init__(self, name: str, child: Behaviour, times: int, run: Run) -> None:
         super().__init__(name, child, times)  # type: ignore[call-arg]
-        self._node, self._used = node, (0, 0)
+        self._run, self._used, self._alike = run, (0, 0), ("", 0)
 
     def initialise(self) -> None:
         """Begin the first round."""
         super().initialise()
-        self._used = self._counts()
+        self._used, self._alike = self._counts(), ("", 0)
 
     def update(self) -> Status:
         """Look whether another round begins, in the next tick, which is not to be waited for."""
@@ -574,11 +576,16 @@ class _Again(decorators.Decorator):
         if status != Status.RUNNING or self.decorated.status == Status.RUNNING:
             return status
         before, self._used = self._used, self._counts()
-        self._node.context.wake()
-        return Status.FAILURE if self._used == before else Status.RUNNING
+        failed = self._run.reason if self.decorated.status == Status.FAILURE else ""
+        self._alike = failed, self._alike[1] + 1 if failed and failed == self._alike[0] else 1
+        self._run.node.context.wake()
+        if self._used == before or self._alike[1] == model.MOST_ALIKE:
+            return Status.FAILURE
+        self._run.reason = ""
+        return Status.RUNNING
 
     def _counts(self) -> tuple[int, int]:
-        return self._node.budget.decisions, self._node.budget.steps
+        return self._run.node.budget.decisions, self._run.node.budget.steps
 
 
 class Retry(_Again, decorators.Retry):
@@ -590,7 +597,7 @@ class Repeat(_Again, decorators.Repeat):
 
 
 def _again(kind: type[_Again]) -> Callable[[model.Decorator, Run], Behaviour]:
-    return lambda node, run: kind(node.does, _built(node.child, run), node.times or model.FOR_EVER, run.node)
+    return lambda node, run: kind(node.does, _built(node.child, run), node.times or model.FOR_EVER, run)
 
 
 _DECORATORS: Mapping[str, Callable[[model.Decorator, Run], Behaviour]] = {

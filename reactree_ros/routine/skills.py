@@ -17,6 +17,7 @@ from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.routine.bt_skills import taken_apart
 from reactree_ros.routine.model import (
+    MOST_ALIKE,
     Always,
     Decorator,
     Fallback,
@@ -34,11 +35,11 @@ from reactree_ros.routine.model import (
     Sequence as InOrder,
 )
 from reactree_ros.world.check import REFUSALS
-from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World, WorldError
+from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World
 from reactree_ros.world.team import SharedWorld, Use
 from reactree_ros.world.wrappers import AddedSkills
 
-#: The most steps of one skill: one that goes round for ever ends.
+#: The most steps of one skill: one that goes round for ever fails.
 MOST_STEPS = 1000
 #: What a step asks of the world, and comes to.
 Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
@@ -167,6 +168,10 @@ class _TimeIsOver(Exception):
     """The time of one ``within`` is over."""
 
 
+class _Endless(Exception):
+    """As many steps were taken as one skill may have."""
+
+
 class _Run:
     """Carries the steps of one skill out, one after the other, as their results come.
 
@@ -180,7 +185,7 @@ class _Run:
         self._world, self._call, self._routine = world, call, routine
         self._values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
         self._ends: list[tuple[float, _TimeIsOver]] = []  # when each ``within`` ends, the outer ones first
-        self._steps: Generator[Pending[Observation], Observation, Observation] = self._node(routine.body)
+        self._steps: Generator[Pending[Observation], Observation, Observation] = self._whole(routine.body)
         self._now: Pending[Observation] | None = None
         self._seen: dict[tuple[str, int], Seen] = {}
         self._texts: list[str] = []
@@ -240,13 +245,24 @@ class _Run:
 
     # ------------------------------------------------------------------ the steps
 
+    def _whole(self, body: Node) -> Steps:
+        try:
+            return (yield from self._node(body))
+        except _Endless:
+            return self._given_up(0, self._texts[-1], f"It did not end in {MOST_STEPS:,} steps.")
+
+    def _given_up(self, begun: int, last: str, reason: str) -> Observation:
+        """Return the end of what went round and round; of all that was told since it had begun, the last stays."""
+        self._texts[begun:] = [last, reason]
+        return Observation(reason, Outcome.EXECUTION)
+
     def _node(self, node: Node) -> Steps:
         carry_out: Callable[[_Run, Any], Steps] = _CARRIED_OUT[type(node)]
         return (yield from carry_out(self, node))
 
     def _does(self, skill: str) -> Steps:
         if self._asked == MOST_STEPS:
-            raise WorldError(f"'{self._call}' did not end in {MOST_STEPS:,} steps")
+            raise _Endless
         self._asked += 1
         seen = yield asked(self._world.execute, skill)
         self._texts.append(seen.text)
@@ -355,9 +371,10 @@ class _Run:
         return (yield mapped(asked(self._world.at_rest), lambda _: Observation(text, Outcome.TIMEOUT)))
 
     def _decorated(self, node: Decorator) -> Steps:
-        count = 0
+        count = alike = 0
+        begun, failure = 0, ("", Outcome.DONE)
         while True:
-            before = self._asked
+            before, told = self._asked, len(self._texts)
             seen = yield from self._node(node.child)
             if seen.outcome is Outcome.HALTED:
                 return seen
@@ -366,9 +383,13 @@ class _Run:
             if node.does != goes_on or count == node.times:
                 break
             if self._asked == before:  # the world was asked for nothing, and so it would be for ever
-                text = f"Nothing was done in a round of a {node.does}."
-                self._texts.append(text)
-                return Observation(text, Outcome.EXECUTION)
+                self._texts.append(f"Nothing was done in a round of a {node.does}.")
+                return Observation(self._texts[-1], Outcome.EXECUTION)
+            if (seen.text, seen.outcome) != failure:
+                alike, failure, begun = 0, (seen.text, seen.outcome), told
+            alike += 1
+            if node.does == "retry" and alike == MOST_ALIKE:
+                return self._given_up(begun, seen.text, f"A retry came to that {alike} times in a row.")
         if node.does in ("retry", "repeat"):
             return seen
         done = {"succeed": True, "fail": False, "invert": seen.outcome is not Outcome.DONE}[node.does]

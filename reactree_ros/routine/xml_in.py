@@ -19,7 +19,7 @@ from reactree_ros.files.read_back import check_values, parse_json, text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
 from reactree_ros.routine import bt_nodes as bt
-from reactree_ros.routine.bt_skills import by_node_name, effect_of, say
+from reactree_ros.routine.bt_skills import by_node_name, effect_of, say, taken_apart
 from reactree_ros.routine.model import (
     DEEPEST,
     MOST_NODES,
@@ -56,6 +56,7 @@ class Scope:
 
 
 _ROLE = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_ROLE_NAMED = re.compile(r"\{(\w+)\}")
 _POINTER = re.compile(r"\{([^{}]+)\}")
 _TRUE = ("true", "True", "TRUE", "1")
 _KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others}
@@ -109,6 +110,7 @@ class _File:
         self.skills, self.where = skills, where
         self.trees: dict[str, Element] = {}
         self.models: dict[str, tuple[Element, ...]] = {}
+        self.described: dict[str, str] = {}  # the wordings of actions, as `export` writes them into the nodes model
         self._root = root
         self._sort(root)
 
@@ -151,6 +153,9 @@ class _File:
             elif child.tag == "TreeNodesModel":
                 for model in child.named(bt.SUBTREE):
                     self.models[model.attributes.get("ID", "")] = model.children
+                for model in child.named("Action"):
+                    said = [one.text for one in model.named("description")]
+                    self.described |= dict.fromkeys([model.attributes.get("ID", "")], said[0]) if said else {}
             elif child.tag == "include":
                 self.refuse(child, "other files are not read; put its trees into this one")
             else:
@@ -271,8 +276,12 @@ class _Reading:
             return self._decorator(*bt.DECORATORS[tag])
         if read := _READ.get(tag):
             return read(self)
-        if tag in self._file.skills:
-            return self._declared(self._file.skills[tag])
+        skill = self._file.skills.get(tag)
+        described = self._described() if skill is None or not self._has_ports(skill.parameters) else None
+        if described is not None:
+            return described
+        if skill is not None:
+            return self._declared(skill)
         known = [*bt.TURNS, *bt.DECORATORS, *bt.ALWAYS, *_READ, *self._file.skills]
         self._refuse(f"'{shortened_line(tag, 60)}' is no node and no skill here; {did_you_mean(tag, known)}")
 
@@ -454,6 +463,23 @@ class _Reading:
             return self._said(say(skill, values), effect_of(skill, values))
         except ParameterError as error:
             self._refuse(str(error))
+
+    def _described(self) -> Node | None:
+        """Return the skill of an action whose name another robot's has, if a skill here has its wording; else None."""
+        wording = self._file.described.get(self._tag, "")
+        if not wording or not self._has_ports(names := _ROLE_NAMED.findall(wording)):
+            return None
+        ports = self._said_ports(names)
+        said = _ROLE_NAMED.sub(lambda name: ports[name[1]], wording)
+        for skill in self._file.skills.values():
+            if (values := taken_apart(said, skill)) is not None:
+                return self._said(said, effect_of(skill, values))
+        return None
+
+    def _has_ports(self, needed: Iterable[str]) -> bool:
+        return {*needed} == {
+            name for name in self._element.attributes if name != "ID" and name not in bt.LABELS and name[:1] != "_"
+        }
 
     def _said_ports(self, needed: Iterable[str]) -> dict[str, str]:
         self._leaf()

@@ -126,15 +126,14 @@ class _Writer:
         return self._element(node, _ALWAYS[node.succeeds])
 
     def _skill(self, node: Skill) -> Element:
-        tag, ports = bt.SKILL, {"wording": node.wording}
-        effect: tuple[Fact, ...] = ()
+        tag, ports = bt.SKILL, {"wording": node.wording} | ({bt.EFFECT: _facts(node.effect)} if node.effect else {})
         for name, skill in self._skills.items():
-            if (values := taken_apart(node.wording, skill)) is not None:
-                tag, ports, effect = name, values, effect_of(skill, values)
+            values = taken_apart(node.wording, skill)
+            if values is not None and effect_of(skill, values) == node.effect:  # else it is another robot's
+                tag, ports = name, values
                 break
         more = {bt.EXPECTED: node.expected.value} if node.expected is not Outcome.DONE else {}
         more |= {bt.NEEDS: _facts(node.needs)} if node.needs else {}
-        more |= {bt.EFFECT: _facts(node.effect)} if node.effect != effect else {}
         return self._element(node, tag, ports | more)
 
     def _element(

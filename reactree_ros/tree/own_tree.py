@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from py_trees.behaviour import Behaviour
+from py_trees.common import Status
 
+from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.decision import Counts
 from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.errors import UserError
@@ -23,7 +25,8 @@ class OwnTree(GoalNode):
 
     The tree may consist of any py_trees behaviours. Each leaf stands for itself: its limits begin anew each time that
     it begins, and what ends it, be it that the language model is gone, ends nothing beside it. A robot carries out one
-    skill at a time: a leaf waits until the skill of another one has ended, also one that was cancelled.
+    skill at a time: a leaf waits until the skill of another one has ended, also one that was cancelled. A leaf that
+    fails in the same way again and again ends the run as stuck; see :class:`~reactree_ros.tree.stuck.Watch`.
 
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
 
@@ -39,6 +42,7 @@ class OwnTree(GoalNode):
 
     listens = True
     holds_own_tree = True
+    _is_over = False
 
     def __init__(
         self, instruction: str, context: RunContext, make: Callable[[OwnTree], Behaviour], abilities: Abilities
@@ -50,6 +54,15 @@ class OwnTree(GoalNode):
     def program(self) -> Program:
         """Let the tree grow under this node, and end as it does."""
         return (yield from self.run_below(self._tree))
+
+    def tick(self) -> Iterator[Behaviour]:
+        """Go on, but not if the run is stuck, nor after a tick in which a limit of the run has ended each leaf."""
+        limit = self.context.budget.reached_for_all()
+        if self.status == Status.RUNNING and (limit is Limit.STUCK or (limit is not None and self._is_over)):
+            self._tree.stop(Status.INVALID)
+            self._throw(self.limited(limit))
+        self._is_over = limit is not None
+        yield from super().tick()
 
     def skill(self, skill: str, /, **values: Value) -> SkillNode:
         """Return a leaf that carries a skill out.

@@ -32,6 +32,9 @@ class Watch(Listener):
     New is what the world shows after a skill that it carried out or in a look around, what a person says, and that a
     hold is over. What the model says is not, nor what it is told of its own memory. What is seen is compared as data;
     as words only when the world gives none. A skill that waits lets the same come again, as something may have changed.
+
+    In a tree of one's own, only failures count: of the same leaf, by the same words. In a row so many of them end the
+    run, with other leaves in between :data:`PATIENCE` times as many. A condition that does not hold is no failure.
     """
 
     def __init__(self, context: RunContext, after: int) -> None:
@@ -41,6 +44,9 @@ class Watch(Listener):
         self._counts = Counter[Hashable]()
         self._barren = 0
         self._counted = 0  # how many decisions and steps there were then
+        self._failed = Counter[Hashable]()  # of leaves of a tree of one's own
+        self._last: Hashable = None
+        self._shown = set[Hashable]()  # what their skills have shown
 
     def node_started(self, node: GoalNode) -> None:
         """See :meth:`Listener.node_started`; to a leaf of a tree of one's own everything is new, each time."""
@@ -48,6 +54,21 @@ class Watch(Listener):
             self._known.clear()
             self._counts.clear()
             self._barren = 0
+
+    def node_ended(self, node: GoalNode) -> None:
+        """See :meth:`Listener.node_ended`; a leaf of a tree of one's own may begin again for ever."""
+        if not node.is_own_leaf:
+            return
+        leaf: Any = node
+        sees_not = getattr(leaf, "sees_not", False)
+        failed = None if node.failure is None or sees_not else (node.subgoal, node.failure.message)
+        is_next, self._last = failed == self._last, failed
+        if failed is None:
+            return
+        self._failed[failed] += 1
+        if self._failed[failed] >= self._after * (1 if is_next else PATIENCE) and not self._context.budget.stuck:
+            count = self._failed[failed]
+            self._context.budget.stuck = f"{_quoted(node.subgoal)} failed {count} times without anything new"
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """See :meth:`Listener.decided`; what an act comes to is seen when it is observed."""
@@ -62,6 +83,10 @@ class Watch(Listener):
     def observed(self, node: GoalNode, observation: Observation) -> None:
         act = self._acts.pop(node, None)
         if act is None:
+            shows = node.subgoal, _data(observation)
+            if node.is_own_leaf and observation.outcome in (Outcome.DONE, Outcome.HALTED) and shows not in self._shown:
+                self._shown.add(shows)
+                self._failed.clear()
             return
         key = hash((node.post.robot.name, act.skill, _data(observation)))  # another robot's is another skill
         shown = observation.outcome is Outcome.DONE and not act.asks_memory and key not in self._known
@@ -84,6 +109,7 @@ class Watch(Listener):
             self._new(key)
 
     def heard(self, words: str) -> None:
+        self._failed.clear()
         self._new(hash(words))
 
     def _new(self, key: int) -> None:

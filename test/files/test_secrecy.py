@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,10 +161,102 @@ def test_a_text_tells_no_key_however_it_is_told(said: str) -> None:
         "basic skills 12",
         "pass: 3 of 4, max_tokens: 5, author: me",
         "20261126T064234Z-ab12",
+        "there is no tool 'skill'; did you mean 'skill_pick_up'?",
+        "resume_key.jsonl: its settings would start a program",
+        "my_key.yaml:1234: is not YAML: while scanning for the next token: found character '\\t'",
+        "/home/anna/api_keys.yaml:3: password.yaml is no mapping",
+        "limits.skill_timeout, risk_assessment, task-force, pk_lookup_table, hf_hub_download, xai_grok, sk-learn",
+        "vision_msgs/msg/BoundingBox2DArray has no field 'detections3d'",
+        "the goal_token: place, next_key = place_2, authenticated=true, secretary: Anna",
+        "basic manipulation3 with the bearer robot_nr_12",
+        "password: is missing; export PGPASSWORD=PASSWORD, or api_key: $API_KEY",
+        "send 'Authorization: Bearer TOKEN'",
+        "KeyError: An argument is missing",
     ],
 )
 def test_what_is_no_key_is_told(said: str) -> None:
     assert redacted(said) == said
+
+
+RANDOM = "4eC39HqLyjWDarjtT1zdp7dc"
+#: Keys as their makers give them, and what the server or the person who names one says.
+SECRETS = (
+    *("sk-abcdefghijklmnop", f"sk-proj-{RANDOM}-{RANDOM[::-1]}_xY", f"sk-ant-api03-{RANDOM}", f"sk_live_{RANDOM}"),
+    *(f"hf_{RANDOM}", "hf_QzXvBnMkLpOiUyTrEwQaSdFgHjKl", f"ghp_{RANDOM}", f"github_pat_11ABCDE_{RANDOM}"),
+    *(f"glpat-{RANDOM}", f"gsk_{RANDOM}", f"xai-{RANDOM}", f"nvapi-{RANDOM}", f"r8_{RANDOM}", f"npm_{RANDOM}"),
+    *("AKIAIOSFODNN7EXAMPLE", "AIzaSyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY", "xoxb-17653672481-19874698323-pdFZeeqpYNT"),
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+)
+TOLD = (
+    *("{}", "Incorrect API key provided: {}.", "401 for '{}'", '{{"api_key": "{}"}}', "--api-key {}", "?x=1&key={}"),
+    *("Authorization: Bearer {}", "Bearer {}", "token={}", "my_hf_token: {}", "HF_TOKEN={} reactree run"),
+)
+NAMED = {
+    "password=swordfish": "swordfish",
+    "password: swordfish": "swordfish",
+    "password: SWORDFISH": "SWORD",
+    "api_key: 'my own words'": "own",
+    "postgres://robot:swordfish@host/fleet": "swordfish",
+    "PGPASSWORD=swordfish psql": "swordfish",
+    "client_secret = swordfish": "swordfish",
+    "Authorization: Basic dXNlcjpwYXNzd29yZA==": "dXNl",
+    "Basic dXNlcjpwYXNzd29yZA==": "dXNl",
+    "Cookie: sid=orchid; session=velvet": "velvet",
+    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH PRIVATE KEY-----": "b3Bl",
+    "-----BEGIN PRIVATE KEY----- MIIEvQIBADANBgkqh": "MIIE",
+}
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_what_has_the_form_of_a_key_is_hidden_wherever_it_stands(secret: str) -> None:
+    for said in TOLD:
+        assert secret[6:] not in redacted(said.format(secret)), said
+
+
+@pytest.mark.parametrize(("said", "secret"), NAMED.items())
+def test_what_follows_the_name_of_a_key_is_hidden(said: str, secret: str) -> None:
+    told = redacted(f"refused: {said}")
+    assert secret not in told
+    assert told.startswith("refused: ")
+
+
+def _own_words() -> Iterator[tuple[Path, str]]:
+    """Yield the lines of the docs, and what the package says with a name in each gap, without addresses and SQL."""
+    root = Path(__file__).parents[2]
+    for path in [*root.glob("docs/**/*.md"), *root.glob("config/**/*.yaml"), *root.glob("reactree_ros/**/*.py")]:
+        yield path, f"{path}:1234: is wrong"
+        yield path, f"{path.stem}: its words"
+        text = path.read_text(encoding="utf-8")
+        if path.suffix != ".py":
+            yield from ((path, line) for line in text.splitlines())
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.JoinedStr):
+                yield (
+                    path,
+                    "".join(str(one.value) if isinstance(one, ast.Constant) else "robot_12" for one in node.values),
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+                yield from ((path, line) for line in node.value.splitlines())
+
+
+def test_no_word_of_ours_and_no_name_of_a_file_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", {})
+    hidden = [
+        (path, line)
+        for path, line in dict.fromkeys(_own_words())
+        if "://" not in line and "//robot_12@" not in line and redacted(line) != line
+    ]
+    shown = "API_KEY=your-key", "PGPASSWORD=of-the-robots", "with the header 'Authorization: Bearer "
+    assert [line for _, line in hidden if not any(one in line for one in shown)] == []
+
+
+def test_a_word_that_the_environment_calls_a_password_is_hidden_as_a_word_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ROBOT_PASSWORD", "kitchen")
+    monkeypatch.setenv("ROBOT_KEY", HUSH)
+    assert redacted(f"kitchens and kitchen of x{HUSH}x") == "kitchens and *** of x***x"
 
 
 def test_an_errors_message_tells_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

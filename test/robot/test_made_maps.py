@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,75 @@ def test_the_robot_looks_around_where_the_floor_is_free(tmp_path: Path, nav2: An
     assert printing["pose"]["x"] == pytest.approx(5.5, abs=0.1)
 
 
+@pytest.mark.parametrize("form", ["L", "LA", "P", "I;16"])
+@pytest.mark.parametrize(
+    ("said", "free"),
+    [
+        ("mode: trinary", {254, 255}),
+        ("mode: Trinary\nfree_thresh: 0.25", {254, 255}),
+        ("free_thresh: 0.9\noccupied_thresh: 0.95", {51, 128, 254, 255}),
+        ("negate: 1", {0, 1}),
+        ("negate: yes\nfree_thresh: 0.25", {0, 1, 51}),
+        ("mode: scale\nfree_thresh: 0.25", {205, 254, 255}),
+        ("mode: scale\nfree_thresh: 0.0\noccupied_thresh: 1.0", {254, 255}),
+        ("mode: raw", {0}),
+    ],
+)
+def test_a_cell_is_free_where_map_server_says_so_and_205_is_unknown(
+    tmp_path: Path, nav2: Any, form: str, said: str, free: set[int]
+) -> None:
+    from PIL import Image
+
+    from reactree_ros.robot.nav2_map import Nav2Map, _free
+
+    greys = [0, 1, 51, 128, 205, 254, 255]
+    image = Image.new("L", (len(greys), 2))
+    image.putdata(greys * 2)
+    if form == "LA":  # the second row is clear
+        alpha = Image.new("L", image.size)
+        alpha.putdata([255] * len(greys) + [254] * len(greys))
+        image.putalpha(alpha)
+    elif form == "P":
+        image = image.convert("RGB").quantize(16)
+    elif form == "I;16":
+        image = Image.frombytes("I;16", image.size, b"".join(bytes([grey, grey]) for grey in greys * 2))
+    image.save(tmp_path / "map.png")
+    of = Nav2Map(image="map.png", resolution=1, origin=(0, 0, 0), **yaml.safe_load(said))
+    first, second = _free(tmp_path / "map.png", of).tolist()
+    assert {grey for grey, is_free in zip(greys, first, strict=True) if is_free} == free
+    assert second == (first if form != "LA" or of.mode == "raw" else [False] * len(greys))
+
+
+@pytest.mark.parametrize("yaw", [0.0, 0.7])
+@pytest.mark.parametrize("thresh", [0.196, 0.25])
+def test_no_pose_is_outside_of_free_cells_or_in_furniture(tmp_path: Path, nav2: Any, thresh: float, yaw: float) -> None:
+    text = f"image: floor.pgm\nresolution: 0.05\norigin: [-1.0, -2.0, {yaw}]\nfree_thresh: {thresh}\n"
+    path = write_nav2(tmp_path, text=text)
+    pixels = bytearray((tmp_path / "floor.pgm").read_bytes())
+    begin = len(pixels) - 20_000
+    for at in range(20_000):  # only a strip of the first room is seen, and some cells of the second one
+        row, column = divmod(at, 200)
+        seen = (60 <= column < 75 and 20 <= row < 40) or (95 <= column < 125 and 8 <= row < 30)
+        pixels[begin + at] = 254 if seen else 205
+    (tmp_path / "floor.pgm").write_bytes(bytes(pixels))
+    found = nav2(path)
+    stands = [one["pose"] for one in found["rooms"]] + [one["approach"] for one in found["receptacles"]]
+    assert len(stands) == 4
+    for pose in stands:
+        ahead, left = pose["x"] + 1.0, pose["y"] + 2.0
+        column = (ahead * math.cos(yaw) + left * math.sin(yaw)) / 0.05
+        row = 100 - (left * math.cos(yaw) - ahead * math.sin(yaw)) / 0.05
+        assert pixels[begin + 200 * int(row) + int(column)] == 254
+        assert not (100 <= column <= 120 and 11 <= row <= 19), "in the shelf"
+
+
+def test_a_room_without_a_free_cell_is_named(tmp_path: Path, nav2: Any) -> None:
+    outside = {"label": "attic", "points": [[-50, -50], [-5, -50], [-5, -5], [-50, -5]]}
+    for shape in ({"label": "attic", "points": [[12, 12], [40, 12], [40, 40]]}, outside):
+        with pytest.raises(UserError, match=r"floor\.json: 'attic': no cell of floor\.pgm in it is free"):
+            nav2(write_nav2(tmp_path, {**LABELLED, "shapes": [shape]}))
+
+
 def test_the_origin_of_a_map_may_be_turned(tmp_path: Path, nav2: Any) -> None:
     text = "image: floor.pgm\nresolution: 0.05\norigin: [0.0, 0.0, 1.5707963]\nfree_thresh: 0.196\n"
     (room, _) = nav2(write_nav2(tmp_path, text=text))["rooms"]
@@ -165,7 +235,13 @@ def test_the_origin_of_a_map_may_be_turned(tmp_path: Path, nav2: Any) -> None:
     ("text", "labelled", "said"),
     [
         ("image: none.pgm\nresolution: 0.05\norigin: [0, 0, 0]\n", LABELLED, r"none\.pgm: is no image of a map"),
-        ("image: floor.pgm\nresolution: 0\norigin: [0, 0, 0]\n", LABELLED, "0.0 is no size of a pixel"),
+        ("image: floor.pgm\nresolution: 0\norigin: [0, 0, 0]\n", LABELLED, r"yaml:2: resolution: .*greater than 0"),
+        ("image: floor.pgm\nresolution: .inf\norigin: [0, 0, 0]\n", LABELLED, r"yaml:2: resolution: .*, not 'inf'"),
+        ("image: floor.pgm\nresolution: 1\norigin: [0, 0, -nan]\n", LABELLED, r"yaml:3: origin: its yaw is nan"),
+        ("image: floor.pgm\nresolution: 1\norigin: [0, .inf, 0]\n", LABELLED, r"yaml:3: origin: its y is inf"),
+        ("image: floor.pgm\nresolution: 1\norigin: [0, 0]\n", LABELLED, r"yaml:3: origin"),
+        ("image: f.pgm\nresolution: 1\norigin: [0, 0, 0]\nfree_thresh: .nan\n", LABELLED, r"yaml:4: free_thresh"),
+        ("image: f.pgm\nresolution: 1\norigin: [0, 0, 0]\nmode: triary\n", LABELLED, "mode: did you mean .trinary"),
         ("image: floor.pgm\norigin: [0, 0, 0]\n", LABELLED, r"floor\.yaml:1: .*resolution"),
         ("resolution: [", LABELLED, r"floor\.yaml"),
         ("", {**LABELLED, "imageWidth": 100}, "it is of an image of 100 x 100 pixels, the map's has 200 x 100"),

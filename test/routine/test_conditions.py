@@ -184,6 +184,20 @@ def test_conditions_and_repetitions_do_what_they_say(body: dict[str, Any], end: 
     assert_replays(kept, AgentNodes(Abilities(())))
 
 
+@pytest.mark.parametrize(("seconds", "end", "tries"), [(None, "failure", 12), (0, "out_of_steps", 50)])
+def test_a_retry_that_is_in_vain_is_left_to_the_model(seconds: int | None, end: str, tries: int) -> None:
+    """A condition that does not hold is nothing in vain: it may hold later."""
+    child = {"kind": "skill", "wording": "refill printer"}
+    if seconds is not None:
+        child = {"kind": "wait for", "condition": OUT, "seconds": seconds}  # type: ignore[dict-item]
+    world = Office()
+    episode, kept = episode_of({"kind": "decorator", "does": "retry", "times": 0, "child": child}, world, max_steps=50)
+    result = episode.run()
+    assert (result.end, len(world.executed)) == (end, tries)
+    assert ("There is paper in it" in str(kept.of("turn"))) is (seconds is None)
+    assert_replays(kept, AgentNodes(Abilities(())))
+
+
 def test_a_condition_that_the_world_does_not_know_leaves_the_goal_to_the_model() -> None:
     body = {"kind": "repeat until", "condition": "it rains", "children": [{"kind": "goal", "text": "wait"}]}
     episode, kept = episode_of(body, Office())

@@ -54,9 +54,9 @@ class Flat(ScriptedWorld):
     recallable = ("mug", "apple")
     words = ("mug", "apple", "desk", "fridge", "kitchen")
 
-    def __init__(self, refused: Sequence[str] = ()) -> None:
+    def __init__(self, refused: Sequence[str] = (), skills: Sequence[Skill] = SKILLS) -> None:
         super().__init__(refused=refused)
-        self.household = Household(name="flat", skills=(*SKILLS, *EXTRA, wait_skill(["the tray is full"])))
+        self.household = Household(name="flat", skills=(*skills, *EXTRA, wait_skill(["the tray is full"])))
         self.skills = ("go to kitchen 1",)
         self._held: tuple[Seen, ...] = ()
 
@@ -83,10 +83,15 @@ class Flat(ScriptedWorld):
 
 
 def of(
-    script: Mapping[str, Sequence[str]], instruction: str, *, refused: Sequence[str] = (), words: str = ""
+    script: Mapping[str, Sequence[str]],
+    instruction: str,
+    *,
+    refused: Sequence[str] = (),
+    words: str = "",
+    skills: Sequence[Skill] = SKILLS,
 ) -> model.Routine:
     """Return what is learnt from a scripted run."""
-    world = Flat(refused)
+    world = Flat(refused, skills)
     episode = Episode(
         instruction,
         world=world,
@@ -123,6 +128,20 @@ def test_things_become_roles_and_the_way_to_them_a_search() -> None:
     assert leaves(routine) == FETCHED
     assert routine.name == "bring-the-thing-to-the-place"
     assert routine.origin == model.Origin(run="run 1", instruction=BRING, household="flat")
+
+
+def test_a_way_that_has_more_than_a_place_is_kept_whole() -> None:
+    """A search could not go it: nobody says how fast."""
+    drive = Skill(
+        name="drive",
+        wording="drive to {place} at {speed} m/s",
+        parameters={"place": Thing(), "speed": Number(0, 2, 0.1)},
+        effect={"at": "place"},
+    )
+    acts = ("drive to sink 1 at 0.5 m/s", "drive to fridge 1 at 0.5 m/s", "open fridge 1", "pick up mug 1", "ring")
+    acts += ("drive to desk 1 at 0.8 m/s", "done")
+    routine = of({BRING: acts}, BRING, skills=(drive, *SKILLS[1:]))
+    assert leaves(routine) == [act for act in acts if act not in (acts[0], "done")]
 
 
 def test_a_search_begins_where_such_a_thing_was_and_names_no_one_place() -> None:

@@ -20,7 +20,7 @@ from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.routine import skills as module
-from reactree_ros.routine.model import Routine, RoutineError
+from reactree_ros.routine.model import MOST_ALIKE, Routine, RoutineError
 from reactree_ros.routine.skills import RoutineSkills
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, WorldError
@@ -170,12 +170,31 @@ def test_a_long_wait_is_several_waits() -> None:
     assert ended is Outcome.TIMEOUT
 
 
-def test_what_goes_round_for_ever_ends() -> None:
-    routine = Routine.of({"name": "do", "goal": "do it", "body": decorated("repeat", a("close a"), 0)})
-    ended = RoutineSkills(robot := Robot(), [routine]).execute("do it")
-    with pytest.raises(WorldError, match="'do it' did not end in 1,000 steps"):
-        ended.take()
-    assert len(robot.executed) == module.MOST_STEPS
+@pytest.mark.parametrize(
+    "body",
+    [
+        decorated("repeat", a("close a"), 0),
+        flow("repeat until", a("close a"), condition=PAPER),
+        flow("while", a("close a"), condition=PAPER),
+    ],
+)
+def test_what_goes_round_for_ever_fails_and_says_so(body: Any) -> None:
+    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    robot = Robot({LOOK: [NOT_YET if body["kind"] == "repeat until" else Outcome.DONE] * 1000})
+    ended = RoutineSkills(robot, [routine]).execute("do it").take()
+    assert (ended.outcome, len(robot.executed)) == (Outcome.EXECUTION, module.MOST_STEPS)
+    assert ended.text.endswith("It did not end in 1,000 steps.")
+    assert len(ended.text) < 100
+
+
+@pytest.mark.parametrize("times", [0, 10_000])
+@pytest.mark.parametrize(
+    ("child", "steps"), [(a("close a"), "a"), (flow("sequence", a("close b"), a("close a")), "ba")]
+)
+def test_a_retry_that_comes_to_the_same_failure_again_and_again_fails(child: Any, steps: str, times: int) -> None:
+    ended, executed = carried_out(decorated("retry", child, times), {"close a": BAD * 1000})
+    assert ended is Outcome.EXECUTION
+    assert "".join(one[-1] for one in executed) == steps * MOST_ALIKE
 
 
 @pytest.mark.parametrize(

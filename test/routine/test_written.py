@@ -9,7 +9,7 @@ from command_line import Cli
 from houses import carry_out, tasks
 from recorded_runs import assert_replays
 
-from reactree_ros.files.xml import read_xml
+from reactree_ros.files.xml import parse_xml
 from reactree_ros.household.household import SKILLS
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.routine.keeping import Kept
@@ -94,7 +94,7 @@ def test_the_nodes_model_is_of_a_world_or_a_robot(cli: Cli, tmp_path: Path) -> N
     for command, skill in ((("routine", "nodes"), "pick_up"), (("robot", "nodes", robot), "hand_over")):
         out = tmp_path / skill
         assert cli(*command, "--out", out).code == 0
-        (model,) = read_xml(out).named("TreeNodesModel")
+        (model,) = parse_xml(out.read_text(encoding="utf-8")).named("TreeNodesModel")
         assert {"AgentNode", "Holds", skill} <= {one.attributes["ID"] for one in model.children}
     steps = '<navigate place="desk 1"/><say text="here I am"/>'
     (tmp_path / "go.xml").write_text(file_of(steps, "").replace('_goal="', '_goal="go there" _description="'))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from routine.any_routine import DECLARED, AnyRoutine
 
+from reactree_ros.agent.parameters import Number, Text
+from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.errors import UserError
 from reactree_ros.files import xml
-from reactree_ros.files.xml import read_xml
 from reactree_ros.routine import bt_nodes
 from reactree_ros.routine.model import (
     DEEPEST,
@@ -67,6 +69,33 @@ def test_500_random_routines_come_back_as_the_same_trees() -> None:
         routine = make.make()
         assert routine_of_xml(xml_of(routine, DECLARED), DECLARED) == routine
         assert routine_of_xml(xml_of(routine)).goal == routine.goal
+
+
+def test_routines_come_back_where_the_same_skills_have_other_names() -> None:
+    """As those of a robot that were exported as the household's. A text's place stays with the name that it is for."""
+    plain = [one for one in DECLARED if not any(isinstance(kind, Text) for kind in one.parameters.values())]
+    others = [replace(one, name=f"{one.name} it") for one in plain]
+    make = AnyRoutine(45)
+    for _ in range(100):
+        routine = make.make()
+        assert routine_of_xml(xml_of(routine, plain), others) == routine
+
+
+def test_a_skill_of_another_robot_is_written_with_its_whole_wording() -> None:
+    drawer = Declared(name="open drawer", wording="open drawer {number}", parameters={"number": Number(1, 6)})
+    body = Skill(wording="open drawer {number_1}")
+    routine = Routine(name="r", goal="{number_1}", roles=(Role(name="number_1", kind="number"),), body=body)
+    written = xml_of(routine, DECLARED)
+    assert '<Skill wording="open drawer {number_1}"/>' in written
+    old = written.replace("<Skill wording=", '<open _effect="[]" thing=').replace('="open drawer', '="drawer')
+    assert routine_of_xml(written, [drawer]) == routine_of_xml(old, [drawer]) == routine
+    with pytest.raises(RoutineError, match="'open' is no node and no skill here"):
+        routine_of_xml(old.replace("open {thing}", "unlock {thing}"), [drawer])
+
+
+def test_what_only_tells_an_editor_about_a_tree_is_passed_over() -> None:
+    text = file_of(GO).replace('_goal="do it"', '_goal="do it" _favorite="false" _uid="1"')
+    assert routine_of_xml(text, DECLARED).body == WENT
 
 
 def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
@@ -338,7 +367,7 @@ def test_files_in_other_encodings_are_refused_and_a_byte_order_mark_is_read(tmp_
     assert read_routine(path).body == RINGS
     path.write_bytes(file_of(WAIT).encode("utf-16"))
     with pytest.raises(UserError, match="is no text in UTF-8"):
-        read_xml(path)
+        read_routine(path)
 
 
 def test_1000_damaged_files_are_read_or_end_in_one_line() -> None:

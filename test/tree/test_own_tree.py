@@ -29,7 +29,7 @@ from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import OwnTree
-from reactree_ros.world.port import Observation, World
+from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard
 
@@ -429,3 +429,56 @@ def test_what_an_agent_has_nothing_to_learn_from_is_no_experience() -> None:
     episode.run()
 
     assert [experience.subgoal for experience in episode.experiences()] == ["b"]
+
+
+class Stubborn(ScriptedWorld):
+    """Fails at each skill that closes something, always in the same way; all else goes well."""
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        self.executed.append(skill)
+        fails = str(skill).startswith("close")
+        return self._pending(skill, Observation(f"{skill}.", Outcome.EXECUTION if fails else Outcome.DONE))
+
+
+def _for_ever(child: Behaviour) -> Behaviour:
+    return decorators.Retry("again", child, num_failures=10**9)
+
+
+def _with_a_fallback(run: OwnTree) -> Behaviour:
+    try_it = decorators.FailureIsSuccess("never mind", run.skill("close fridge 1"))
+    return decorators.Repeat("again", one_after_the_other(run.skill("go to sink 1"), try_it), num_success=10**9)
+
+
+@pytest.mark.parametrize(
+    ("make", "times"),
+    [
+        (lambda run: _for_ever(run.skill("close fridge 1")), 12),
+        (lambda run: _for_ever(one_after_the_other(run.skill("go to sink 1"), run.skill("close fridge 1"))), 60),
+        (_with_a_fallback, 60),
+    ],
+)
+def test_a_leaf_that_fails_in_the_same_way_for_ever_ends_the_run_as_stuck(make: Make, times: int) -> None:
+    world = Stubborn()
+    result = episode_of(make, world=world).run()
+    assert (result.end, result.status) == ("stuck", "failure")
+    assert f"'close fridge 1' failed {times} times without anything new" in result.message
+    assert world.executed.count("close fridge 1") == times
+
+
+def test_a_round_that_goes_well_comes_as_often_as_its_tree_says() -> None:
+    world = Stubborn()
+    result = episode_of(
+        lambda run: decorators.Repeat("r", run.skill("go to sink 1"), num_success=90), world=world
+    ).run()
+    assert (result.end, len(world.executed)) == ("done", 90)
+
+
+def test_a_tree_that_begins_again_for_ever_ends_with_the_time_of_its_run() -> None:
+    clock = iter(range(10**6))
+    episode = episode_of(
+        lambda run: decorators.Repeat("r", run.skill("go to sink 1"), num_success=10**9),
+        world=Stubborn(),
+        options=TreeOptions(max_seconds=60),
+        clock=lambda: float(next(clock)),
+    )
+    assert episode.run().end == "out_of_time"

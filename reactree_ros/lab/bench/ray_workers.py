@@ -138,7 +138,7 @@ def _check_reach(address: str) -> None:
     try:
         host, port = place.hostname, place.port
     except ValueError as error:
-        raise UserError(f"--ray {address}: {error}; write it as HOST:PORT or ray://HOST:PORT") from error
+        raise UserError(f"--ray {address}: {error}; write it as HOST:PORT or ray://head:10001") from error
     if host is None or port is None:  # auto, local
         return
     try:

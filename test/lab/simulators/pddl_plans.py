@@ -23,7 +23,7 @@ def plan_of(task: PddlTask) -> list[str]:
 def parts_of(task: PddlTask, plan: Sequence[str]) -> dict[str, list[str]]:
     """A plan in parts, as decisions, each named after the facts of the goal that hold from its end on."""
     wording = wording_of(task.domain.parent)
-    engine = PddlSimulator(read_problem(task.domain, task.problem), wording)
+    engine = PddlSimulator(task.domain, task.problem, wording)
     since = dict.fromkeys(engine.goal, 0)
     held = set(engine.facts())
     for number, skill in enumerate(plan, 1):

@@ -223,13 +223,16 @@ def test_a_hundred_episodes_leave_no_thread_behind() -> None:
     ("domain", "problem", "said"),
     [
         ("nothing.pddl", ACROSS, "nothing.pddl"),
-        (FERRY.replace("(:types", "(types"), ACROSS, "domain.pddl"),
-        (FERRY, ACROSS.replace("aboard red", "afloat red"), "afloat"),
-        (FERRY, ACROSS.replace("(aboard red) (ferry-at east)", ""), "has no goal"),
-        (FERRY, ACROSS.replace("(and (aboard", "(or (aboard"), "plain facts"),
-        (FERRY.replace("(:action sail", "(:functions (fuel))\n(:action sail"), ACROSS, "time or numbers"),
+        (FERRY.replace("(:types", "(types"), ACROSS, r"domain\.pddl:4: "),
+        (FERRY.replace("aboard ?c)))", "aboard ?c ?c)))"), ACROSS, r"domain\.pddl:8: .*aboard"),
+        (FERRY, ACROSS.replace("aboard red", "afloat red"), r"problem\.pddl:3: .*afloat"),
+        (FERRY, ACROSS.replace("ferry-at west", "ferry-at south"), r"problem\.pddl:3: .*south"),
+        (FERRY, ACROSS.replace("ferry-at west", "ferry-at red"), r"problem\.pddl:3: .*ferry-at"),
+        (FERRY, ACROSS.replace("(aboard red) (ferry-at east)", ""), r"problem\.pddl: has no goal"),
+        (FERRY, ACROSS.replace("(and (aboard", "(or (aboard"), r"problem\.pddl: its goal .*aboard.* plain facts"),
+        (FERRY.replace("(:action sail", "(:functions (fuel))\n(:action sail"), ACROSS, "fuel has time or numbers"),
     ],
-    ids=["no file", "no PDDL", "unknown fact", "no goal", "a choice", "numbers"],
+    ids=["no file", "no PDDL", "two values", "unknown fact", "unknown", "odd type", "no goal", "a choice", "numbers"],
 )
 def test_a_file_that_cannot_be_used_is_named_with_the_reason(
     tmp_path: Path, domain: str, problem: str, said: str
@@ -240,6 +243,26 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(
     chosen = tmp_path / domain if "\n" not in domain else files[0]
     with pytest.raises(UserError, match=said):
         Place.of(SPEC, PddlSettings(domain=str(chosen), problem=str(files[1])))
+
+
+def test_an_action_may_be_called_as_a_predicate_and_an_object_be_excluded_twice(tmp_path: Path) -> None:
+    domain, problem = tmp_path / "domain.pddl", tmp_path / "problem.pddl"
+    domain.write_text(
+        "(define (domain box) (:requirements :strips)"
+        " (:predicates (open ?x) (closed ?x) (lid ?x) (hinge ?x))"
+        " (:action open :parameters (?x) :precondition (and (closed ?x) (lid ?x) (hinge ?x))"
+        " :effect (and (open ?x) (not (closed ?x)))))"
+    )
+    problem.write_text(
+        "(define (problem p) (:domain box) (:objects box stone open)"
+        " (:init (closed box) (lid box) (hinge box) (closed stone)) (:goal (open box)))"
+    )
+    (task,) = tasks_of(PddlSettings(domain=str(domain), problem=str(problem))).values()
+    with PddlWorld(task) as world:
+        assert world.available_skills().result() == ["open box"]
+        assert world.execute("open stone").result().outcome is Outcome.UNKNOWN_SKILL
+        assert world.execute("open box").result().text == "You open box. Now: open box, not closed box."
+        assert world.score().result().gsr == 1
 
 
 def test_words_that_cannot_be_used_are_named(ferry: tuple[Path, Path]) -> None:

@@ -208,10 +208,6 @@ def tasks_of(settings: JerichoSettings) -> Mapping[int, StoryTask]:
     return numbered([Path(settings.story)], settings.instruction, settings.seed)
 
 
-def _make(settings: JerichoSettings, task: StoryTask, *, scored: bool = True) -> JerichoWorld:
-    return JerichoWorld(task, scored=scored)
-
-
 SPEC = WorldSpec(
     name="jericho",
     summary="text adventures on the Z-machine, with jericho's interpreter and your own story files",
@@ -220,5 +216,5 @@ SPEC = WorldSpec(
     needs=("jericho",),
     household=HOUSEHOLD,
     load_tasks=tasks_of,
-    make=_make,
+    make=lambda settings, task, **given: JerichoWorld(task, **given),
 )

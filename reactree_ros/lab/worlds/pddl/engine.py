@@ -5,8 +5,11 @@ unified-planning has one environment per process, which is not thread-safe: one 
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,30 +27,72 @@ _Action = tuple[Any, tuple[Any, ...]]
 
 
 def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
-    """Read a domain, and one of its problems or a problem's file."""
+    """Read a domain, and one of its problems or a problem's file.
+
+    Raises:
+        UserError: They cannot be used; the message names the file, and the line or what it is about.
+    """
     from unified_planning.io import PDDLReader
     from unified_planning.shortcuts import InstantaneousAction, get_environment
 
-    where = str(domain) if isinstance(problem, Problem) else f"{domain} with {problem}"
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, _faults_named(domain, problem):
         get_environment().credits_stream = None
-        try:
-            if isinstance(problem, Problem):
-                read = _shipped(domain).clone()
-                _fill(read, problem)
-            else:
-                read = PDDLReader().parse_problem(str(domain), str(problem))
-        except Exception as error:  # a parser may raise anything for a user's file
-            raise UserError(f"{where}: {' '.join(str(error).split()) or type(error).__name__}") from error
-    numbers = any(not fluent.type.is_bool_type() for fluent in read.fluents)
-    if numbers or not all(isinstance(action, InstantaneousAction) for action in read.actions):
-        raise UserError(f"{where}: has time or numbers; only true or false facts are simulated")
+        get_environment().error_used_name = False  # in PDDL, an action and a predicate may have one name
+        if isinstance(problem, Problem):
+            read = _shipped(domain).clone()
+            _fill(read, problem)
+        else:
+            read = PDDLReader().parse_problem(str(domain), str(problem))
+    odd = [fluent.name for fluent in read.fluents if not fluent.type.is_bool_type()]
+    odd += [action.name for action in read.actions if not isinstance(action, InstantaneousAction)]
+    if odd:
+        raise UserError(f"{domain}: {odd[0]} has time or numbers; only true or false facts are simulated")
+    where = domain if isinstance(problem, Problem) else problem
     wanted = _parts(read.goals)
     if not wanted:
         raise UserError(f"{where}: has no goal; name facts as its :goal")
-    if not all(one.is_fluent_exp() for one in wanted):
-        raise UserError(f"{where}: its goal has more than plain facts; name only facts as its :goal")
+    if more := [one for one in wanted if not one.is_fluent_exp()]:
+        raise UserError(f"{where}: its goal {more[0]} is more than plain facts; name only facts as its :goal")
     return read
+
+
+@contextmanager
+def _faults_named(domain: Path, problem: Problem | Path) -> Iterator[None]:
+    """Make whatever unified-planning raises for a user's files an error that says which file it is, and its line."""
+    from unified_planning.io import PDDLReader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one name for an action and a predicate
+        try:
+            yield
+        except UserError:
+            raise
+        except Exception as error:
+            where = domain
+            if isinstance(problem, Path):
+                with suppress(Exception):
+                    PDDLReader().parse_problem(str(domain))
+                    where = problem
+            said = re.sub(r"^UP\w+\((['\"])(.*)\1\)", r"\2", " ".join(str(error).split()))
+            line = re.search(r"\bline:? ?(\d+)", said)
+            if isinstance(error, KeyError):
+                said = f"nothing is called {said}"
+            elif isinstance(error, ArithmeticError | AttributeError | LookupError | TypeError | ValueError):
+                said = f"{type(error).__name__}: {said}"
+            raise UserError(f"{where}{f':{line[1]}' if line else ''}: {said}") from error
+
+
+def _grounder(problem: model.Problem) -> Any:
+    """Return unified-planning's; in version 1.3 that fails for an object against which two static conditions are."""
+    from unified_planning.engines.compilers.grounder import GrounderHelper
+
+    class OneAfterTheOther(GrounderHelper):  # type: ignore[misc]
+        def _purge_items_list(self, items_list: Any, params: Any, conds: Any) -> Any:
+            for cond in conds:
+                items_list = super()._purge_items_list(items_list, params, [cond])
+            return items_list
+
+    return OneAfterTheOther(problem)
 
 
 @cache
@@ -80,30 +125,36 @@ def _expression(read: model.Problem, fact: Fact) -> Any:
 class PddlSimulator:
     """Carries out actions, which are named in words.
 
+    Args:
+        domain: The domain's file.
+        problem: One of its problems, or a problem's file.
+        wording: The words of the domain.
+
     Attributes:
         goal: The facts of the goal.
+
+    Raises:
+        UserError: See :func:`read_problem`.
     """
 
-    def __init__(self, problem: model.Problem, wording: Wording) -> None:
-        from unified_planning.engines.compilers.grounder import GrounderHelper
+    def __init__(self, domain: Path, problem: Problem | Path, wording: Wording) -> None:
         from unified_planning.shortcuts import SequentialSimulator
 
-        self._problem, self._wording = problem, wording
-        with _ONE_AT_A_TIME:
-            self._simulator = SequentialSimulator(problem)
-            self._facts = [expression for expression in problem.initial_values if expression.is_fluent_exp()]
-            self.goal = tuple(map(_fact, _parts(problem.goals)))
-            self._actions = self._by_skill(GrounderHelper(problem).get_grounded_actions())
+        self._wording = wording
+        self._problem = read = read_problem(domain, problem)
+        with _ONE_AT_A_TIME, _faults_named(domain, problem):
+            self._simulator = SequentialSimulator(read)
+            self._facts = [expression for expression in read.initial_values if expression.is_fluent_exp()]
+            self.goal = tuple(map(_fact, _parts(read.goals)))
+            self._grounded = [
+                (wording.skill(action.name, list(map(str, arguments))), action, arguments)
+                for action, arguments, possible in _grounder(read).get_grounded_actions()
+                if possible is not None
+            ]
+        self._actions: dict[str, list[_Action]] = {}  # several if the state determines which of them is meant
+        for skill, action, arguments in self._grounded:
+            self._actions.setdefault(skill, []).append((action, arguments))
         self.reset()
-
-    def _by_skill(self, actions: Iterable[tuple[Any, tuple[Any, ...], Any]]) -> Mapping[str, list[_Action]]:
-        """Return actions by their skill; several if the state determines which of them is meant."""
-        by_skill: dict[str, list[_Action]] = {}
-        for action, arguments, grounded in actions:
-            if grounded is not None:
-                skill = self._wording.skill(action.name, list(map(str, arguments)))
-                by_skill.setdefault(skill, []).append((action, arguments))
-        return by_skill
 
     def rules(self) -> str:
         """Describe each action's conditions and effects, with ``<block 1>`` in place of a block.
@@ -148,9 +199,8 @@ class PddlSimulator:
     def skills(self) -> list[str]:
         """Return the available skills, each once."""
         with _ONE_AT_A_TIME:
-            now = self._simulator.get_applicable_actions(self._state)
-            said = (self._wording.skill(action.name, list(map(str, arguments))) for action, arguments in now)
-            return list(dict.fromkeys(said))
+            applicable = self._simulator.is_applicable
+            return list(dict.fromkeys(said for said, *action in self._grounded if applicable(self._state, *action)))
 
     def knows(self, skill: str) -> bool:
         """Return whether such a skill exists here, now or at other times."""

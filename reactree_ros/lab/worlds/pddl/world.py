@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.lab.worlds.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
-from reactree_ros.lab.worlds.pddl.engine import PddlSimulator, read_problem
+from reactree_ros.lab.worlds.pddl.engine import PddlSimulator
 from reactree_ros.lab.worlds.pddl.problems import MAKERS, Fact, Problem
 from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.port import Observation, Outcome, Score
@@ -67,7 +67,7 @@ class PddlWorld(WorkerWorld):
 
     def __init__(self, task: PddlTask, *, scored: bool = True) -> None:
         self._words = wording_of(task.domain.parent)
-        self._engine = PddlSimulator(read_problem(task.domain, task.problem), self._words)
+        self._engine = PddlSimulator(task.domain, task.problem, self._words)
         household = _household(task.domain.parent, self._words)
         self.household = replace(household, actions=self._engine.verbs(), rules=self._engine.rules())
         self._best = self._share(self._engine.facts())
@@ -152,12 +152,8 @@ def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
     domain = DOMAINS / settings.domain / DOMAIN if shipped else Path(settings.domain).resolve()
     problem = Path(settings.problem)
     wording = wording_of(domain.parent)
-    goal = PddlSimulator(read_problem(domain, problem), wording).goal
+    goal = PddlSimulator(domain, problem, wording).goal
     return {1: PddlTask(domain, problem, ", ".join(wording.listed(goal)))}
-
-
-def _make(settings: PddlSettings, task: PddlTask, *, scored: bool = True) -> PddlWorld:
-    return PddlWorld(task, scored=scored)
 
 
 SPEC = WorldSpec(
@@ -168,6 +164,6 @@ SPEC = WorldSpec(
     needs=("unified_planning",),
     household=_household(DOMAINS / next(iter(MAKERS)), wording_of(DOMAINS / next(iter(MAKERS)))),
     load_tasks=tasks_of,
-    make=_make,
+    make=lambda settings, task, **given: PddlWorld(task, **given),
     flags=("task_id",),
 )

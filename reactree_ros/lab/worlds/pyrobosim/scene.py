@@ -97,12 +97,7 @@ class HouseScene(Scene):
         self.by_name: dict[str, Thing] = {}
         self.own: dict[str, HouseThing] = {}  # by pyrobosim's names; includes unseen things
         self.called: dict[str, str] = {}  # by pyrobosim's names
-        self.held: list[int] = []
-        self.close: list[int] = []
-        self.borne: dict[int, str] = {}
-        self._room: dict[int, int] = {}
-        self._container: dict[int, int] = {}
-        self._surface: dict[int, int] = {}
+        self._know_no_place()
         self._numbers: Counter[str] = Counter()
         self.at: HouseThing | None = None  # the robot's place
         self.pose: tuple[float, float, float] | None = None

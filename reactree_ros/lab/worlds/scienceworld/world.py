@@ -160,10 +160,6 @@ def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
     return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))
 
 
-def _make(settings: ScienceWorldSettings, task: ScienceTask, *, scored: bool = True) -> ScienceWorld:
-    return ScienceWorld(task, scored=scored)
-
-
 SPEC = WorldSpec(
     name="scienceworld",
     summary="ScienceWorld's thirty types of experiments, with its own simulator (Java 17)",
@@ -172,6 +168,6 @@ SPEC = WorldSpec(
     needs=("scienceworld", "py4j"),
     household=HOUSEHOLD,
     load_tasks=tasks_of,
-    make=_make,
+    make=lambda settings, task, **given: ScienceWorld(task, **given),
     flags=("task_id",),
 )

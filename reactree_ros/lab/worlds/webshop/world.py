@@ -264,16 +264,12 @@ def tasks_of(settings: ServerSettings, ids: Sequence[int] = range(TASKS)) -> Map
     return TasksOnDemand(ids, lambda one: WebShopTask(settings.server, settings.time_limit, one))
 
 
-def _make(settings: WebShopSettings, task: WebShopTask, *, scored: bool = True) -> WebShop:
-    return WebShop(task, scored=scored)
-
-
 SPEC = WorldSpec(
     name="webshop",
     summary="WebShop's shopping tasks, at AgentGym's server over HTTP",
     settings=WebShopSettings,
     household=HOUSEHOLD,
     load_tasks=tasks_of,
-    make=_make,
+    make=lambda settings, task, **given: WebShop(task, **given),
     flags=("task_id",),
 )
