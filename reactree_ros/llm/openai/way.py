@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.addresses import is_loopback
 from reactree_ros.plugins.installation import install_line
 
 #: The longest answer that is read, in bytes; far above the longest text that is used.
 LONGEST_ANSWER = 16 * 2**20
 _NO_PROXY_AT_ALL = "it is no proxy URL; a proxy URL looks like http://proxy:3128 or socks5://proxy:1080"
-_NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _names(entry: str, host: str, port: int) -> bool:
 
 
 def _is_this_machine(host: str) -> bool:
-    if host.rpartition(".")[2] in _NAMES_OF_THIS_MACHINE:
+    if is_loopback(host):
         return True
     # Only the proxy may know a name with a dot, or be allowed to see it.
     flags = socket.AI_NUMERICHOST if re.search(r"[.:]", host) else 0
@@ -132,6 +132,4 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _is_local(text: str) -> bool:
-    address = ipaddress.ip_address(text)
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_loopback or address.is_unspecified
+    return is_loopback(text) or ipaddress.ip_address(text).is_unspecified
