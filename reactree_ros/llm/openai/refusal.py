@@ -113,7 +113,7 @@ class Refused(Exception):
             return RequestRejected(
                 f"{server} does not accept the key (HTTP {self.status}); set OPENAI_API_KEY or api_key_file"
             )
-        passing = self.status < 400 or self.status >= 500 or self.status in _PASSING
+        passing = self.status < 300 or self.status >= 500 or self.status in _PASSING
         if self.status == 500 and _OF_TEMPLATE.search(message):
             passing = False
         return (ServerUnavailable if passing else RequestRejected)(f"{server} answered {self.how}: {message[:400]}")

@@ -50,7 +50,7 @@ def proxy_to(url: str) -> Proxy | None:
 
 
 def http_client(proxy: Proxy | None) -> Any:
-    """Make the SDK's HTTP client: it uses this proxy or none, and limits the length of an answer.
+    """Make the SDK's HTTP client: it uses this proxy or none, follows no redirect, and limits the length of an answer.
 
     Raises:
         UserError: The proxy cannot be used; the message says why, without its password.
@@ -76,14 +76,14 @@ def http_client(proxy: Proxy | None) -> Any:
             async for part in self._inner:
                 length += len(part)
                 if length > LONGEST_ANSWER:
-                    raise library.DecodingError(f"its answer is longer than {LONGEST_ANSWER} bytes")
+                    raise library.DecodingError(f"its answer is longer than {LONGEST_ANSWER >> 20} MiB")
                 yield part
 
         async def aclose(self) -> None:
             await self._inner.aclose()
 
     # A short compressed answer may be a very long one.
-    more = {"event_hooks": {"response": [bound]}, "headers": {"Accept-Encoding": "identity"}}
+    more = {"event_hooks": {"response": [bound]}, "headers": {"Accept-Encoding": "identity"}, "follow_redirects": False}
     if proxy is None:  # an explicit transport: without one, the client takes the environment's proxy
         return client(transport=library.AsyncHTTPTransport(limits=limits), **more)
     url = proxy.url if "://" in proxy.url else f"http://{proxy.url}"
