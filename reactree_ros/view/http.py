@@ -91,11 +91,12 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._since = self.loop.time()
         self._until = self.loop.call_later(PATIENCE, transport.abort)
         unknown = [one for one in self.connections if isinstance(one, _Connection) and one._is_unknown]
         if len(unknown) > MOST_UNKNOWN:
             held = Counter(one._peer for one in unknown)
-            last = max(unknown, key=lambda one: (held[one._peer], -one._until.when()))
+            last = max(unknown, key=lambda one: (held[one._peer], -one._since))
             last.transport.abort()
             if self.loop.time() - _Connection._said > _RARELY:
                 _Connection._said = self.loop.time()
