@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reactree_ros.background.own_python import python_module
 from reactree_ros.errors import UserError
-from reactree_ros.llm.llama.model import Model, Part, check_gguf
+from reactree_ros.llm.llama.model import Model, Part
 from reactree_ros.llm.llama.words import Words
 
 #: Longest time that a model is waited for, in seconds: it is read from the disk.
@@ -24,9 +24,6 @@ def try_out(path: Path, *, adapter: Path | None, context: int, threads: int) -> 
     Raises:
         UserError: It cannot be loaded; the message names the file, in one line.
     """
-    for file in (path, adapter):
-        if file is not None:
-            check_gguf(file)
     command = [*python_module(__name__), str(path), str(adapter or ""), str(context), str(threads)]
     quiet = {**os.environ, "GGML_NO_BACKTRACE": "1"}
     try:
