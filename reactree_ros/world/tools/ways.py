@@ -15,8 +15,9 @@ from typing_extensions import Self
 
 from reactree_ros.agent.foreign import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
+from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.world.tools.settings import LOCAL, ServerSettings
+from reactree_ros.world.tools.settings import ServerSettings
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -228,7 +229,7 @@ async def _address(url: str, token: str) -> AsyncIterator[Any]:
         response.stream = Bounded(response.stream)
 
     headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
-    direct = urlsplit(url).hostname in LOCAL
+    direct = is_loopback(urlsplit(url).hostname or "")
     hooks: dict[str, list[Any]] = {"response": [bounded]}
     limits = httpx2.Timeout(30.0, read=None)  # each call has a limit of its own
     async with (
