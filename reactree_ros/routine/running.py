@@ -20,6 +20,7 @@ from reactree_ros.agent.told import Tried
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, told
 from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import Concurrent, Parallel, ParallelFlow
 from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
@@ -272,9 +273,11 @@ class GoalStep(_Leaf):
 class SearchStep(_Leaf):
     """Goes to where a thing or a place is: where it was seen, else from place to place and from room to room."""
 
+    _word = OfAttempt(lambda _: "")
+
     def __init__(self, search: model.Search, run: Run) -> None:
         super().__init__(f"find {_shown(search.of, run)}", run)
-        self._search, self._word = search, ""
+        self._search = search
 
     def program(self) -> Program:
         """Search, until the robot stands where it is."""
