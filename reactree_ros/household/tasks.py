@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from reactree_ros.agent.words import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.household.vocabulary import CLASSES
@@ -291,12 +292,3 @@ def _condition(key: str, count: int) -> GoalCondition:
 
 def _path(place: tuple[int | str, ...]) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-
-
-def same_words(one: str, other: str) -> bool:
-    """Return whether two instructions have the same words; case, spaces and final full stops do not matter."""
-    return _words(one) == _words(other)
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().strip(" .").split()
