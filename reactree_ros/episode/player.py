@@ -398,7 +398,7 @@ class ScriptedWorld(SharedWorld):
     ) -> None:
         try:
             self.household = household_from_dict(record.run["household"])
-            self.recallable = tuple(record.run["recallable"])
+            self.recallable, self.words = tuple(record.run["recallable"]), tuple(record.run.get("words", ()))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise RecordError(f"{record.name}: its household cannot be used: {what}") from error

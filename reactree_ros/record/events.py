@@ -148,6 +148,7 @@ class Run(Timed):
     world: WorldOf
     household: HouseholdOf
     recallable: list[Text]
+    words: NotRequired[list[Text]]
     llm: Model
     vision: NotRequired[Model]
     memory: NotRequired[Text]
