@@ -53,7 +53,16 @@ def fork(
     record = read_record(run)
     until, anew = decision_of(record, at), bool(planner)
     spec = RunSpec.of_record(record)
-    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory, vision=vision, planner=planner)
+    spec = said_again(
+        spec,
+        record.run,
+        world=world_option,
+        llm=llm,
+        policy=policy,
+        memory=memory,
+        vision=vision,
+        planner=planner,
+    )
     if anew:
         spec = spec.but(person=terminal() is not None)
     begin = partial(go_on, record, until, differs=differs, **({"anew": True} if anew else {"says": say}))

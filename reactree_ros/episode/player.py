@@ -58,7 +58,7 @@ _LONG = 1e7
 #: Ticks without an event before a tree that waits for an answer counts as stuck.
 _IDLE_TICKS = 5
 #: Fields that may differ between two equal runs.
-_OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent")}
+_OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent", "seal")}
 
 #: An awaited answer: its kind, and the request's id (reply), the subgoal (examples) or the robot (world).
 Key = tuple[str, str]

@@ -157,6 +157,7 @@ class Run(Timed):
     robots: NotRequired[list[Text]]
     person: NotRequired[bool]
     parent: NotRequired[Parent | None]
+    seal: NotRequired[Text]
 
 
 class GrownNode(TypedDict):
