@@ -71,7 +71,7 @@ class DefaultsFile:
         """The tables in the file."""
         toml = _toml(self.path)
         try:
-            tables: Mapping[str, Any] = toml.loads(self.content.decode())
+            tables: Mapping[str, Any] = toml.loads(self.content.decode("utf-8-sig"))
             check_values(tables)
         except UnicodeDecodeError as error:
             raise UserError(f"{self.path}: cannot be read: {error}") from None

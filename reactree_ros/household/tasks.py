@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -182,7 +181,7 @@ def load_tasks(path: str | Path) -> list[Task]:
     except UserError as error:
         raise TaskError(str(error)) from None
     try:
-        document = parse_json(content.removeprefix(codecs.BOM_UTF8))
+        document = parse_json(content)
     except ValueError as error:
         raise TaskError(f"{path}: is not JSON: {error}") from None
     try:
