@@ -28,7 +28,7 @@ def sealed(header: Event) -> Event:
 def is_own(header: Event) -> bool:
     """Whether this user's own program wrote a header on this machine, and nobody has changed it since."""
     digest = _digest({name: value for name, value in header.items() if name != "seal"})
-    return bool(digest) and hmac.compare_digest(digest, header.get("seal", ""))
+    return bool(digest) and hmac.compare_digest(digest.encode(), header.get("seal", "").encode(errors="replace"))
 
 
 def _digest(header: Event, *, make: bool = False) -> str:

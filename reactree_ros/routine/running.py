@@ -25,7 +25,7 @@ from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import Concurrent, Parallel, ParallelFlow
 from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
-from reactree_ros.tree.flows.turns import conclude, in_turn
+from reactree_ros.tree.flows.turns import take_turns
 from reactree_ros.tree.flows.while_holds import WhileFlow
 from reactree_ros.tree.flows.within import WithinFlow
 from reactree_ros.tree.goal_node import GoalNode
@@ -546,14 +546,7 @@ class AllOrNone(Parallel):
 
     def tick(self) -> Iterator[Behaviour]:
         """Tick the child whose turn it is, and those after it as long as each succeeds at once."""
-        for child in in_turn(self):
-            yield from child.tick()
-            if child.status != Status.SUCCESS:
-                conclude(self, child.status)
-                break
-        else:
-            conclude(self, Status.SUCCESS)
-        yield self
+        return take_turns(self, (Status.SUCCESS,), lambda: Status.SUCCESS)
 
 
 class _Again(decorators.Decorator):

@@ -270,7 +270,7 @@ def _key(mode: int | None = None, content: bytes | None = None, *, gone: bool = 
         lambda record: changed_header(record, record, {"started": "2020-02-02T02:02:02+00:00"}),
         lambda record: changed_header(record, record, {"limits.decisions": 4}),
         lambda record: changed_header(record, record, {"seal": "0" * 64}),
-        lambda record: changed_header(record, record, {"seal": ""}),
+        lambda record: changed_header(record, record, {"seal": "é\ud800"}),
         lambda record: _key(gone=True),  # as on another machine
         lambda record: _key(content=b"x" * 32),
         lambda record: _key(content=b"torn"),
