@@ -1,6 +1,6 @@
 """Decisions of an engine in this process for one run at a time and for several at once, as `--at-once` has it.
 
-    python benchmarks/at_once.py [--llm transformers] [--llm-option model=FOLDER] [--at-once 1,24] [--profile]
+    python benchmarks/at_once.py [--llm vllm] [--llm-option model=FOLDER] [--at-once 1,24] [--profile]
 
 The requests are those of the expert's runs in generated houses, the answers are the model's own and lead nowhere. Each
 run asks for one decision after the other. Without a model, the tiny random one of the tests is made.
@@ -70,7 +70,7 @@ def ask(model: LanguageModel, runs: Sequence[Sequence[DecisionRequest]], at_once
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--llm", default="transformers")
+    parser.add_argument("--llm", default="vllm")
     parser.add_argument("--llm-option", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--at-once", default="1,24")
     parser.add_argument("--runs", type=int, default=24)
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="show where the time goes with the most runs at once")
     given = parser.parse_args()
     options = dict(option.partition("=")[::2] for option in given.llm_option)
-    if given.llm == "transformers" and "model" not in options:
+    if given.llm == "vllm" and "model" not in options:
         options["model"] = str(make_tiny_model(Path(tempfile.gettempdir()) / "reactree-tiny"))
     numbers = [int(one) for one in given.at_once.split(",")]
     first: float | None = None

@@ -17,8 +17,6 @@ prompt.
 - computed: prompt tokens per decision without cache. cached: share of prompt tokens from a cache, over all decisions of
   an agent node except its first.
 - grammar alone: the same cached prompt and 8 output tokens, with a new grammar each time and without one.
-- transformers: the engine of that name in this process; 8 known prompts, answered together and one after the other, 40
-  tokens each. The model is so small that the states of long prompts outweigh its weights.
 - raw clients: 32 tasks of one asyncio loop that send the same requests with the openai package, alternating with ours.
   Their prompts are cached, so that little hides the cost of our layer.
 
@@ -58,7 +56,6 @@ from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
-from reactree_ros.llm.transformers_engine import TransformersEngine
 from reactree_ros.memory.port import TOKEN_LIMIT
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
@@ -279,24 +276,6 @@ async def grammar_alone(url: str, turns: tuple[Turn, ...], skills: int, times: i
     return statistics.median(constrained[1:]), statistics.median(plain[1:])
 
 
-async def together(model: Path, prompts: Sequence[tuple[Turn, ...]], times: int = 5) -> float:
-    """Speed of the transformers engine with prompts together, relative to one after the other."""
-    engine = TransformersEngine(str(model))
-    await engine.open()
-    asked = [Generation(turns, max_tokens=40) for turns in prompts]
-    seconds: dict[str, list[float]] = {"alone": [], "together": []}
-    for _ in range(times + 1):  # the first time, prompts are not cached yet
-        begin = time.perf_counter()
-        for generation in asked:
-            await engine.generate(generation)
-        between = time.perf_counter()
-        await asyncio.gather(*map(engine.generate, asked))
-        seconds["alone"].append(between - begin)
-        seconds["together"].append(time.perf_counter() - between)
-    await engine.close()
-    return statistics.median(seconds["alone"][1:]) / statistics.median(seconds["together"][1:])
-
-
 def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
@@ -320,8 +299,6 @@ def main() -> None:
         with TinyServer(model, max_model_len=16384) as server:
             server.wait_until_ready(180)
             compare(server.base_url, nodes, options)
-        ratio = asyncio.run(together(model, [node[0].turns for node in nodes[:8]]))
-        print(f"transformers, 8 requests: {ratio:.2f} times as fast together as one after the other")
         if options.guidance:
             rate, computed, cached = guidance(options.guidance, model, nodes[: options.alone])
             print(f"{'guidance':12} {1:>8} {rate:12.2f} {computed:10.0f} {cached:8.1%}")

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -17,7 +16,7 @@ from typer.core import TyperGroup
 
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.commands import COMMANDS, app_of, in_order
-from reactree_ros.cli.defaults import check_files, check_trust, default_map, leaves, told_at_start
+from reactree_ros.cli.defaults import DefaultsFile, leaves
 from reactree_ros.cli.signals import ASKED, leave
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
@@ -54,29 +53,22 @@ class Commands(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the called command, with its defaults from files."""
+        """Return the called command, with its defaults from the user's file."""
         name, command, rest = super().resolve_command(ctx, args)
-        if ctx.resilient_parsing:  # the shell completes a word: ask nobody
+        if ctx.resilient_parsing or name is None or command is None or "--help" in rest:
             return name, command, rest
-        if name is not None and command is not None and name != "config" and "--help" not in rest:
-            try:
-                if name != "doctor":
-                    check_trust()
-                check_files([one for one in COMMANDS.names if one != "config"])
-                ctx.default_map = {name: default_map((name,), command)}
-                _tell_defaults(name, command, rest)
-            except UserError:
-                if name != "doctor":  # doctor reports what is wrong in them
-                    raise
+        file = DefaultsFile()
+        try:
+            file.check()
+            ctx.default_map = {name: file.default_map((name,), command)}
+            path = (name, *rest[:1]) if hasattr(command, "commands") else (name,)
+            called = dict(leaves((name,), command)).get(path)
+            if called is not None and (said := file.changes(path, called)):
+                print(in_one_line(f"defaults: {said}"), file=sys.stderr)  # noqa: T201
+        except UserError:
+            if name != "doctor":  # doctor reports what is wrong in it
+                raise
         return name, command, rest
-
-
-def _tell_defaults(name: str, command: Any, rest: Sequence[str]) -> None:
-    """Print on stderr which files set which defaults of the called command."""
-    path = (name, *rest[:1]) if hasattr(command, "commands") else (name,)
-    called = dict(leaves((name,), command)).get(path)
-    if called is not None and (said := told_at_start(path, called)):
-        print(in_one_line(f"defaults: {said}"), file=sys.stderr)  # noqa: T201
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, epilog=EXIT_CODES)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -13,97 +12,40 @@ from rich.table import Table
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import Commands
 from reactree_ros.cli.commands import COMMANDS, in_order
-from reactree_ros.cli.defaults import (
-    PROJECT,
-    Default,
-    DefaultsFile,
-    check_files,
-    default_of_option,
-    defaults_of,
-    files,
-    leaves,
-    user_file,
-    why_not,
-)
-from reactree_ros.cli.trusted import NAME, Standing, remember
+from reactree_ros.cli.defaults import DefaultsFile, default_of_option, leaves
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import shown
 from reactree_ros.plugins.settings import did_you_mean
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
-ProjectFile = Annotated[
-    Path,
-    typer.Argument(
-        help="The project's file or its folder; by default the current folder, or the nearest above that has one."
-    ),
-]
 
 
 @app.callback()
 def config() -> None:
-    """Defaults of options, from files."""
+    """Defaults of options, from your own file."""
 
 
 @app.command()
 def show(
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="A command, such as `run` or `llm check`; by default every option that a file sets."),
+        typer.Argument(help="A command, such as `run` or `llm check`; by default every option that the file sets."),
     ] = None,
 ) -> None:
-    """Show the defaults of options, and where each comes from.
+    """Show the defaults of options, and where each comes from: your own `reactree.toml`, or built in.
 
-    They come from `reactree.toml` in this folder or the nearest above that has one, then from the user's own file. The
-    command line overrides both.
+    The command line overrides both. No file in a project's folder sets defaults.
     """
-    console = Console()
-    check_files([name for name in COMMANDS.names if name != "config"])
-    names = {file.path: file.whose for file in files()}
-    for path, name in names.items():
-        console.print(in_one_line(f"{name}: {path}"), style="dim", soft_wrap=True, markup=False, highlight=False)
-    for why in filter(None, map(why_not, files())):
-        console.print(in_one_line(why), style="yellow", soft_wrap=True, markup=False, highlight=False)
-    if not names:
-        console.print(
-            f"There is no {NAME} here, in a folder above, or at {user_file()}.", soft_wrap=True, highlight=False
-        )
+    console, file = Console(), DefaultsFile()
+    said = str(file.path) if file.path.exists() else f"There is no {file.path}"
+    console.print(in_one_line(said), style="dim", soft_wrap=True, markup=False, highlight=False)
     table = Table("command", "option", "value", "from", box=None, pad_edge=False)
-    for called in [tuple(command)] if command else [(name,) for name in in_order() if name != "config"]:
+    for called in [tuple(command)] if command else [(name,) for name in in_order()]:
         for below, one in leaves(called, _command(called)):
-            for row in _rows(below, one, names, all_of_it=bool(command)):
+            for row in _rows(file, below, one, all_of_it=bool(command)):
                 table.add_row(*row)
     if table.row_count:
         console.print(table)
-
-
-@app.command()
-def trust(
-    file: ProjectFile = Path(),
-) -> None:
-    """Trust a project's file with its current content; a change needs new trust."""
-    chosen = _project(file)
-    for fault in chosen.faults({name: _command((name,)) for name in in_order() if name != "config"}):
-        raise UserError(fault)
-    remember(chosen.path, chosen.content, Standing.TRUSTED)
-    typer.echo(in_one_line(f"{chosen.path}: trusted with its current content; it sets {chosen.sets() or 'nothing'}"))
-
-
-@app.command()
-def distrust(
-    file: ProjectFile = Path(),
-) -> None:
-    """Ignore a project's file with its current content; `reactree config trust` reverses that."""
-    chosen = _project(file)
-    remember(chosen.path, chosen.content, Standing.PASSED_OVER)
-    typer.echo(in_one_line(f"{chosen.path}: ignored with its current content"))
-
-
-def _project(file: Path) -> DefaultsFile:
-    """Return the project's file at or above a path."""
-    found = [one for one in files(None if file == Path() else file) if one.whose == PROJECT]
-    if not found:
-        raise UserError(f"{file.absolute()}: no project's {NAME} here or in a folder above")
-    return found[0]
 
 
 def _command(path: tuple[str, ...]) -> Any:
@@ -115,12 +57,10 @@ def _command(path: tuple[str, ...]) -> Any:
     return found
 
 
-def _rows(path: tuple[str, ...], command: Any, names: Mapping[Path, str], *, all_of_it: bool) -> Iterator[list[str]]:
-    set_here = defaults_of(path, command)
+def _rows(file: DefaultsFile, path: tuple[str, ...], command: Any, *, all_of_it: bool) -> Iterator[list[str]]:
+    set_here = file.defaults(path, command)
     for option, builtin in default_of_option(command):
-        default: Default | None = set_here.get(option.name)
-        if default is not None:
-            value = shown(option.name, default.value)
-            yield [" ".join(path), option.opts[0], in_one_line(str(value)), f"{names[default.file]}: {default.key}"]
+        if default := set_here.get(option.name):
+            yield [" ".join(path), option.opts[0], in_one_line(str(shown(option.name, default.value))), default.key]
         elif all_of_it:
             yield [" ".join(path), option.opts[0], builtin, "built in"]

@@ -1,10 +1,6 @@
-"""Defaults of options from files: ``reactree.toml`` of the project, then that of the user.
+"""Defaults of options from the user's own file ``reactree.toml``. No file in a project's folder sets any.
 
-The user's own file may set every option. A project's file may come from somebody else. It counts only once the user has
-trusted its content (see :mod:`reactree_ros.cli.trusted`). It can never set an option that starts, opens, loads or sends
-something.
-
-A file has a table for each command, ``[run]`` or ``[llm.check]``, and ``[all]`` for every command that has an option::
+It has a table for each command, ``[run]`` or ``[llm.check]``, and ``[all]`` for every command that has an option::
 
     [all]
     llm = "openai"
@@ -17,64 +13,60 @@ A file has a table for each command, ``[run]`` or ``[llm.check]``, and ``[all]``
 from __future__ import annotations
 
 import importlib.util
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
-from reactree_ros.cli.asking import agreed
-from reactree_ros.cli.trusted import NAME, Standing, own_content, remember, standing_of, user_folder
+from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.errors import UserError
+from reactree_ros.files.folders import home
 from reactree_ros.files.read_back import check_values, in_a_line
 from reactree_ros.files.secrecy import shown
 from reactree_ros.plugins.installation import install_line
-from reactree_ros.plugins.settings import did_you_mean, is_harmless
+from reactree_ros.plugins.settings import did_you_mean
 
-#: Owners of a file.
-PROJECT, USER = "project", "user"
-NOT_BY_A_PROJECT = "a project's file may not set an option that starts, opens, loads or sends something"
-WAYS = "`reactree config trust` trusts its current content, `reactree config distrust` ignores it"
+NAME = "reactree.toml"
 #: The table for every command that has the option.
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class Default:
-    """An option's default from a file, and its key there, e.g. ``run.max_steps``."""
+class Default(NamedTuple):
+    """An option's default, and its key in the file, e.g. ``run.max_steps``."""
 
     value: Any
-    file: Path
     key: str
 
 
+def user_file() -> Path:
+    """Return the path of the user's file, whether it exists or not.
+
+    A relative path in the environment is ignored: it would lead into the current folder, which may be somebody else's.
+    """
+    folder = Path(typer.get_app_dir("reactree"))
+    return (folder if folder.is_absolute() else home() / ".config" / "reactree") / NAME
+
+
 class DefaultsFile:
-    """A file of defaults, the project's or the user's."""
+    """The user's file of defaults; without a file there are none."""
 
-    def __init__(self, path: Path, whose: str) -> None:
-        self.path = path
-        self.whose = whose
-
-    @cached_property
-    def content(self) -> bytes:
-        """The file's content, read once, so that the trusted content is the used one."""
-        try:
-            return self.path.read_bytes() if self.whose == USER else own_content(self.path)
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = user_file() if path is None else path
 
     @cached_property
     def tables(self) -> Mapping[str, Any]:
         """The tables in the file."""
-        toml = _toml(self.path)
         try:
-            tables: Mapping[str, Any] = toml.loads(self.content.decode("utf-8-sig"))
+            text = self.path.read_bytes().decode("utf-8-sig")
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        try:
+            tables: Mapping[str, Any] = _toml(self.path).loads(text)
             check_values(tables)
-        except UnicodeDecodeError as error:
-            raise UserError(f"{self.path}: cannot be read: {error}") from None
         except ValueError as error:  # not TOML, or a number with more digits than Python reads
             raise UserError(f"{self.path}: is not TOML: {in_a_line(error)}") from None
         except RecursionError:
@@ -85,18 +77,18 @@ class DefaultsFile:
         """List what the file sets, in one line, e.g. ``run.max_steps = 3``."""
         return _listed(self.tables)
 
-    def check(self, commands: Sequence[str]) -> None:
+    def check(self) -> None:
         """Check that every table belongs to a command."""
         for name, table in self.tables.items():
-            if name not in (ALL, *commands):
-                raise UserError(f"{self.path}: '{name}' is no command; {did_you_mean(name, (ALL, *commands))}")
+            if name not in (ALL, *COMMANDS.names):
+                raise UserError(f"{self.path}: '{name}' is no command; {did_you_mean(name, (ALL, *COMMANDS.names))}")
             if not isinstance(table, Mapping):
                 raise UserError(f"{self.path}: '{name}' must be a table: write [{name}], and its options below")
 
     def faults(self, commands: Mapping[str, Any]) -> Iterator[str]:
         """Yield each fault of the file once; if its tables cannot be read, only that."""
         try:
-            self.check(list(commands))
+            self.check()
         except UserError as error:
             yield str(error)
             return
@@ -143,16 +135,29 @@ class DefaultsFile:
             found |= self._default(path, command, entry)
         return found
 
+    def default_map(self, path: Sequence[str], command: Any) -> dict[str, Any]:
+        """Return the same in typer's form; for a group, with each of its commands."""
+        if (below := _below(command)) is not None:
+            return {name: self.default_map((*path, name), one) for name, one in below.items()}
+        return {name: default.value for name, default in self.defaults(path, command).items()}
+
+    def changes(self, path: Sequence[str], command: Any) -> str:
+        """Return a line that names the built-in defaults which the file changes; empty if it changes none."""
+        builtin = {option.name: text for option, text in default_of_option(command)}
+        changed = [
+            f"{default.key} = {shown(name, default.value)}"
+            for name, default in self.defaults(path, command).items()
+            if str(default.value) != builtin[name]
+        ]
+        return f"{self.path} sets {', '.join(changed)}" if changed else ""
+
     def _default(self, path: Sequence[str], command: Any, entry: tuple[str, str, Any]) -> dict[str, Default]:
         """Return the default in one entry, or nothing if it is not for this command."""
         table, key, value = entry
         options, where = dict(_options(command)), f"{table}.{key}"
         one = options.get(key.replace("-", "_"))
         if one is not None and (table != ALL or one.name not in getattr(command.callback, "own_only", ())):
-            if self.whose != USER and not _harmless_option(command, one, value):
-                way_out = f"set it on the command line, or in your own {user_file()}"
-                raise UserError(f"{self.path}: {where}: {NOT_BY_A_PROJECT}; {way_out}")
-            return {one.name: Default(self._converted(command, one, value, where), self.path, where)}
+            return {one.name: Default(self._converted(command, one, value, where), where)}
         if one is None and table != ALL:
             named = [name.replace("_", "-") for name in options]
             hint = did_you_mean(key.replace("_", "-"), named)
@@ -214,91 +219,8 @@ def _is_path(option: Any, value: Any) -> bool:
     )
 
 
-def _harmless_option(command: Any, one: Any, value: Any) -> bool:
-    """Return whether a project's file may set an option, as declared for the option."""
-    declared = inspect.signature(command.callback, eval_str=True).parameters[one.name].annotation
-    values = value if isinstance(value, list) else [value]
-    return all(is_harmless(declared, each) for each in values)
-
-
-def user_file() -> Path:
-    """Return the path of the user's file, whether it exists or not."""
-    return user_folder() / NAME
-
-
-def files(place: Path | None = None) -> list[DefaultsFile]:
-    """Return the existing files: the project's, which comes first, and the user's.
-
-    Args:
-        place: A project's folder, or its file; None for the current folder.
-    """
-    here, user = Path.cwd() if place is None else place.resolve(), user_file()
-    here = here.parent if here.name == NAME else here
-    project = next((folder / NAME for folder in (here, *here.parents) if (folder / NAME).is_file()), None)
-    found = [DefaultsFile(user, USER)] if user.is_file() else []
-    if project is None or (found and project.samefile(user)):
-        return found
-    return [DefaultsFile(project, PROJECT), *found]
-
-
-def used_files() -> list[DefaultsFile]:
-    """Return the files that count: the project's, if trusted, and the user's."""
-    return [file for file in files() if file.whose == USER or standing(file) is Standing.TRUSTED]
-
-
-def standing(file: DefaultsFile) -> Standing:
-    """Return the trust in a project's file; strange if nobody can trust it."""
-    try:
-        return standing_of(file.path, file.content)
-    except UserError:
-        return Standing.STRANGE
-
-
-def check_trust() -> None:
-    """Ask whether to trust a project's file that is neither trusted nor ignored yet.
-
-    Raises:
-        UserError: Nobody can be asked, or the answer is no; the message says how to trust or ignore it.
-    """
-    for file in files():
-        if file.whose == USER or standing(file) is not Standing.UNKNOWN:
-            continue
-        told = f"{file.path}: wants to set {file.sets() or 'nothing'}"
-        yes = agreed(told, "The author of that file decides this. Do you trust its current content?")
-        if yes is None:
-            raise UserError(f"{told}, and is not trusted yet; {WAYS}")
-        if not yes:
-            raise UserError(f"{file.path}: nothing was done; {WAYS}")
-        remember(file.path, file.content, Standing.TRUSTED)
-
-
-def told_at_start(path: Sequence[str], command: Any) -> str:
-    """Return a line that names the files which change a command's defaults; empty if none does."""
-    builtin = {option.name: text for option, text in default_of_option(command)}
-    said: dict[Path, list[str]] = {}
-    for name, default in defaults_of(path, command).items():
-        if str(default.value) != builtin[name]:
-            said.setdefault(default.file, []).append(f"{default.key} = {shown(name, default.value)}")
-    lines = [f"{file} sets {', '.join(one)}" for file, one in said.items()]
-    return "; ".join([*lines, *(why for file in files() if (why := why_not(file)))])
-
-
-def why_not(file: DefaultsFile) -> str:
-    """Return why a project's file does not count; empty if it does."""
-    if file.whose == USER:
-        return ""
-    try:
-        now = standing_of(file.path, file.content)
-    except UserError as error:
-        return f"{error}; it is ignored"
-    return {
-        Standing.TRUSTED: "",
-        Standing.PASSED_OVER: f"{file.path}: is ignored, as you chose; `reactree config trust` trusts it",
-    }.get(now, f"{file.path}: is not trusted yet")
-
-
 def said_by_user(name: str, value: Any) -> bool:
-    """Return whether the user's own file sets an option, or a ``NAME=VALUE`` setting, to the same value."""
+    """Return whether the user's file sets an option, or a ``NAME=VALUE`` setting, to the same value."""
     return any(one == name and (text == value or _read(text) == value) for one, text in _of_user())
 
 
@@ -313,16 +235,15 @@ def _read(text: Any) -> Any:
 
 
 def policy_of_user() -> Path | None:
-    """Return the skill policy for ``reactree run`` in the user's own file; None if it has none."""
-    file = DefaultsFile(user_file(), USER)
-    run = file.tables.get("run", {}) if file.path.is_file() else {}
+    """Return the skill policy for ``reactree run`` in the user's file; None if it has none."""
+    file = DefaultsFile()
+    run = file.tables.get("run", {})
     policy = run.get("policy") if isinstance(run, Mapping) else None
     return None if policy is None else file.path.parent / str(policy)
 
 
 def _of_user() -> Iterator[tuple[str, Any]]:
-    file = DefaultsFile(user_file(), USER)
-    waiting: list[Any] = [file.tables] if file.path.is_file() else []
+    waiting: list[Any] = [DefaultsFile().tables]
     while waiting:
         for name, value in waiting.pop().items():
             if isinstance(value, Mapping):
@@ -332,27 +253,6 @@ def _of_user() -> Iterator[tuple[str, Any]]:
             for text in value if isinstance(value, list) else ():
                 own, _, rest = str(text).partition("=")
                 yield own, rest
-
-
-def check_files(commands: Sequence[str]) -> None:
-    """Check that all tables belong to commands; see :meth:`DefaultsFile.check`."""
-    for file in used_files():
-        file.check(commands)
-
-
-def defaults_of(path: Sequence[str], command: Any) -> dict[str, Default]:
-    """Return the files' defaults for a command; see :meth:`DefaultsFile.defaults`."""
-    found: dict[str, Default] = {}
-    for file in reversed(used_files()):
-        found |= file.defaults(path, command)
-    return found
-
-
-def default_map(path: Sequence[str], command: Any) -> dict[str, Any]:
-    """Return the same in typer's form; for a group, with each of its commands."""
-    if (below := _below(command)) is not None:
-        return {name: default_map((*path, name), one) for name, one in below.items()}
-    return {name: default.value for name, default in defaults_of(path, command).items()}
 
 
 def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

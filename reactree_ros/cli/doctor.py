@@ -13,9 +13,8 @@ from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED, Commands
 from reactree_ros.cli.commands import in_order
-from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
+from reactree_ros.cli.defaults import NAME, DefaultsFile
 from reactree_ros.cli.options import memory_option
-from reactree_ros.cli.trusted import NAME, Standing
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
@@ -64,24 +63,17 @@ def doctor(
 
 
 def _defaults() -> Iterator[Diagnosis]:
-    """Yield the files of defaults, and their faults."""
-    there = files()
-    if not there:
-        yield Diagnosis(NAME, Level.NOTE, f"none here, in a folder above, or at {user_file()}")
+    """Yield what the user's file of defaults sets, or its faults."""
+    file, group = DefaultsFile(), Commands(name="reactree")
+    if not file.path.exists():
+        yield Diagnosis(NAME, Level.NOTE, f"there is no {file.path}")
         return
-    group = Commands(name="reactree")
-    commands = {name: group.get_command(None, name) for name in in_order() if name != "config"}
-    for file in there:
-        if why := why_not(file):
-            level = Level.WRONG if standing(file) is Standing.UNKNOWN else Level.NOTE
-            yield Diagnosis(file.whose, level, why, "" if level is Level.NOTE else WAYS)
-            continue
-        faults = list(file.faults(commands))
-        for said in faults:
-            remedy = "correct it; `reactree config show` then shows the value of each option"
-            yield Diagnosis(file.whose, Level.WRONG, said, remedy)
-        if not faults:
-            yield Diagnosis(file.whose, Level.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")
+    faults = list(file.faults({name: group.get_command(None, name) for name in in_order()}))
+    for said in faults:
+        remedy = "correct it; `reactree config show` then shows the value of each option"
+        yield Diagnosis(NAME, Level.WRONG, said, remedy)
+    if not faults:
+        yield Diagnosis(NAME, Level.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")
 
 
 def _told(one: Diagnosis) -> dict[str, str]:

@@ -11,11 +11,10 @@ import typer
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs, terminal
-from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, memory_option, takes, vision_option
+from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, memory_option, takes, vision_option
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 
@@ -26,9 +25,7 @@ def fork(
     run: Annotated[Path, typer.Argument(help="The record of a run.")],
     at: Annotated[int, typer.Option(help="The decision that is to be another one, from 1.")],
     say: Annotated[str, typer.Option(help="What is said instead, e.g. 'Act: go to kitchen 1'.")] = "",
-    planner: Annotated[
-        str, typer.Option(help="Another planner, which begins anew where the run was then."), Harmless(are_planners)
-    ] = "",
+    planner: Annotated[str, typer.Option(help="Another planner, which begins anew where the run was then.")] = "",
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
     memory: Annotated[NamedMemory | None, memory_option("An episodic memory that examples come from.")] = None,
     vision: Annotated[Chosen | None, vision_option("Without, the record's own is not asked.")] = None,

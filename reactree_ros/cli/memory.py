@@ -12,7 +12,6 @@ from rich.table import Table
 from reactree_ros.cli.opening import open_memory, progress
 from reactree_ros.cli.options import memory_option
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import Harmless, plain
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory.")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
@@ -28,7 +27,6 @@ def memory_import(
     variant: Annotated[
         str | None,
         typer.Option(help="The variant whose outcomes count; by default the source's file name."),
-        Harmless(plain),
     ] = None,
 ) -> None:
     """Add recorded runs that reached their goal."""

@@ -28,7 +28,7 @@ from reactree_ros.llm.settings import load_models_file, named_model
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.settings import Harmless, Reaching, Settings, choices, declared_of, is_harmless, read_settings
+from reactree_ros.plugins.settings import Settings, choices, read_settings
 from reactree_ros.world.spec import WORLDS
 
 S = TypeVar("S", bound=Settings)
@@ -45,7 +45,7 @@ class Options(abc.ABC):
     """Some options of a command, which it gets as one value.
 
     Attributes:
-        own_only: Whether a file's ``[all]`` does not hold for them: without them something else is meant.
+        own_only: Whether the user's ``[all]`` does not hold for them: without them something else is meant.
     """
 
     own_only = False
@@ -54,8 +54,8 @@ class Options(abc.ABC):
     def parameters(self) -> list[inspect.Parameter]:
         """Return them as typer reads them from a function; an option that is not given is None."""
 
-    def without_overridden(self, given: Mapping[str, Any], of_files: Collection[str]) -> Mapping[str, Any]:
-        """Return what was given without what comes from files and does not go with what was given by hand."""
+    def without_overridden(self, given: Mapping[str, Any], of_file: Collection[str]) -> Mapping[str, Any]:
+        """Return what was given without what comes from the user's file and does not go with what was given by hand."""
         return given
 
     @abc.abstractmethod
@@ -107,7 +107,7 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
 
 
 def options_from(source: str, ctx: typer.Context, names: Iterable[str]) -> set[str]:
-    """Return those of some options that come from a source: ``COMMANDLINE``; ``DEFAULT_MAP``, of files."""
+    """Return those of some options that come from a source: ``COMMANDLINE``; ``DEFAULT_MAP``, of the file."""
     return {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == source}
 
 
@@ -125,13 +125,12 @@ def option(
     *,
     panel: str,
     shown: str | None = None,
-    declared: Harmless | Reaching | None = None,
     **others: Any,
 ) -> inspect.Parameter:
     """Return an option as a parameter of a command; others of typer's arguments are e.g. its bounds."""
     info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **others)
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info, declared]
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info]
     )
 
 
@@ -143,7 +142,7 @@ def setting(name: str, field: FieldInfo, *, panel: str, of: str = "") -> inspect
         bounds = {side: kind(limit) for side, limit in limits.items() if limit is not None}
     help = f"{field.description}{f' ({of})' if of else ''}"
     shown = None if of else default_text(field)
-    return option(name, kind, help, panel=panel, shown=shown, declared=declared_of(field), **bounds)
+    return option(name, kind, help, panel=panel, shown=shown, **bounds)
 
 
 def _kind(name: str, field: FieldInfo) -> Any:
@@ -239,7 +238,6 @@ class Named(Options):
                 help,
                 panel=panel,
                 shown=self._default,
-                declared=Harmless(self._registry.names.__contains__),
                 autocompletion=names_of(self._registry),
             ),
             *(self._flag(flag, of, panel=panel) for flag, of in flags.items()),
@@ -248,7 +246,6 @@ class Named(Options):
                 list[str],
                 "A setting, NAME=VALUE, see `reactree list`; may be given several times.",
                 panel=panel,
-                declared=Harmless(self._is_harmless),
             ),
         ]
 
@@ -259,19 +256,12 @@ class Named(Options):
             said.setdefault(field.description or "", []).append(name)
         help = "; ".join(f"{', '.join(names)}: {text}" for text, names in said.items())
         kinds = {_kind(flag, field) for field in fields.values()}
-        harmless = Harmless(lambda value: self._is_harmless(f"{flag}={value}"))
         kind = kinds.pop() if len(kinds) == 1 else str
-        return option(flag, kind, help, panel=panel, declared=harmless)
+        return option(flag, kind, help, panel=panel)
 
-    def _is_harmless(self, text: str) -> bool:
-        """Return whether ``NAME=VALUE`` is harmless for all that have such a setting."""
-        name, _, value = text.partition("=")
-        fields = [spec.settings.model_fields[name] for spec in self._registry if name in spec.settings.model_fields]
-        return bool(fields) and all(is_harmless(field.annotation, value, field.metadata) for field in fields)
-
-    def without_overridden(self, given: Mapping[str, Any], of_files: Collection[str]) -> Mapping[str, Any]:
-        """Whoever names another one by hand does not want the settings of the one in a file."""
-        by_hand = {name: value for name, value in given.items() if name not in of_files}
+    def without_overridden(self, given: Mapping[str, Any], of_file: Collection[str]) -> Mapping[str, Any]:
+        """Whoever names another one by hand does not want the settings of the one in the file."""
+        by_hand = {name: value for name, value in given.items() if name not in of_file}
         return by_hand if self._names & set(by_hand) else given
 
     @property
@@ -369,16 +359,6 @@ def named_value(text: str, option: str) -> tuple[str, str]:
     if not equals:
         raise UserError(f"{option} {text}: write it as NAME=VALUE")
     return name, value
-
-
-def are_planners(text: str) -> bool:
-    """Return whether a text names planners, with commas between, whose options are harmless."""
-    from reactree_ros.planners.spec import planner
-
-    try:
-        return not any(planner(name.strip()).reaching() for name in text.split(",") if name.strip())
-    except UserError:
-        return False
 
 
 def dashed(names: Iterable[str], between: str = "/") -> str:

@@ -17,7 +17,6 @@ from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgai
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import Reaching
 from reactree_ros.tree.options import RunOptions
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def resume(
             "record is read there, too.",
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --ros: do not ask first."), Reaching()] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --ros: do not ask first.")] = False,
     planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
     *,
     world_option: Mapping[str, Any],

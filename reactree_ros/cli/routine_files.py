@@ -12,7 +12,6 @@ from reactree_ros.cli.options import memory_option
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.world.spec import WORLDS
 
 if TYPE_CHECKING:
@@ -33,13 +32,11 @@ Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory"
 World = Annotated[
     str,
     typer.Option("--world", help="The world whose skills the nodes are; see `reactree list worlds`."),
-    Harmless(plain),
 ]
 Tree = Annotated[Path, typer.Argument(help="A file of XML for BehaviorTree.CPP 4, by hand or of Groot2.")]
 Goal = Annotated[
     str,
     typer.Option("--goal", help="What it is for, e.g. 'bring me the {thing}'; by default what it says itself."),
-    Harmless(plain),
 ]
 Out = Annotated[Path | None, typer.Option(help="The new file; without it, it is printed.")]
 

@@ -16,7 +16,6 @@ from reactree_ros.cli.options import (
     FromSettings,
     Named,
     NamedModel,
-    are_planners,
     memory_option,
     takes,
     vision_option,
@@ -24,7 +23,6 @@ from reactree_ros.cli.options import (
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.installation import install_line
-from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.spec import WORLDS
 
@@ -40,7 +38,6 @@ Planner = Annotated[
         help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.",
         autocompletion=completion.planner,
     ),
-    Harmless(are_planners),
 ]
 KeptMap = Annotated[
     Path | None,

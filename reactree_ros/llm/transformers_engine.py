@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,36 +10,76 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.batching.batch import Batch
-from reactree_ros.llm.batching.batched_engine import BatchedEngine
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine_settings import LocalEngineSettings
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.thread_engine import OneByOneEngine
 from reactree_ros.llm.mending import mend
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.installation import install_line
 
-#: Tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
+#: Default number of tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
 STATE_TOKENS = 65536
 
 
-class TransformersEngine(BatchedEngine):
-    """Generates with a Hugging Face model in this process.
+class Network:
+    """A model of the transformers library that reads one text at a time."""
 
-    Requests at the same time are answered together, with one forward pass per token. The attention states of prompts
-    are kept, so that a prompt with a known beginning is only read from there on.
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def read(self, tokens: Sequence[int], states: Any) -> tuple[Any, Any]:
+        """Read more tokens of a text; return the next token's scores (float32) and the text's states."""
+        import torch
+        from transformers import DynamicCache
+
+        states = DynamicCache(config=self.model.config) if states is None else states
+        with torch.inference_mode():
+            asked = torch.tensor([tokens], device=self.model.device)
+            scores = self.model(asked, past_key_values=states, use_cache=True, logits_to_keep=1).logits[0, -1]
+            return scores.float().cpu().numpy(), states
+
+
+def is_plain(states: Any) -> bool:
+    """Return whether every layer attends to all tokens, and keeps something for each.
+
+    States of a sliding window, or of a layer that sums up earlier tokens, cannot be cut.
+    """
+    from transformers.cache_utils import DynamicLayer
+
+    return all(type(layer) is DynamicLayer for layer in states.layers)
+
+
+def first(states: Any, count: int) -> Any:
+    """Return the states of a text's first tokens; the tensors are shared."""
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer
+
+    part = DynamicCache()
+    part.layers = []
+    for layer in states.layers:
+        cut = DynamicLayer()
+        cut.lazy_initialization(layer.keys, layer.values)
+        cut.keys, cut.values = layer.keys[..., :count, :], layer.values[..., :count, :]
+        part.layers.append(cut)
+    return part
+
+
+class TransformersEngine(OneByOneEngine):
+    """Generates with a Hugging Face model in this process, one text after the other.
 
     The model lies on the GPU if there is one, and computes in bfloat16 there unless the options say otherwise.
 
     Args:
         model: A Hugging Face model, a folder, or a GGUF file.
         adapter: Folder of a LoRA adapter of peft, merged into the model; empty: none.
-        state_tokens: Tokens whose attention states are kept for current texts, and as many again for earlier prompts.
+        state_tokens: Tokens whose attention states are kept. 0 keeps none; otherwise the latest text is always kept.
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
     """
 
-    _batch: Batch | None
+    chunk = 2048
 
     def __init__(
         self,
@@ -58,7 +98,8 @@ class TransformersEngine(BatchedEngine):
         self._options = dict(options or {})
         self.name = f"transformers with {model}"
 
-    def _load(self) -> Any:
+    def load(self) -> Any:
+        """Load the model, and return its tokenizer."""
         import llguidance.hf
         from transformers import AutoTokenizer
 
@@ -71,14 +112,15 @@ class TransformersEngine(BatchedEngine):
         ends = _listed(model.generation_config.eos_token_id) or _listed(tokenizer.eos_token_id)
         config = model.config.get_text_config()
         size = max(config.vocab_size, len(tokenizer))
-        self._ends = frozenset(ends)
+        self.ends = frozenset(ends)
         mend(tokenizer)
         try:
-            self._vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=ends or None)
+            self.vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=ends or None)
         except ValueError as error:  # the probe says so
-            self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
+            self.vocabulary, self.misfit = None, " ".join(str(error).split())[:200]
         self.context = getattr(config, "max_position_embeddings", None)
-        self._batch = Batch(model, self._state_tokens)
+        self._network = Network(model)
+        self._kept = KeptPrompts(self._state_tokens, first=first, is_plain=is_plain)
         return tokenizer
 
     def _load_model(self, where: str, gguf: Mapping[str, str]) -> Any:
@@ -95,13 +137,6 @@ class TransformersEngine(BatchedEngine):
 
             model = PeftModel.from_pretrained(model, self._adapter).merge_and_unload()
         return model.eval()
-
-    def status(self) -> Mapping[str, str]:
-        """Describe the model, the layout of prompts, and whether requests are answered together."""
-        if self._batch is None:
-            return super().status()
-        why = self._batch.why_alone
-        return {**super().status(), "requests": f"one after the other: {why}" if why else "answered together"}
 
 
 def named_model(model: str) -> tuple[str, dict[str, str]]:
@@ -120,7 +155,8 @@ class TransformersSettings(LocalEngineSettings):
     state_tokens: int = Field(
         default=STATE_TOKENS,
         ge=0,
-        description="tokens whose attention states are kept for current requests, and as many again for later ones",
+        description="tokens of earlier requests to keep once they are read. The latest request is kept however long; "
+        "0: none",
     )
 
 

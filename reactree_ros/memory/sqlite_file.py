@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -113,26 +113,9 @@ class SqliteFile:
                     self._make(database)
                     database.execute(f"PRAGMA application_id = {self.application_id}")
                     database.execute(f"PRAGMA user_version = {self.version}")
-        self._migrate()
         self.check_schema(self._writer, self.path)
         self._check(self._writer)
         self._use_write_ahead_log()
-
-    #: By the version of a schema, what makes the next one of it.
-    migrations: ClassVar[dict[int, Callable[[sqlite3.Connection], object]]] = {}
-
-    def _migrate(self) -> None:
-        """Brings a file of an older schema to this one, step by step, in one transaction."""
-        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
-        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
-        if application != self.application_id or version not in self.migrations:
-            return
-        with self._transaction() as database:
-            (version,) = database.execute("PRAGMA user_version").fetchone()  # another process may have been first
-            while version in self.migrations:
-                self.migrations[version](database)
-                version += 1
-            database.execute(f"PRAGMA user_version = {version}")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

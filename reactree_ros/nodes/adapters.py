@@ -65,8 +65,6 @@ from reactree_ros.world.team import SharedWorld
 
 #: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.
 OVERTAKEN = 1.0
-#: How a node says that it does not know what a request goes on from.
-_NOT_KNOWN = (Generate.Response.UNKNOWN_PROMPT, Generate.Response.INVALID_REQUEST)
 #: Time before a lost decision is requested again, in seconds.
 AGAIN = 0.2
 
@@ -422,7 +420,7 @@ class RosLanguageModel(LanguageModel):
                 ask(whole=True)
             elif isinstance(error, _Lost):
                 inactive_since.clear()
-                self._sent = SentPrompts()  # the next node may be of another version
+                self._sent.forget()  # the next node has none of them
                 self._node.get_logger().warning(f"a decision is requested again: {error}")
                 self._calls.later(AGAIN, ask)
             else:
@@ -453,9 +451,7 @@ class RosLanguageModel(LanguageModel):
                 self._abort.call_async(AbortGeneration.Request(id=msg.id))
 
         def take(answer: Generate.Response) -> Reply:
-            if known is not None and answer.error_code in _NOT_KNOWN:
-                # A node of an earlier version knows no turn of the kind KNOWN.
-                self._sent.refused = answer.error_code == Generate.Response.INVALID_REQUEST
+            if known is not None and answer.error_code == Generate.Response.UNKNOWN_PROMPT:
                 raise _Forgotten(answer.message)
             reply = self._take_reply(answer)
             self._sent.add(msg.id, turns, known)

@@ -85,7 +85,6 @@ class SentPrompts:
 
     def __init__(self) -> None:
         self._sent: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
-        self.refused = False
 
     def longest(self, turns: Sequence[Turn]) -> Known | None:
         """Return the longest beginning of a prompt that the node has; None if it has nothing of it."""
@@ -96,7 +95,7 @@ class SentPrompts:
                 best = Known(id, same)
             if same == len(sent):
                 break
-        return best if best.turns and not self.refused else None
+        return best if best.turns else None
 
     def add(self, id: str, turns: tuple[Turn, ...], known: Known | None) -> None:
         """Note that the node has answered a request, and so has its prompt."""

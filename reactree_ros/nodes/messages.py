@@ -293,7 +293,7 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
         msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
     if known is not None and msg.options:
         together = "\n".join(msg.options)
-        if together.count("\n") == len(msg.options) - 1:
+        if together and together.count("\n") == len(msg.options) - 1:
             msg.turns[0].rule, msg.options = together, []  # one text takes a tenth of the time of hundreds
     return msg
 

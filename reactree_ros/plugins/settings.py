@@ -25,8 +25,8 @@ _SWITCHES = {"on": True, "off": False, "yes": True, "no": False, "true": True, "
 class Harmless:
     """Declares that a text, path or mapping starts, opens, loads and sends nothing.
 
-    It is part of the annotation of a setting or an option: ``house: Annotated[str, Harmless(is_shipped)]``. Without it
-    such a value is *reaching*: a record or a project's file cannot set it by itself.
+    It is part of a setting's annotation: ``house: Annotated[str, Harmless(is_shipped)]``. Without it such a value is
+    *reaching*: a record cannot set it by itself.
 
     Attributes:
         when: Returns whether a value is harmless; None if every value is.
@@ -40,11 +40,6 @@ class Harmless:
             return self.when is None or self.when(value)
         except (AttributeError, TypeError, ValueError):  # a value of an unexpected type
             return False
-
-
-@dataclass(frozen=True)
-class Reaching:
-    """Declares that a switch or a number is reaching, too: it makes a decision for the user, such as a yes."""
 
 
 def plain(value: object) -> bool:
@@ -84,8 +79,6 @@ def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bo
     if get_origin(annotation) is Annotated:
         annotation, *within = get_args(annotation)
         declared = (*declared, *within)
-    if any(isinstance(one, Reaching) for one in declared):
-        return False
     if any(isinstance(one, Harmless) and one.holds(value) for one in declared):
         return True
     if get_origin(annotation) in (Union, types.UnionType, tuple, list, set, frozenset):
@@ -94,13 +87,6 @@ def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bo
     return get_origin(annotation) is Literal or (
         isinstance(annotation, type) and issubclass(annotation, (bool, int, float, enum.Enum, types.NoneType))
     )
-
-
-def declared_of(field: FieldInfo) -> Harmless | Reaching | None:
-    """Return the declarations of a setting, including those in its type, for an option made from it."""
-    if is_harmless(field.annotation, None, field.metadata):
-        return Harmless()
-    return next((one for one in field.metadata if isinstance(one, Harmless | Reaching)), None)
 
 
 def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from reactree_ros.agent.picture import ALL_PICTURES, LARGEST_PICTURE, digest_of
 from reactree_ros.agent.turns import kind_in
 from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
 from reactree_ros.record.events import CHECKS, STATUSES
-from reactree_ros.record.schema import SCHEMA, Event, bytes_of_picture, picture_of_old
+from reactree_ros.record.schema import SCHEMA, Event, bytes_of_picture
 
 #: Most events of a record, most values in them, most behaviours of its tree, and the tree's greatest depth.
 MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 500_000, 4_000_000, 200_000, 5_000
@@ -32,7 +32,6 @@ class Check:
     def __init__(self) -> None:
         self.lines = 0
         self._bytes = self._values = self._picture_bytes = 0
-        self._pictures: set[str] = set()  # those whose bytes have come
         self._depths: list[int] = []  # of each behaviour, by its number
         self._texts: set[int] = set()
         self._requests: set[str] = set()
@@ -63,8 +62,6 @@ class Check:
         if not self.lines:
             self._begin(event)
         try:
-            if kind == "observation" and isinstance(event.get("picture"), str):
-                self._with_reference(event)
             check.validate_python(event, strict=True)
             if self._ended:
                 raise ValueError("comes after the end of the run")
@@ -189,20 +186,12 @@ class Check:
     def _on_ended(self, event: Event) -> None:
         self._turns(event.get("lesson", ()))
 
-    def _with_reference(self, event: Event) -> None:
-        """Make of an older record's observation what it is now."""
-        picture = picture_of_old(event.pop("picture"))
-        if picture["id"] in self._pictures:
-            del picture["data"]
-        event["pictures"] = [picture]
-
     def _on_observation(self, event: Event) -> None:
         for picture in event.get("pictures", ()):
             if "data" not in picture:
                 continue
             size = len(data := bytes_of_picture(picture))
             self._picture_bytes += size
-            self._pictures.add(picture["id"])
             if size > LARGEST_PICTURE or self._picture_bytes > ALL_PICTURES:
                 raise ValueError(
                     f"a picture has at most {LARGEST_PICTURE:,} bytes, those of a run together {ALL_PICTURES:,}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
@@ -20,7 +19,7 @@ from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
-from reactree_ros.agent.picture import PICTURES, Picture, picture_of
+from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offered, offered_of, skill_of
 from reactree_ros.agent.skill import as_data as offers_as_data
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
@@ -226,20 +225,6 @@ def bytes_of_picture(values: Event) -> bytes:
         raise ValueError(f"the picture is no base64: {error}") from error
 
 
-def picture_of_old(data: str) -> Event:
-    """Return the picture of an observation that has it as one text, as records had before pictures had references.
-
-    Raises:
-        ValueError: It is no base64.
-    """
-    content = bytes_of_picture({"data": data})
-    try:
-        picture = picture_of(content)
-    except ValueError:  # nothing looked at it then
-        picture = Picture(PICTURES.keep(content), "image/png", 0, 0, len(content))
-    return picture_to_dict(picture) | {"data": data}
-
-
 def _seen_to_dict(seen: Seen) -> Event:
     values: Event = {"word": seen.word, "instance": seen.instance}
     if seen.room is not None:
@@ -308,7 +293,6 @@ def household_to_dict(household: Household) -> Event:
 
 #: Where prompts were in records that were written before the worlds moved.
 _HOUSE = "reactree_ros.world.virtualhome:"
-_MOVED = re.compile(r"^reactree_ros\.world\.(\w+):")
 
 
 def household_from_dict(values: Event) -> Household:
@@ -319,9 +303,7 @@ def household_from_dict(values: Event) -> Household:
         TypeError: Something of it is missing or unknown.
     """
     actions = tuple(values["actions"])
-    prompts = _MOVED.sub(
-        r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
-    )
+    prompts = str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
     skills = tuple(map(skill_of, values.get("skills", ())))
     return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts, "skills": skills}))
 

@@ -216,7 +216,7 @@ class Recorder(Listener):
                 "working_memory": context.working_memory is not None,
                 "household": household_to_dict(household),
                 "recallable": list(context.world.recallable),
-                **({"words": words} if (words := list(context.world.words)) else {}),
+                "words": list(context.world.words),
                 "options": options,
                 **({} if context.person is None else {"person": True}),
                 "limits": budget.limits,

@@ -395,7 +395,7 @@ def _read_defaults(path: Path) -> object:
 
     known = Commands(name="reactree")
     commands = {name: known.get_command(None, name) for name in ("run", "bench", "llm")}
-    return list(DefaultsFile(path, "project").faults(commands))
+    return list(DefaultsFile(path).faults(commands))
 
 
 _GRAMMAR = DecisionGrammar(["open fridge 1", "pick up apple 1", "go to kitchen 1", "done", "failure"])

@@ -319,7 +319,7 @@ def other_embedder(name: str, dimension: int) -> Callable[[Path], None]:
         (lambda path: path.write_bytes(b"\x00" * 4096), "not an SQLite database: name another file"),
         (lambda path: path.mkdir(), "is a folder, not a database file"),
         (foreign_database, "a database of another program, not an episodic memory"),
-        (changed_memory("PRAGMA user_version = 1"), "has schema version 1, .* knows 2: export it with"),
+        (changed_memory("PRAGMA user_version = 1"), "has schema version 1, .* knows 3: export it with"),
         (changed_memory("PRAGMA application_id = 7"), "a database of another program"),
         (changed_memory("DROP TABLE meta"), "no such table: meta"),
         (other_embedder("all-MiniLM-L6-v2", 64), "its embeddings are by 'all-MiniLM-L6-v2' with 64 dimensions, not by"),

@@ -22,7 +22,7 @@ from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observatio
 from reactree_ros.errors import UserError
 from reactree_ros.memory import house_store
 from reactree_ros.memory.house_map import AFTER_MISS, DAY, HouseMap, ago
-from reactree_ros.memory.house_store import HouseStore, MapError, Place
+from reactree_ros.memory.house_store import MapError, Place
 
 HOUR = 3600.0
 BOUND = 120.0
@@ -302,34 +302,6 @@ def test_what_one_process_sees_another_is_told_at_its_next_look(tmp_path: Path) 
     with HouseMap(tmp_path / "house.map") as one, HouseMap(tmp_path / "house.map") as other:
         one.take(look("table 1", "cup 1"))
         assert [seen.place for seen in other.remembered("cup") if seen.word == "cup"] == ["table 1"]
-
-
-class Older(HouseStore):
-    """The schema before this one, as if the newest had brought a column."""
-
-    version = 0x7F
-
-
-class Newer(HouseStore):
-    version = 0x81
-    migrations = {  # noqa: RUF012
-        0x7F: lambda database: database.execute("ALTER TABLE thing ADD COLUMN colour TEXT"),
-        0x80: lambda database: database.execute("UPDATE thing SET colour = 'red'"),
-    }
-
-
-def test_a_file_of_an_older_schema_is_brought_to_the_newest_step_by_step(tmp_path: Path) -> None:
-    path = tmp_path / "house.map"
-    older = Older(path)
-    with older.writing("") as house:
-        house.put(house_store.Thing("cup 1", "cup", 1))
-    older.close()
-    Newer(path).close()
-    with sqlite3.connect(path) as database:
-        assert database.execute("SELECT name, colour FROM thing").fetchall() == [("cup 1", "red")]
-        assert database.execute("PRAGMA user_version").fetchone() == (0x81,)
-    with pytest.raises(MapError, match="has schema version 129, this reactree_ros knows 1"):
-        HouseMap(path)
 
 
 def test_a_file_that_is_no_map_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path) -> None:

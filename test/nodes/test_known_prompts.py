@@ -19,7 +19,6 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, LanguageModelError, Reply
 
 if importlib.util.find_spec("rclpy"):
-    from rclpy.node import Node
     from reactree_interfaces.msg import Turn as TurnMsg
     from reactree_interfaces.srv import Generate
 
@@ -138,7 +137,7 @@ def test_any_prompts_in_any_order_reach_the_model_whole(graph: Graph) -> None:
     assert inference._prompts._size <= 4000
 
 
-@pytest.mark.parametrize("way", ["restarted", "has dropped it", "is an older version"])
+@pytest.mark.parametrize("way", ["restarted", "has dropped it"])
 def test_a_node_that_does_not_know_the_prompt_is_sent_all_of_it(graph: Graph, way: str) -> None:
     model = Hearing()
     inference = graph.inference(model, alone=True)
@@ -150,34 +149,13 @@ def test_a_node_that_does_not_know_the_prompt_is_sent_all_of_it(graph: Graph, wa
     else:
         graph.kill(inference)
         graph.until(lambda: not asker.model._generate.service_is_ready())
-        if way == "restarted":
-            graph.inference(model)
-        else:
-            old_node(graph, model)
+        graph.inference(model)
         graph.until(asker.model._generate.service_is_ready)
     asker.ask(Prompt(START, turns))
     turns += [Said("Act: y"), Saw("You see more.")]
     asker.ask(Prompt(START, turns))
-    assert [kinds[0] == TurnMsg.KNOWN for kinds in asker.kinds] == [
-        *(False, True, False),
-        way != "is an older version",
-    ]
+    assert [kinds[0] == TurnMsg.KNOWN for kinds in asker.kinds] == [False, True, False, True]
     assert model.heard[1:] == [wholly((*START, *turns[:-2])), wholly((*START, *turns))]
-
-
-def old_node(graph: Graph, model: Hearing) -> Node:
-    """Make a node that knows the kinds of turns up to START, and no more."""
-    from reactree_ros.nodes.messages import reply_to_msg, request_from_msg
-
-    def answer(msg: Any, response: Any) -> Any:
-        if wrong := [turn.kind for turn in msg.turns if turn.kind > TurnMsg.START]:
-            response.error_code, response.message = response.INVALID_REQUEST, f"turns[0].kind is {wrong[0]}"
-            return response
-        return reply_to_msg(model.decide(request_from_msg(msg)).take(), response)
-
-    node = graph.add_node("inference")
-    node.create_service(Generate, "inference/generate", answer)
-    return node
 
 
 def test_a_node_that_knows_no_prompt_whatever_it_is_sent_is_an_error(graph: Graph) -> None:

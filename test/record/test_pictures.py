@@ -14,7 +14,7 @@ from drawn import data_of, drawn, png
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.picture import PICTURES, Picture, picture_of
+from reactree_ros.agent.picture import PICTURES, picture_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.going_on import decision_of, go_on
 from reactree_ros.llm.port import DecisionRequest, Reply
@@ -79,12 +79,6 @@ def written(kept: Kept, file: Path, change: Callable[[dict[str, Any]], None] = l
     return file
 
 
-def as_older(event: dict[str, Any]) -> None:
-    """Have an observation's picture as records had it before pictures had references."""
-    for picture in event.pop("pictures", ()):
-        event["picture"] = base64.b64encode(data_of(Picture(picture["id"], "image/png", 4, 4, 1))).decode()
-
-
 def forget() -> None:
     """Forget all pictures, as another process has none."""
     PICTURES._kept.clear()
@@ -113,25 +107,6 @@ def test_a_fork_and_a_resumed_run_show_the_pictures_of_the_record(run: tuple[Loo
         drawn(1).id,
         drawn(2).id,
     ]
-
-
-def test_an_older_record_is_read_replayed_and_exported(run: tuple[Looking, Kept], tmp_path: Path) -> None:
-    record = read_record(written(run[1], tmp_path / "old.jsonl", as_older))
-    shown = [event["pictures"][0] for event in record.events if event.get("pictures")]
-    assert ["data" in picture for picture in shown] == [True, True, False, True]
-    assert [picture["id"] for picture in shown] == [drawn(shade).id for shade in (1, 2, 1, 3)]
-    assert write_pictures(record, tmp_path / "pictures") == 4
-    assert (tmp_path / "pictures/001_open_fridge_1.png").read_bytes() == data_of(drawn(1))
-
-
-def test_an_older_record_may_hold_what_is_no_picture(run: tuple[Looking, Kept], tmp_path: Path) -> None:
-    def change(event: dict[str, Any]) -> None:
-        if event.pop("pictures", ()):
-            event["picture"] = base64.b64encode(b"hello").decode()
-
-    record = read_record(written(run[1], tmp_path / "old.jsonl", change))
-    (picture,) = next(event["pictures"] for event in record.events if event.get("pictures"))
-    assert (picture["media"], picture["size"]) == ("image/png", 5)
 
 
 def test_pictures_are_exported_in_their_own_form_each_time_that_they_were_seen(
@@ -186,12 +161,11 @@ def test_a_record_with_a_picture_that_is_none_is_refused(
         read_record(written(run[1], tmp_path / "run.jsonl", break_it))
 
 
-@pytest.mark.parametrize("older", [False, True])
 def test_a_record_with_too_many_bytes_of_pictures_is_refused(
-    run: tuple[Looking, Kept], tmp_path: Path, older: bool, monkeypatch: pytest.MonkeyPatch
+    run: tuple[Looking, Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checking, "ALL_PICTURES", 2 * drawn(1).size)
-    file = written(run[1], tmp_path / "run.jsonl", as_older if older else lambda event: None)
+    file = written(run[1], tmp_path / "run.jsonl")
     with pytest.raises(RecordError, match="a picture has at most"):
         read_record(file)
 

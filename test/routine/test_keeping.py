@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 
 import pytest
 
@@ -158,17 +157,6 @@ def test_what_others_have_damaged_is_left_out(memory: SqliteMemory, text: str) -
     kept.add(routine())
     memory.change_routine("damaged", lambda _: text)
     assert list(kept.all()) == ["put"]
-
-
-def test_a_file_from_before_routines_has_none_and_takes_them(memory: SqliteMemory) -> None:
-    with sqlite3.connect(memory.path) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert "routine" not in tables
-    kept = Kept(memory)
-    assert kept.all() == {}
-    kept.add(routine())
-    with SqliteMemory(memory.path, memory._embedder) as other:
-        assert list(Kept(other).all()) == ["put"]
 
 
 # ---------------------------------------------------------------------- what fits

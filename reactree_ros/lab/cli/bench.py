@@ -9,14 +9,13 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes
 from reactree_ros.cli.run import UNNAMED
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import model_to_dict
 from reactree_ros.llm.trained import as_trained
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
@@ -34,7 +33,6 @@ def bench(
             "trained for.",
             autocompletion=completion.planners,
         ),
-        Harmless(are_planners),
     ] = "",
     contenders: Annotated[
         Path | None,
@@ -57,7 +55,7 @@ def bench(
     ] = 1,
     at_once: Annotated[
         int,
-        typer.Option(min=1, help="Runs of each worker at the same time; its one language model answers them together."),
+        typer.Option(min=1, help="Runs of each worker at the same time, which its one language model answers."),
     ] = 1,
     ray: Annotated[
         str | None, typer.Option(help="Workers on Ray: 'local' starts a cluster here, an address joins one.")

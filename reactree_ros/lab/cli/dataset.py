@@ -11,12 +11,11 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli.opening import DEFAULT_PLANNER, progress
-from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, are_planners, memory_option, takes
+from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, memory_option, takes
 from reactree_ros.cli.run import WHO_PLANS
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 AFTER = "bootstrap"
@@ -29,7 +28,7 @@ PART = 20
 def dataset(
     out: Annotated[Path, typer.Option(help="The folder; an unfinished dataset in it is continued.")],
     runs: Annotated[list[Path] | None, typer.Argument(help="Records of runs, or folders of them.")] = None,
-    planner: Annotated[str, typer.Option(help=WHO_PLANS), Harmless(are_planners)] = DEFAULT_PLANNER,
+    planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
     memory: Annotated[
         NamedMemory | None, memory_option("An episodic memory for --examples in generated houses.")
     ] = None,

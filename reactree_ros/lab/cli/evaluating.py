@@ -10,12 +10,11 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.opening import progress
-from reactree_ros.cli.options import Chosen, FromSettings, Named, are_planners, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, takes
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.trained import ABOUT, as_trained, trained_for
 from reactree_ros.plugins.installation import check_modules
-from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
@@ -37,7 +36,6 @@ def evaluate(
             help="Planners of these runs, separated by commas; empty: the one it was trained for.",
             autocompletion=completion.planners,
         ),
-        Harmless(are_planners),
     ] = "",
     workers: Annotated[int, typer.Option(min=1, help="Worker processes of these runs.")] = 1,
     limit: Annotated[int, typer.Option(min=0, help="Number of tasks, from the first; 0: all.")] = 0,

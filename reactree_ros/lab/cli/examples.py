@@ -9,9 +9,7 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli.opening import DEFAULT_PLANNER, progress
-from reactree_ros.cli.options import are_planners
 from reactree_ros.cli.run import WHO_PLANS
-from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 AFTER = "bootstrap"
@@ -20,7 +18,7 @@ AFTER = "bootstrap"
 @app.command()
 def examples(
     out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
-    planner: Annotated[str, typer.Option(help=WHO_PLANS), Harmless(are_planners)] = DEFAULT_PLANNER,
+    planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
 ) -> None:
     """Make short experiences as examples, by the expert in generated houses.
 

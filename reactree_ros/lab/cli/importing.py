@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.settings import Harmless, or_nearest, plain
+from reactree_ros.plugins.settings import or_nearest
 
 app = typer.Typer(add_completion=False)
 AFTER = "export"
@@ -25,7 +25,6 @@ def import_(
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default each file's name."),
-        Harmless(plain),
     ] = None,
 ) -> None:
     """Convert recorded trajectories to records, one per run, by repeating each in the recorded world."""

@@ -15,7 +15,7 @@ from rich.table import Table
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.settings import Harmless, or_nearest, plain
+from reactree_ros.plugins.settings import or_nearest
 
 app = typer.Typer(add_completion=False)
 AFTER = "list"
@@ -41,7 +41,6 @@ def replay(
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default the trajectories' file name."),
-        Harmless(plain),
     ] = None,
     world: Annotated[ReplayWorld, typer.Option(help="Source of the observations.")] = ReplayWorld.RECORDED,
     outcomes: Annotated[

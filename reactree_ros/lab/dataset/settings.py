@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from reactree_ros.household.generator import check_subjects
-from reactree_ros.plugins.settings import Harmless, Settings, plain
+from reactree_ros.plugins.settings import Settings
 
 #: Version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
 SCHEMA = 1
@@ -37,12 +37,12 @@ class DatasetSettings(Settings):
     rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
     tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
-    without: Annotated[str, Harmless(plain)] = Field(
+    without: str = Field(
         default="",
         description="object classes and types of task that no task of a house may have, separated by commas, e.g. "
         "pudding,prepare_snack; no exercise searches for them",
     )
-    about: Annotated[str, Harmless(plain)] = Field(
+    about: str = Field(
         default="",
         description="likewise, but each task of a house must have at least one of them; empty: any",
     )

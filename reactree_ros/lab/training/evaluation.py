@@ -15,9 +15,9 @@ from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar, choice_regex
 from reactree_ros.errors import UserError
 from reactree_ros.lab.training import dataset
-from reactree_ros.llm.batching.held import Held
-from reactree_ros.llm.batching.row import Row
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
+from reactree_ros.llm.in_process.held import Held
+from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.small.engine import SmallEngine
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
-from reactree_ros.plugins.settings import Harmless, Settings, plain, read_settings
+from reactree_ros.plugins.settings import Settings, read_settings
 
 #: The folder of LoRA matrices, in the training's folder, and the same matrices for llama.cpp.
 ADAPTER, GGUF = "adapter", "adapter.gguf"
@@ -66,7 +66,7 @@ class TrainSettings(Settings):
     rank: int = Field(
         default=16, ge=0, le=1024, description="rank of the LoRA matrices of a base model; 0: learn all its weights"
     )
-    matrices: Annotated[str, Harmless(plain)] = Field(
+    matrices: str = Field(
         default="",
         description="matrices of a base model that get LoRA matrices, separated by commas, e.g. q_proj,v_proj; empty: "
         "all of its layers",
@@ -84,7 +84,7 @@ class TrainSettings(Settings):
     context: int = Field(default=8192, ge=64, le=131072, description="tokens in the model's context")
     tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, including repetitions")
     batch_tokens: int = Field(default=4096, ge=64, description="tokens per step")
-    shares: Annotated[str, Harmless(plain)] = Field(
+    shares: str = Field(
         default="",
         description="share of each --data in the tokens, in their order, as 2,1,1; empty: each node equally often",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +10,15 @@ from pathlib import Path
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.batching.batched_engine import BatchedEngine
 from reactree_ros.llm.chat import Examples
+from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
+from reactree_ros.llm.in_process.row import Row
+from reactree_ros.llm.in_process.thread_engine import ThreadEngine
 from reactree_ros.llm.llama.model import Model
 from reactree_ros.llm.llama.sequences import Sequences
 from reactree_ros.llm.llama.words import Words
-from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
@@ -52,7 +55,7 @@ class LlamaLimits(AnsweringLimits):
     )
 
 
-class LlamaEngine(BatchedEngine):
+class LlamaEngine(ThreadEngine):
     """Generates with a GGUF model.
 
     Requests at the same time are answered together. The states of prompts are kept, so that a prompt with a known
@@ -65,7 +68,8 @@ class LlamaEngine(BatchedEngine):
         limits: What it may use.
     """
 
-    _batch: Sequences | None
+    _batch: Sequences | None = None
+    _working: asyncio.Task[None] | None = None
 
     def __init__(
         self,
@@ -78,26 +82,65 @@ class LlamaEngine(BatchedEngine):
         limits: LlamaLimits | None = None,
     ) -> None:
         super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
+        self._waited_for: dict[Row, asyncio.Future[Generated]] = {}
         self._adapter, self._limits = adapter, limits or LlamaLimits()
         self._threads = self._limits.threads or max(1, len(os.sched_getaffinity(0)) // 2)
         self.name = f"llama.cpp with {model}{f' and {adapter}' if adapter else ''}"
 
-    def _load(self) -> Words:
+    def load(self) -> Words:
+        """Load the model, and return its tokenizer."""
         adapter = Path(self._adapter) if self._adapter else None
         model = Model(Path(self.model), adapter=adapter, context=self._limits.context, threads=self._threads)
         words = Words(model)
-        self._ends, self.context = words.ends, model.context
+        self.ends, self.context = words.ends, model.context
         try:
-            self._vocabulary = words.for_llguidance()
+            self.vocabulary = words.for_llguidance()
         except ValueError as error:  # the probe says so
-            self._vocabulary, self._misfit = None, " ".join(str(error).split())[:200]
+            self.vocabulary, self.misfit = None, " ".join(str(error).split())[:200]
         self._batch = Sequences(model, self._limits.state_tokens)
         return words
 
+    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
+        """Generate together with the other texts; cancelling removes the text before its next token."""
+        batch = self._batch
+        if batch is None:
+            raise ServerUnavailable(f"{self.name} is not open")
+        row = await self._row(prompt, generation, marked=marked, model=batch)
+        self._waited_for[row] = asyncio.get_running_loop().create_future()
+        batch.waiting.append(row)
+        if self._working is None or self._working.done():
+            self._working = asyncio.ensure_future(self._work(batch))
+        try:
+            return await self._waited_for[row]
+        finally:
+            row.cancelled = True
+
+    async def _work(self, batch: Sequences) -> None:
+        """Advance the texts until none is left."""
+        while batch.waiting or batch.rows:
+            for row in await asyncio.get_running_loop().run_in_executor(self._worker, batch.advance):
+                self._settle(row)
+
+    def _settle(self, row: Row) -> None:
+        future = self._waited_for.pop(row)
+        if future.done():  # cancelled
+            return
+        if row.failure is None:
+            future.set_result(row.generated())
+        else:
+            future.set_exception(self._told(row.failure))
+
     async def close(self) -> None:
-        """Drop the model, whose memory is free once nothing of it runs."""
+        """Drop the model, whose memory is free once nothing of it runs; running generations fail."""
+        if self._working is not None:
+            self._working.cancel()
+        for future in self._waited_for.values():
+            if not future.done():
+                future.set_exception(ServerUnavailable(f"{self.name} was closed"))
         await super().close()
-        self._tokenizer = self._template = self._vocabulary = None
+        self._waited_for.clear()
+        self._batch = self._working = None
+        self._tokenizer = self._template = self.vocabulary = None
 
     def status(self) -> Mapping[str, str]:
         """Describe the model and how it answers."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from reactree_ros.llm.batching.kept_prompts import KeptPrompts
-from reactree_ros.llm.batching.row import Row
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.llama.model import CHUNK, TEXTS, Model, Part
 
 
@@ -24,9 +24,7 @@ class Sequences:
         self.rows: list[Row] = []
         self._model = model
         self._free = list(range(TEXTS))
-        self._kept = KeptPrompts(
-            state_tokens, first=lambda states, count: states, is_plain=lambda states: model.can_be_cut, longer=True
-        )
+        self._kept = KeptPrompts(state_tokens, is_plain=lambda states: model.can_be_cut)
 
     def advance(self) -> list[Row]:
         """Let waiting texts join where there is room, and read on; return those that left."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.llm.batching.held import Held
-from reactree_ros.llm.batching.kept_prompts import KeptPrompts
-from reactree_ros.llm.batching.row import Row
-from reactree_ros.llm.engine import ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.engine_settings import AnsweringLimits
 from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.local_engine import LocalEngine
+from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
+from reactree_ros.llm.in_process.thread_engine import OneByOneEngine
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.small import network
 from reactree_ros.llm.spec import ModelSpec
@@ -25,8 +20,6 @@ from reactree_ros.llm.trained import trained_for
 
 #: Folder of the model that comes with the package.
 PACKAGED = Path(__file__).parent / "model"
-#: Prompt tokens that are read at once.
-CHUNK = 512
 #: Default number of prompt tokens kept: the prompts of some 16 agent nodes, 38 MB.
 STATE_TOKENS = 4096
 
@@ -54,34 +47,18 @@ class Words:
         return str(self._tokenizer.decode(list(tokens), skip_special_tokens=skip_special_tokens))
 
 
-class SmallEngine(LocalEngine):
+class SmallEngine(OneByOneEngine):
     """Generates with a small model, one text after the other.
-
-    The states of prompts are kept, so that a prompt with a known beginning is only read from there on. What a
-    constraint leaves no choice about is not computed.
 
     Args:
         model: The model's folder, as ``reactree train`` makes it.
         state_tokens: Prompt tokens to keep. 0 keeps none; otherwise the latest prompt is always kept.
     """
 
-    constraints = frozenset({ConstraintKind.REGEX, ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE})
-
     def __init__(self, model: str, *, state_tokens: int = STATE_TOKENS, threads: int = 1) -> None:
         super().__init__(model, chat=False)
         self._state_tokens, self._threads = state_tokens, threads
-        self._network: network.Network | None = None
-        self._kept = KeptPrompts(0)
-        self.vocabulary: Any = None
-        self.ends: frozenset[int] = frozenset()
-        self._worker: ThreadPoolExecutor | None = None
         self.name = f"small model in {model}"
-
-    async def open(self) -> None:
-        """Load the model."""
-        if self._worker is None:
-            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="small")
-        await self._take(await asyncio.get_running_loop().run_in_executor(self._worker, self.load))
 
     def load(self) -> Words:
         """Load the model, and return its tokenizer."""
@@ -100,47 +77,8 @@ class SmallEngine(LocalEngine):
                 f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
             ) from error
         self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
-        self._kept = KeptPrompts(self._state_tokens, first=network.first, longer=True)
+        self._kept = KeptPrompts(self._state_tokens, first=network.first)
         return words
-
-    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
-        """Generate; cancelling stops it before the next token."""
-        if self._network is None or self._worker is None:
-            raise ServerUnavailable(f"{self.name} is not open")
-        held = None
-        if generation.constraint is not None:
-            held = await asyncio.to_thread(Held, self.vocabulary, generation.constraint)
-        row = Row(prompt, generation, tokenizer=self._tokenizer, ends=self.ends, held=held, marked=marked)
-        try:
-            await asyncio.get_running_loop().run_in_executor(self._worker, self.say, row)
-        finally:
-            row.cancelled = True
-        return row.generated()
-
-    def say(self, row: Row) -> None:
-        """Generate a whole text, and keep its states; for one thread at a time, after loading."""
-        loaded = self._network
-        assert loaded is not None  # every caller has loaded it
-        row.cached, row.states = self._kept.find(row.prompt)
-        row.read = row.cached
-        row.say_forced()
-        while not row.is_done:
-            unread = [*row.prompt, *row.said][row.read :]
-            for start in range(0, len(unread), CHUNK):
-                if row.cancelled:
-                    return
-                scores, row.states = loaded.read(unread[start : start + CHUNK], row.states)
-            row.read += len(unread)
-            row.take(scores)
-            row.say_forced()
-        if row.read:
-            self._kept.keep([*row.prompt, *row.said][: row.read], row.states)
-
-    async def close(self) -> None:
-        """Drop the model; a running generation ends at its next token."""
-        if self._worker is not None:
-            self._worker.shutdown(wait=False, cancel_futures=True)
-        self._network = self._worker = None
 
     def status(self) -> Mapping[str, str]:
         """Describe the model and how it answers."""

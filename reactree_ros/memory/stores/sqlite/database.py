@@ -29,7 +29,7 @@ from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.sqlite_file import SqliteFile
 
 APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 ENDS = (End.SUCCESS, End.FAILURE, End.EXPAND)  # an end is stored as its position here
 NUMBER = {end: number for number, end in enumerate(ENDS)}
 VECTOR = np.dtype("<f4")
@@ -54,10 +54,8 @@ _SCHEMA = (
         turns TEXT NOT NULL)""",
     'CREATE INDEX experience_kind ON experience ("end", task_name)',  # counting reads this instead of the texts
     "CREATE INDEX experience_digest ON experience (digest)",
+    "CREATE TABLE routine (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
 )
-#: Made where it is missing: files of this schema are older than it.
-_ROUTINES = "CREATE TABLE IF NOT EXISTS routine (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
-_HAS_ROUTINES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'routine'"
 EXPERIENCES = (
     'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
     "FROM experience e JOIN subgoal s ON s.id = e.subgoal"
@@ -140,15 +138,14 @@ class ExperienceStore(SqliteFile):
         with self._read_lock, self._explained("read"):
             (version,) = self._reader.execute("PRAGMA data_version").fetchone()
             if version != self._routines_version:
-                self._routines_version, there = version, self._reader.execute(_HAS_ROUTINES).fetchone()
-                routines = dict(self._reader.execute("SELECT name, text FROM routine ORDER BY name") if there else ())
+                self._routines_version = version
+                routines = dict(self._reader.execute("SELECT name, text FROM routine ORDER BY name"))
                 self._routines = self._routines if routines == self._routines else routines
             return self._routines
 
     def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
         """Changes a routine in one transaction."""
         with self._write_lock, self._explained("write to"), self._transaction() as database:
-            database.execute(_ROUTINES)
             row = database.execute("SELECT text FROM routine WHERE name = ?", (name,)).fetchone()
             if (text := change(None if row is None else row[0])) is None:
                 database.execute("DELETE FROM routine WHERE name = ?", (name,))

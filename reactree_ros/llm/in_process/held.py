@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,43 +68,6 @@ class Held:
         """Raise if the matcher failed: it reports an error only as having stopped."""
         if problem := self._matcher.get_error():
             raise ServerUnavailable(f"llguidance failed within the constraint: {' '.join(problem.split())[:400]}")
-
-
-def look_ahead(several: Iterable[Held | None]) -> None:
-    """Find out in one go which tokens may come next in each of several texts; it is only faster so.
-
-    A constraint that fails is told where its own text goes on.
-    """
-    import llguidance.numpy
-
-    new = [held for held in several if held is not None and held._mask is None]
-    if len(new) < 2:
-        return
-    masks = llguidance.numpy.allocate_token_bitmask(len(new), new[0]._size)
-    matchers = [(held._matcher, number) for number, held in enumerate(new)]
-    llguidance.numpy.fill_next_token_bitmask_par(_executor(), matchers, masks)
-    for number, held in enumerate(new):
-        if not held._matcher.get_error():
-            held._mask = masks[number : number + 1]
-
-
-def masks_of(several: Sequence[Held | None], vocabulary: int) -> Any:
-    """Return which tokens may come next in each of several texts, one bit per token; None if anything may."""
-    if not any(several):
-        return None
-    masks = np.full((len(several), -(-vocabulary // 32)), -1, np.int32)
-    for mask, held in zip(masks, several, strict=True):
-        if held is not None:
-            allowed = held._next()[0][: len(mask)]
-            mask[: len(allowed)], mask[len(allowed) :] = allowed, 0
-    return masks
-
-
-@cache
-def _executor() -> Any:
-    from llguidance import LLExecutor
-
-    return LLExecutor()
 
 
 def _grammar(constraint: Constraint) -> str:

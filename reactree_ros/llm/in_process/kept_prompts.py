@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_ros.llm.batching import states as attention
-
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
@@ -18,22 +16,22 @@ class _Kept:
 class KeptPrompts:
     """Keeps prompts up to a number of tokens, and drops the least recently used first.
 
+    The latest prompt is kept even if it exceeds the limit, unless that is 0.
+
     Args:
-        first: Returns the states of a text's first tokens.
+        first: Returns the states of a text's first tokens; by default states can be used from any token on.
         is_plain: Whether states can be cut. States that cannot be cut are used whole or not at all.
-        longer: Keep the latest prompt even if it exceeds the limit, unless the limit is 0.
     """
 
     def __init__(
         self,
         limit: int,
         *,
-        first: Callable[[Any, int], Any] = attention.first,
+        first: Callable[[Any, int], Any] = lambda states, count: states,
         is_plain: Callable[[Any], bool] = lambda states: True,
-        longer: bool = False,
     ) -> None:
         self._limit, self._first, self._is_plain = limit, first, is_plain
-        self._fewest = 1 if longer and limit else 0
+        self._fewest = 1 if limit else 0
         self._kept: list[_Kept] = []  # most recently used last
 
     @property

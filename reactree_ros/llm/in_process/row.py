@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reactree_ros.llm.batching.held import Held
 from reactree_ros.llm.engine import Generated, Generation
+from reactree_ros.llm.in_process.held import Held
 
 
 class Row:
@@ -23,7 +23,7 @@ class Row:
     Attributes:
         cached: Number of prompt tokens whose states were kept.
         read: Number of tokens of prompt and text that the model has read.
-        states: Attention states of the tokens read, of a text that is read alone or by another engine.
+        states: Attention states of the tokens read, of a text that is read alone.
         place: Number of the text, for a model that keeps the states itself.
         cancelled: Whether nobody waits for the text any more.
     """
@@ -69,31 +69,6 @@ class Row:
         return self.ended or self.cancelled or self.failure is not None
 
     @property
-    def tokens(self) -> list[int]:
-        """Prompt and text."""
-        return [*self.prompt, *self.said]
-
-    @property
-    def held(self) -> Held | None:
-        """What constrains the text."""
-        return self._held
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether the prompt is not read to its end yet."""
-        return self.read < len(self.prompt)
-
-    @property
-    def draws(self) -> bool:
-        """Whether the next token is drawn, rather than the likeliest one."""
-        return self._generation.temperature > 0
-
-    def next(self, count: int) -> list[int]:
-        """Return so many of the tokens that the model has not read yet."""
-        since = self.read - len(self.prompt)
-        return self.said[since : since + count] if since >= 0 else self.tokens[self.read : self.read + count]
-
-    @property
     def unread(self) -> int:
         """Number of tokens of prompt and text that the model has not read."""
         return len(self.prompt) + len(self.said) - self.read
@@ -109,7 +84,7 @@ class Row:
         """Choose the next token by the scores of all tokens (float32, changed in place)."""
         if self._held is not None:
             self._held.mask(scores)
-        self.add(self.draw(scores) if self.draws else int(np.argmax(scores)))
+        self.add(self._drawn(scores) if self._generation.temperature > 0 else int(np.argmax(scores)))
 
     def add(self, token: int) -> None:
         """Append the next token, and check whether it is the last."""
@@ -136,7 +111,7 @@ class Row:
     def _end(self, finish: str) -> None:
         self.ended, self._finish = True, finish
 
-    def draw(self, scores: Any) -> int:
+    def _drawn(self, scores: Any) -> int:
         """Draw a token by the scores of all tokens; forbidden ones have minus infinity."""
         shares = np.exp((scores - scores.max()).astype(np.float64) / self._generation.temperature)
         shares /= shares.sum()

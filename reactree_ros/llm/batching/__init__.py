@@ -1,1 +1,0 @@
-"""Batched generation with a Hugging Face model: one forward pass per token for all texts."""
