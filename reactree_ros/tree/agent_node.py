@@ -185,14 +185,14 @@ class AgentNode(GoalNode):
         self._skills = (*self.senses.own_actions(), *skills)
 
     def _begin_anew(self) -> None:
-        """Forget what it said in vain, as something new was done, seen or told."""
+        """Forget what it said and did in vain, as something new was seen or told."""
+        self._done.clear()
         self._thoughts.clear()
         self._refused = 0
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
         self.see(seen)
-        self._done.clear()
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
@@ -203,7 +203,6 @@ class AgentNode(GoalNode):
         """Add what the node is told; what a person says is something new."""
         super().tell(text, about)
         if about is About.PERSON:
-            self._done.clear()
             self._begin_anew()
 
     # ------------------------------------------------------------------ what was searched
@@ -421,7 +420,6 @@ class AgentNode(GoalNode):
             self.see((yield from self.look_around()))
         self._tell_searched_here()
         self._begin_anew()
-        self._done.clear()
         yield from self._learn_skills()
         return True
 
