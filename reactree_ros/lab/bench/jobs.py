@@ -180,7 +180,7 @@ class BenchSettings:
 def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
     """Read a YAML file of contenders: by name, a ``planner``, its ``memory``, and its ``llm`` with settings."""
     try:
-        values = read_yaml(path.read_text(encoding="utf-8"))
+        values = read_yaml(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise UserError(f"--contenders {path}: {' '.join(str(error).split())}") from error
     if not isinstance(values, Mapping) or not values:
