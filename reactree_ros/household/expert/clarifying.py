@@ -17,6 +17,7 @@ from functools import partial
 from reactree_ros.household.expert.goals import preposition
 from reactree_ros.household.expert.instruction import (
     GLASS_PLACES,
+    NOWHERE,
     Instruction,
     goals_for,
     table_of,
@@ -48,7 +49,7 @@ _LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
 _NO = word_set("no none not nothing")
 #: Words that leave open which things are meant, and where they go; an answer to that explains them.
 _OPEN_THINGS = _VAGUE | _TIDYING | PUTTING | GETTING | word_set("drink eat else few it more other sweet them usual")
-_SOMEWHERE = PUTTING | word_set("table belong belongs proper right somewhere usual")
+_SOMEWHERE = word_set("belong belongs place proper right somewhere table usual")
 _LEAVE_OUT = _NO | word_set("forget ignore never skip")
 
 
@@ -78,12 +79,13 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
     accounted = {at for at in sentence.unread if sentence.words[at] in clarifying.explained}
     instruction = goals_for(text, sentence, errands, accounted)
     for part in instruction.left_over if not question else ():
-        if part in _OPEN_THINGS | _SOMEWHERE:
-            continue
+        if part in _OPEN_THINGS | _SOMEWHERE or part.startswith(NOWHERE):
+            continue  # that was asked before
         asked = f"What do you mean by “{part}”?"
         if asked not in answers:
             return Clarified(instruction, asked)
-        if explained := _explained(text, part, answers[asked]):
+        explained = _explained(text, part, answers[asked])
+        if explained not in ("", text):
             return clarify(explained, answers, checks=checks)
     return Clarified(instruction, question)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take
+from reactree_ros.household.expert.harmless import HARMLESS
 from reactree_ros.household.expert.sentence import (
-    ARTICLES,
     NUMBERS,
     Errand,
     Item,
@@ -30,6 +30,8 @@ from reactree_ros.household.scene import HANDS
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # Meaning of a drink that goes into the dishwasher.
 _GLASS_OF = {"wine": "wine glass", "juice": "water glass", "bottled water": "water glass"}
+NOWHERE = "where to put"
+_GAP = 4  # so many harmless words and more between two others part them
 # Places at which "glasses" are for drinking; elsewhere (a desk, a nightstand) they are spectacles.
 GLASS_PLACES = frozenset(
     {"cabinet", "coffee table", "dishwasher", "fridge", "kitchen cabinet", "kitchen counter", "kitchen table", "sink"}
@@ -77,7 +79,10 @@ def goals_for(
     if not goals:
         return Instruction((), not_understood(text))
     unread = sorted({*sentence.unread, *(() if _washes(errands) else sentence.washing)} - accounted)
-    if left_over := tuple(phrases(sentence, unread)):
+    left_over = tuple(phrases(sentence, unread))
+    if sentence.homeless and (lost := [errand for errand in errands if errand.place is None]):
+        left_over = (*left_over, f"{NOWHERE} the {lost[0].items[0].phrase}")
+    if left_over:
         return Instruction((), f"I do not understand: {', '.join(left_over)}.", left_over)
     for goal in goals:
         if isinstance(goal, Take) and goal.count > HANDS:
@@ -91,7 +96,7 @@ def phrases(sentence: Sentence, unread: Sequence[int]) -> Iterator[str]:
     parts: list[list[int]] = []
     for at in unread:
         between = sentence.words[parts[-1][-1] + 1 : at] if parts else ["."]
-        if all(word in ARTICLES for word in between):
+        if len(between) < _GAP and all(word in HARMLESS for word in between):
             parts[-1] += range(parts[-1][-1] + 1, at + 1)
         else:
             parts.append([at])

@@ -49,6 +49,7 @@ _GO = word_set("go head move navigate return walk")
 _WASH = word_set("clean rinse wash")
 _START = word_set("activate begin launch operate press run running start starting")
 _TURN = word_set("flip power switch switched switching turn turned turning")
+_OPERATING = frozenset({"open", "close", "turn"})
 _DOORS = {"open": "open", "opened": "open", "close": "close", "closed": "close", "shut": "close"}
 _TO = word_set("at in inside into on onto to upon within")
 _FROM = word_set("from off")
@@ -140,6 +141,7 @@ class Sentence:
         vessel: A thing that something goes into or onto.
         put: Whether a verb of putting came after the pending items.
         for_me: Whether the pending items are for the speaker.
+        homeless: Whether nobody says where the last items are put.
     """
 
     said: list[str]
@@ -157,10 +159,12 @@ class Sentence:
     vessel: str | None = None
     put: bool = False
     for_me: bool = False
+    homeless: bool = False
     opened: range = range(0)
 
     _at: int = field(default=0, init=False)
     _verb: str = field(default="", init=False)  # of this clause: put, get, go, turn or a door's
+    _moving: str = field(default="", init=False)  # the last one of these two: put, get
     _action: str | None = field(default=None, init=False)  # open, close, turn on: waits for its object
     _towards: bool = field(default=False, init=False)  # "on the", "into", … came right before
     _number: int | None = field(default=None, init=False)
@@ -172,9 +176,10 @@ class Sentence:
     _counting: list[int] = field(default_factory=list, init=False)  # those of the number and "more" that wait
     _doing: list[int] = field(default_factory=list, init=False)  # those of verbs that wait for an object
     _acting: list[int] = field(default_factory=list, init=False)  # those of "turn on" that wait for one
-    _putting: list[int] = field(default_factory=list, init=False)  # that of "put" while its items wait for a place
     _opened: range = field(default=range(0), init=False)  # those of a place named before its items
-    _in_room: str = field(default="", init=False)  # a room that something goes to, named in this clause
+    _in_room: range = field(default=range(0), init=False)  # those of a room that the pending items go to
+    _within: range = field(default=range(0), init=False)  # those of a thing that they go into
+    _again: bool = field(default=False, init=False)  # whether "it" is a moved thing
     _excluded: list[tuple[str, range]] = field(default_factory=list, init=False)  # things not to be touched
 
     def read(self) -> None:
@@ -222,7 +227,9 @@ class Sentence:
             self._pause(word)
             self._at += 1
         elif word in _NOT:
-            self._exclude(_ENDS | {",", "but"} | (_TO if word in ("except", "without") else frozenset()))
+            self._exclude(
+                _ENDS | {",", "but"} | (_TO if self.pending or word in ("except", "without") else frozenset())
+            )
         elif word in _FROM or (word == "out" and self._word(1) == "of"):
             self._skip_source(1 if word in _FROM else 2)
         elif word in _RELATIVE and (length := self._states_ahead()):
@@ -250,7 +257,8 @@ class Sentence:
 
     def _pause(self, word: str) -> None:
         self._count_no_more()
-        self._in_room = ""
+        if word == ":" and self._verb in _OPERATING:
+            self._verb = ""  # "put these in the dishwasher and start it: a fork, a plate"
         if word in _ENDS or word == "then":
             self._end_clause()
 
@@ -263,13 +271,14 @@ class Sentence:
     def _plain(self, word: str) -> None:
         if word.isdecimal() or word in NUMBERS:
             if word not in ("a", "an") or self._number is None:
-                self._counting = [self._at]
+                self._counting = [self._at] if word.strip("0") else []
                 self._number = NUMBERS[word] if word in NUMBERS else number_of(word, most=MANY) or MANY
         elif word in ("another", "more"):
             self._number, self._more = self._number or 1, True
             self._counting.append(self._at)
         elif word in _SOME and self._thing_ahead():
             self._read.add(self._at)
+            self._number = None
         elif word in _THEM | _LABELS:
             self._pronoun(word)
         elif word in _TO:
@@ -310,7 +319,6 @@ class Sentence:
         elif word in PUTTING:
             self._begin("put")
             self.put = True
-            self._putting = [self._at]
         elif word in GETTING or word in _GO:
             self._begin("get")
             self.open_place = None
@@ -318,7 +326,8 @@ class Sentence:
     def _begin(self, verb: str) -> None:
         """Handle a verb of moving: the phrase before it is complete."""
         self._operate(self.last_place)
-        self._verb, self._in_room = verb, ""
+        self._verb = self._moving = verb
+        self._again = False
         self._count_no_more()
         self._doing.append(self._at)
         if any(errand.place == self.open_place for errand in self.errands):
@@ -358,6 +367,7 @@ class Sentence:
         """Handle "put it …": "it" is the last moved item, if it goes on to another place."""
         if self.pending or not self.errands:
             return
+        self._again = True
         for index in range(self._at + 1, len(self.words)):
             if self.words[index] in _ENDS | PUTTING | GETTING:
                 return
@@ -381,7 +391,7 @@ class Sentence:
             self._room(word, span, place)
         elif place and entry.kind is not Topic.PLACE and self._action is None and self._towards:
             self._read.update(span)  # in "the dishes cupboard" and "the fork drawer" the first word only says which
-        elif self._action is not None and entry.kind is not Topic.GROUP and _operable(self._action, word):
+        elif self._operates(entry):
             self._read.update(span)
             self._operate(word)
             self._fixed = word
@@ -392,8 +402,17 @@ class Sentence:
             self._place(word, span)
         elif self._towards and entry.kind is Topic.THING:
             self._vessel(word, span)
-        elif self._action is None and not self._is_verb(start):
+        elif self._action is None and self._verb not in _OPERATING and not self._is_verb(start):
             self._item(entry, start)
+
+    def _operates(self, entry: Entry) -> bool:
+        """Return whether a phrase is the object of "open" or "turn on", or one more: "the fridge and the microwave"."""
+        again = self._action is None and self._verb in _OPERATING and bool(self.operations)
+        action = self.operations[-1].action if again else self._action
+        if action is None or entry.kind is Topic.GROUP or not _operable(action, entry.words[0]):
+            return False
+        self._action = action
+        return True
 
     def _is_verb(self, start: int) -> bool:
         """Return whether a word for a thing is what is to be done, as in "and then water the plants"."""
@@ -416,9 +435,8 @@ class Sentence:
             before = [word for word in self.words[: span.start] if word not in ARTICLES]
             if self._verb != "put" and before[-1] not in ("to", "into"):
                 self._heard(span)  # "find the apple in the kitchen": every room is searched
-            elif self.room in (None, word):
-                self.room = self._in_room = word
-                self._heard(span)
+            elif self.pending:
+                self.room, self._in_room = word, span
         self._towards = False
 
     def _stands_in(self, place: str, room: str, span: range) -> None:
@@ -433,11 +451,9 @@ class Sentence:
         self.operations.append(Operation("go to", word, named=self.named))
 
     def _vessel(self, word: str, span: range) -> None:
-        """Handle a thing that something goes into or onto; a drink comes in its glass."""
+        """Handle a thing that something goes into or onto: it is a place if no other one is named."""
         if self.pending:
-            self.vessel = word
-            if self._find_place() is None or not _DRINKS.isdisjoint(self.pending[-1].entry.words):
-                self._heard(span)
+            self.vessel, self._within = word, span
         self._count_no_more()
 
     def _item(self, entry: Entry, start: int) -> None:
@@ -450,6 +466,8 @@ class Sentence:
         if TABLEWARE.isdisjoint(entry.words):  # "wine bottle", "pudding cup"
             while self._word() in CONTAINERS:
                 self._at += 1
+        if self.room is not None and self._in_room:  # "put the apple in the kitchen and the pear …"
+            self._settle(SURFACE_OF_ROOM[self.room], self._in_room)
         label = entry.kind is Topic.GROUP and (
             self._word() in _LABELS or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
@@ -459,7 +477,7 @@ class Sentence:
         self.put = False
         self._heard([*range(start, self._at), *self._counting])
         self._count_no_more()
-        if self.open_place is not None:
+        if self.open_place is not None and not self._place_ahead():
             self._settle(self.open_place)
 
     def _is_container_of_earlier(self, start: int) -> bool:
@@ -471,47 +489,55 @@ class Sentence:
         )
 
     def _place(self, word: str, span: range) -> None:
-        if self._number == 1:
+        if self._number == 1 and self._counting == [span.start - 1]:
             self._read.update(self._counting)
         self._number, self._fixed = None, word
+        before = [at for at in range(span.start) if self.words[at] not in _DETERMINERS][-2:]
+        if [self.words[at] for at in before] == ["top", "of"] and _is_surface(word):
+            self._read.update(before)
         if self._verb == "go" and self._towards:
             self.last_place = word
             self._go_to(word, span)
         elif self.pending:
-            self._heard(span)
-            self._settle(word)
+            self._settle(word, span)
             self.open_place = None
         else:
-            if self.errands and word in (TABLE, self.errands[-1].place):
+            if self._again and word in (TABLE, self.errands[-1].place):
                 self._heard(span)  # "bring it to the desk and leave it on the desk"
             self.open_place = self.last_place = word
             self.opened = span
         self._towards = False
 
-    def _settle(self, place: str | None) -> None:
-        if place is not None and self._in_room:
-            self.rooms.setdefault(place, self._in_room)
+    def _settle(self, place: str | None, span: Iterable[int] = ()) -> None:
+        if self.room is not None and place is not None and self._in_room:
+            self._stands_in(place, self.room, self._in_room)
         self.errands.append(Errand(self.pending, place))
         self.pending, self.last_place = [], place
         self.put = self.for_me = False
+        self.room, self._in_room = None, range(0)
         self._read.update(self.opened)
+        if place is not None and _holds(place):
+            self._heard(span)
+        if place is not None and not _DRINKS.isdisjoint(self.errands[-1].items[-1].entry.words):
+            self._read.update(self._within)  # a drink comes in its glass
 
     def _settle_rest(self) -> None:
         """Settle items without a place: they go to the place named last, or into the hands."""
-        if self.pending:
-            place = self._find_place() or self.vessel
-            if place is None and not self.for_me:
-                self._read.difference_update(self._putting)  # nobody says where it is put
-            self.errands.append(Errand(self.pending, place))
-            self._read.update(self.opened if place is not None else ())
-            self.pending = []
+        if not self.pending:
+            return
+        place, span = self._find_place(), [*self._in_room, *self.opened]
+        if place is None and self.vessel is not None:
+            place, span = self.vessel, [*self._within]
+        self.homeless = place is None and self._moving == "put" and not self.for_me
+        self.errands.append(Errand(self.pending, place))
+        self.pending = []
+        if place is not None and _holds(place):
+            self._heard(span)
 
     def _find_place(self) -> str | None:
-        place = self.open_place
+        place = SURFACE_OF_ROOM.get(self.room or "") if self._in_room else self.open_place
         if place is None and not self.for_me and (self.errands or self.put):
             place = self.last_place
-        if place is None and self.room is not None:
-            place = SURFACE_OF_ROOM.get(self.room)
         return "dishwasher" if place is None and self.washing else place
 
     def _operate(self, thing: str | None) -> None:
@@ -580,11 +606,32 @@ class Sentence:
             self._at += known or 1
 
     def _room_ahead(self) -> bool:
-        index = self._at + 1
-        while self.words[index : index + 1] and self.words[index] in ARTICLES:
+        return self._topic_after(self._at) is Topic.ROOM
+
+    def _place_ahead(self) -> bool:
+        """Return whether this clause goes on to name a place for its items."""
+        for index in range(self._at, len(self.words)):
+            if self.words[index] in _ENDS | PUTTING | GETTING | _FROM:
+                return False
+            if self.words[index] in _TO and self._topic_after(index) is Topic.PLACE:
+                return True
+        return False
+
+    def _topic_after(self, index: int) -> Topic | None:
+        index += 1
+        while self.words[index : index + 1] and self.words[index] in _DETERMINERS:
             index += 1
         found = look_up(self.words, index)
-        return found is not None and found[0].kind is Topic.ROOM
+        return None if found is None else found[0].kind
+
+
+def _holds(place: str) -> bool:
+    """Return whether things can be put in or on a place."""
+    return place in (TABLE, WASHER) or not class_of_word(place).properties.isdisjoint({"SURFACES", "CONTAINERS"})
+
+
+def _is_surface(place: str) -> bool:
+    return place == TABLE or (place != WASHER and "SURFACES" in class_of_word(place).properties)
 
 
 def _grabbable(word: str) -> bool:
