@@ -26,6 +26,7 @@ from reactree_ros.household.lexicon import (
     Topic,
 )
 from reactree_ros.household.scene import HANDS
+from reactree_ros.household.vocabulary import ObjectClass, is_known, own_classes
 
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # Meaning of a drink that goes into the dishwasher.
@@ -53,9 +54,13 @@ class Instruction:
     left_over: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=256)
 def read_instruction(text: str) -> Instruction:
     """Read an instruction in everyday English, on one line or several."""
+    return _read_instruction(text, own_classes())
+
+
+@lru_cache(maxsize=256)
+def _read_instruction(text: str, own: tuple[ObjectClass, ...]) -> Instruction:
     sentence = read_sentence(text)
     return goals_for(text, sentence, sentence.errands)
 
@@ -124,7 +129,9 @@ def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
 
 def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
     """Return the errands, each with a vocabulary word for its place, or None."""
-    meant = {TABLE: table_of(sentence, errands) or "kitchen table", WASHER: _washer(errands)}
+    meant = {WASHER: _washer(errands)}
+    if not is_known(TABLE):
+        meant[TABLE] = table_of(sentence, errands) or "kitchen table"
     return [replace(errand, place=meant.get(errand.place or "", errand.place)) for errand in errands]
 
 
