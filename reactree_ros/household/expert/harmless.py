@@ -36,6 +36,7 @@ _PHRASES = (
     "(?:^|(?<=[.\\n] )|(?<=and )|(?<=then ))(?:first|next)(?: of all)?",
     "thank you (?:so|very) much",
     "a(?= few)",
+    "a number of",
     "at once",
     "on top of",
     "if (?:you can|possible|you please|you would|you could|you dont mind|its possible|it is possible)",
