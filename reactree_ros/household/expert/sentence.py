@@ -515,7 +515,8 @@ class Sentence:
         self.pending, self.last_place = [], place
         self.put = self.for_me = False
         self.room, self._in_room = None, range(0)
-        self._read.update(self.opened)
+        if place is not None and place == self.open_place:
+            self._read.update(self.opened)
         if place is not None and _holds(place):
             self._heard(span)
         if place is not None and not _DRINKS.isdisjoint(self.errands[-1].items[-1].entry.words):
@@ -544,7 +545,7 @@ class Sentence:
         """Handle the object of "open", "close" or "turn on"."""
         if self._action is not None and thing is not None and _operable(self._action, thing):
             self.operations.append(Operation(self._action, thing, named=self.named))
-            self._heard([*self._acting, *self.opened])
+            self._heard([*self._acting, *(self.opened if thing == self.last_place else ())])
         self._action, self._towards = None, False
         self._acting = []
 
