@@ -71,7 +71,7 @@ _DETERMINERS = ARTICLES | NUMBERS.keys()
 #: Signs between words that say nothing; any other sign is a word.
 _SIGNS = frozenset("\"'`“”„«»*_-…•~#|[]{}<>")
 
-_WORDS = re.compile(r"(?<=\s)-\d+|\d+(?:[.,:/⁄]\d+)+|[^\W\d_]+|\d+|[.,;:!?\n()]|\S")
+_WORDS = re.compile(r"(?<=\s)-\d+|\d+(?:[.,:/\u2044]\d+)+|[^\W\d_]+|\d+|[.,;:!?\n()]|\S")
 _HELD = re.compile(r"\bwhat(?:ever)? you(?: are|re)? (?:hold|holding|carry|carrying)\b")
 _NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]\s*)", re.MULTILINE)
 
