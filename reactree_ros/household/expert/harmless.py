@@ -8,9 +8,9 @@ from reactree_ros.household.lexicon import word_set
 
 HARMLESS = word_set(
     "a an the this that these those some any my our your his her its their i you me we us it he she they them "
-    "hello hi hey oh mean dear robot home house service assistant please pls kindly thanks thank can could would will shall "
-    "should must may might let lets like be been is are am was were being do does did has had get going to in into "
-    "inside onto on at of upon within for by with as so well and then also too just finally lastly "
+    "hello hi hey oh mean dear robot home house service assistant please pls kindly thanks thank can could would will "
+    "shall should must may might let lets like be been is are am was were being do does did has had get going to in "
+    "into inside onto on at of upon within for by with as so well and then also too just finally lastly "
     "afterwards afterward but however now immediately asap up down over away back out along together there here which "
     "who where only okay ok sure so once"
 )

@@ -176,7 +176,6 @@ class Sentence:
     _counting: list[int] = field(default_factory=list, init=False)  # those of the number and "more" that wait
     _doing: list[int] = field(default_factory=list, init=False)  # those of verbs that wait for an object
     _acting: list[int] = field(default_factory=list, init=False)  # those of "turn on" that wait for one
-    _opened: range = field(default=range(0), init=False)  # those of a place named before its items
     _in_room: range = field(default=range(0), init=False)  # those of a room that the pending items go to
     _within: range = field(default=range(0), init=False)  # those of a thing that they go into
     _again: bool = field(default=False, init=False)  # whether "it" is a moved thing
@@ -227,14 +226,14 @@ class Sentence:
             self._pause(word)
             self._at += 1
         elif word in _NOT:
-            self._exclude(
-                _ENDS | {",", "but"} | (_TO if self.pending or word in ("except", "without") else frozenset())
-            )
+            self._exclude(_TO if self.pending or word in ("except", "without") else frozenset())
         elif word in _FROM or (word == "out" and self._word(1) == "of"):
             self._skip_source(1 if word in _FROM else 2)
         elif word in _RELATIVE and (length := self._states_ahead()):
             self._skip_source(length + 1)
-        elif (found := look_up(self.words, self._at)) and not (word == "door" and self._door_of_a_place()):
+        elif (found := look_up(self.words, self._at)) and not (
+            word == "door" and (self.last_place or self._word(1) == "of")
+        ):
             self._mention(*found)
         else:
             self._plain(word)
@@ -268,6 +267,13 @@ class Sentence:
         self._count_no_more()
         self._doing.clear()
 
+    def _door(self) -> None:
+        """Handle the door of a place: one that was named before, or comes after "of"."""
+        self._read.add(self._at)
+        if self._word(1) != "of":
+            self._operate(self.last_place)
+        self._at += 1
+
     def _plain(self, word: str) -> None:
         if word.isdecimal() or word in NUMBERS:
             if word not in ("a", "an") or self._number is None:
@@ -285,10 +291,6 @@ class Sentence:
             # In "put in a wine glass" the glass is put; "put the plate in" leads to a place named before.
             self._towards = not (self._word(-1) in PUTTING and self._thing_ahead())
             self.put = self.put or self._word(1) in _ENDS | _PAUSES
-        elif word == "door":
-            self._read.add(self._at)
-            if self._word(1) != "of":
-                self._operate(self.last_place)
         elif word == "me":
             self.for_me = self.for_me or self._word(-1) in GETTING
         elif word in _WASH and self._word(-1) not in ARTICLES | NUMBERS.keys() and not self._word(-1).isdigit():
@@ -420,7 +422,7 @@ class Sentence:
             return False
         found = look_up(self.words, self._at)
         thing = found is not None and found[0].kind is Topic.THING and self._word() not in CONTAINERS
-        return thing or (self._word() in _DETERMINERS - _DEMONSTRATIVES and self._thing_from(self._at, any_noun=True))
+        return thing or self._word() in _DETERMINERS - _DEMONSTRATIVES
 
     def _room(self, word: str, span: range, place: str) -> None:
         fixed = self.words[self._fixed_end : span.start]
@@ -554,15 +556,8 @@ class Sentence:
     def _thing_ahead(self) -> bool:
         return self._thing_from(self._at + 1)
 
-    def _thing_from(self, index: int, *, any_noun: bool = False) -> bool:
-        """Return whether a thing is named from a position on, after articles and numbers."""
-        while self.words[index : index + 1] and (self.words[index] in _DETERMINERS or self.words[index].isdigit()):
-            index += 1
-        found = look_up(self.words, index)
-        return any_noun or (found is not None and found[0].kind in (Topic.THING, Topic.GROUP))
-
-    def _door_of_a_place(self) -> bool:
-        return bool(self.last_place) or self._word(1) == "of"
+    def _thing_from(self, index: int) -> bool:
+        return self._topic_from(index) in (Topic.THING, Topic.GROUP)
 
     def _particle_ahead(self) -> int | None:
         return next((index for index in range(self._at + 1, self._at + 7) if index in self._particles), None)
@@ -574,9 +569,9 @@ class Sentence:
             length += 1
         return length if self._word(1 + length) in _TO and self._at + 1 + length not in self._particles else 0
 
-    def _exclude(self, stops: Set[str]) -> None:
+    def _exclude(self, ends: Set[str]) -> None:
         """Handle "but not the wine": what no skill touches is left alone anyway, if it is named nowhere else."""
-        start = self._at
+        start, stops = self._at, ends | _ENDS | {",", "but"}
         self._at += 1
         things, whole = list[str](), True
         while self._at < len(self.words) and self.words[self._at] not in stops:
@@ -600,27 +595,24 @@ class Sentence:
         while self._word() in _TO | ARTICLES | _DETERMINERS:
             self._at += 1
         while self._at < len(self.words) and self._word() not in _ENDS | _PAUSES | PUTTING | _FROM | _RELATIVE:
-            if self._word() in _TO and not self._room_ahead():
+            if self._word() in _TO and self._topic_from(self._at + 1) is not Topic.ROOM:
                 break
             _, known = look_up(self.words, self._at) or (None, 0)
             self._read.update(range(self._at, self._at + (known or self._word() in CONTAINERS)))
             self._at += known or 1
-
-    def _room_ahead(self) -> bool:
-        return self._topic_after(self._at) is Topic.ROOM
 
     def _place_ahead(self) -> bool:
         """Return whether this clause goes on to name a place for its items."""
         for index in range(self._at, len(self.words)):
             if self.words[index] in _ENDS | PUTTING | GETTING | _FROM:
                 return False
-            if self.words[index] in _TO and self._topic_after(index) is Topic.PLACE:
+            if self.words[index] in _TO and self._topic_from(index + 1) is Topic.PLACE:
                 return True
         return False
 
-    def _topic_after(self, index: int) -> Topic | None:
-        index += 1
-        while self.words[index : index + 1] and self.words[index] in _DETERMINERS:
+    def _topic_from(self, index: int) -> Topic | None:
+        """Return what is named from a position on, after articles and numbers."""
+        while self.words[index : index + 1] and (self.words[index] in _DETERMINERS or self.words[index].isdigit()):
             index += 1
         found = look_up(self.words, index)
         return None if found is None else found[0].kind
