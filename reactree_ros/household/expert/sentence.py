@@ -231,9 +231,9 @@ class Sentence:
             self._skip_source(1 if word in _FROM else 2)
         elif word in _RELATIVE and (length := self._states_ahead()):
             self._skip_source(length + 1)
-        elif (found := look_up(self.words, self._at)) and not (
-            word == "door" and (self.last_place or self._word(1) == "of")
-        ):
+        elif word == "door" and (self.last_place or self._word(1) == "of"):
+            self._door()
+        elif found := look_up(self.words, self._at):
             self._mention(*found)
         else:
             self._plain(word)
