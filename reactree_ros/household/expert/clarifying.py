@@ -77,6 +77,8 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
     question = clarifying.next_question(checks=checks)
     errands = [errand for errand in clarifying.errands if errand.items]
     accounted = {at for at in sentence.unread if sentence.words[at] in clarifying.explained}
+    if clarifying.explained and any(errand.place == sentence.open_place for errand in errands):
+        accounted |= {*sentence.opened}
     instruction = goals_for(text, sentence, errands, accounted)
     for part in instruction.left_over if not question else ():
         if part in _OPEN_THINGS | _SOMEWHERE or part.startswith(NOWHERE):

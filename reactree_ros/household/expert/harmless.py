@@ -8,7 +8,7 @@ from reactree_ros.household.lexicon import word_set
 
 HARMLESS = word_set(
     "a an the this that these those some any my our your his her its their i you me we us it he she they them "
-    "hello hi hey oh mean dear robot home house service assistant please pls kindly thanks thank can could would will "
+    "hello hi hey oh mean dear please pls kindly thanks thank can could would will "
     "shall should must may might let lets like be been is are am was were being do does did has had get going to in "
     "into inside onto on at of upon within for by with as so well and then also too just finally lastly "
     "afterwards afterward but however now immediately asap up down over away back out along together there here which "
@@ -38,7 +38,7 @@ _PHRASES = (
     "a(?= few)",
     "a number of",
     "at once",
-    "on top of",
+    "(?:(?:home|house|household|service) )*(?:robot|assistant)(?= ,| please)",
     "if (?:you can|possible|you please|you would|you could|you dont mind|its possible|it is possible)",
     "(?:that |which )?i left(?: out)?",
     "(?:their|its|the) (?:current |respective |own )?(?:location|locations|place|places)(?= and\\b| [.])",

@@ -79,10 +79,7 @@ def goals_for(
     """
     if any(operation.action == "turn off" for operation in sentence.operations):
         return Instruction((), "There is no skill to turn something off.")
-    errands = list(errands)
-    if any(errand.place == sentence.open_place for errand in errands):
-        accounted = accounted | {*sentence.opened}
-    errands = _with_places(sentence, errands)
+    errands = _with_places(sentence, list(errands))
     goals: list[Goal] = [*_moves(errands, sentence.rooms)]
     for operation in _operations(sentence, errands):
         goals = _with_operation(goals, operation)
