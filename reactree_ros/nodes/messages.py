@@ -272,6 +272,8 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
         planner=request.planner,
         patience=request.patience,
         trace=request.trace,
+        words="\n".join(request.words),  # one text takes a tenth of the time of hundreds
+        things="\n".join(request.things),
     )
     may_say = request.may_say
     if isinstance(may_say, DecisionGrammar):
@@ -332,6 +334,8 @@ def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> Deci
         planner=msg.planner,
         patience=_positive("patience", msg.patience),
         trace=msg.trace,
+        words=tuple(filter(None, msg.words.split("\n"))),
+        things=tuple(filter(None, msg.things.split("\n"))),
     )
 
 

@@ -103,6 +103,13 @@ def test_a_goal_that_is_not_reached_ends_with_one(cli: Cli) -> None:
     assert (ended.code, ended.json["status"], ended.json["end"]) == (1, "failure", "failure")
 
 
+@pytest.mark.parametrize("planner", ["reactree_wm", "react", "hiagent"])
+def test_an_instruction_that_is_not_understood_whole_moves_nothing(planner: str, cli: Cli) -> None:
+    ended = cli("run", "Put 1 apple and 1 novel on the coffee table", "--planner", planner, "--json")
+    assert (ended.code, ended.json["end"], ended.json["steps"]) == (1, "failure", 0)
+    assert ended.json["reason"].endswith("I do not understand: novel.")
+
+
 @pytest.mark.parametrize(("option", "end"), [("--max-decisions", "out_of_decisions"), ("--max-steps", "out_of_steps")])
 def test_limits_end_the_run(cli: Cli, option: str, end: str) -> None:
     ended = cli("run", option, 3, "--json")

@@ -64,6 +64,8 @@ def goals(text: str, *said: str, checks: bool = False) -> str:
         ("Put the mug on the table", "On which table should I put the mug?"),
         ("Put a few apples in the fridge", "How many apples should I put in the fridge?"),
         ("Put the plates on the desk", "How many plates should I put on the desk?"),
+        ("Put an apple and a novel on the desk", "What do you mean by “novel”?"),
+        ("Put the apple in the fridge and dance", "What do you mean by “dance”?"),
     ],
 )
 def test_it_asks_for_what_an_instruction_does_not_name(text: str, asked: str) -> None:
@@ -117,6 +119,10 @@ def test_it_asks_nothing_about_plain_generated_instructions() -> None:
          "move the mug in the sink and move the milk in the fridge"),
         ("Put a few apples on the bed", ["Just one."], "move the apple on the bed"),
         ("Put an apple and something else on the bed", ["No, that is all."], "move the apple on the bed"),
+        ("Put an apple and a novel on the desk", ["the book"], "move the apple and the book on the desk"),
+        ("Put an apple and a novel on the desk", ["Oh, two magazines."],
+         "move the apple on the desk and move 2 of the magazine on the desk"),
+        ("Put the apple in the fridge and dance", ["Never mind."], "move the apple in the fridge"),
     ],
 )  # fmt: skip
 def test_it_goes_by_the_answers(text: str, said: list[str], understood: str) -> None:
@@ -132,13 +138,14 @@ def test_where_no_answer_tells_it_does_as_without_one(answer: str) -> None:
         "Put the plates on the desk",
         "Put the apple away",
         "Put it in the fridge",
+        "Put an apple and a novel on the desk",
     ):
         answers: dict[str, str] = {}
         while asked := question(text, answers):
             assert asked not in answers
             answers[asked] = answer
         assert clarify(text, answers).instruction == read_instruction(text)
-        assert 2 <= len(answers) <= 4
+        assert 1 <= len(answers) <= 4
 
 
 def test_it_asks_whether_anything_else_is_wanted_where_it_is_to() -> None:

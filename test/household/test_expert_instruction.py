@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,87 @@ def test_what_is_not_understood_is_said(text: str, reason: str) -> None:
     assert (instruction.goals, instruction.not_understood) == ((), reason)
 
 
+@pytest.mark.parametrize(
+    ("text", "left_over"),
+    [
+        # things and errands beside those that it knows
+        ("Put 1 apple and 1 novel on the coffee table", "novel"),
+        ("Put the apple and the unicorn on the coffee table", "unicorn"),
+        ("Put the 🍎 and the pear in the fridge", "🍎"),
+        ("Put the book on the bed and dance", "dance"),
+        ("Take the apple and smash it", "smash"),
+        ("Put 1 apple on the coffee table and then water the plants", "water the plants"),
+        ("Put the apple in the fridge and toast the bread", "toast"),
+        ("Put the plate on the kitchen table and wash it", "wash"),
+        ("Put the apple in the fridge, por favor", "por favor"),
+        # places
+        ("Put 1 apple on the coffee table but not in the kitchen", "not in the kitchen"),
+        ("Put the apple next to the plate on the kitchen table", "next to the plate"),
+        ("Put the apple in the bowl on the kitchen table", "bowl"),
+        ("Put the apple in the fridge and on the table", "table"),
+        ("Put the apple from the attic in the fridge", "attic"),
+        ("Put the apple on the floor", "floor"),
+        ("Put the apple away", "where to put the apple"),
+        # negation, conditions, times, manner
+        ("Do not open the fridge but put the apple on the desk", "not open the fridge"),
+        ("Put the apple in the fridge without touching anything", "without touching anything"),
+        ("Put the apple on the table if it is raining", "if it is raining"),
+        ("Put the apple on the table at 5:30 pm", "5:30 pm"),
+        ("Put the apple on the table before 5", "before 5"),
+        ("Quickly put the apple in the fridge", "quickly"),
+        # which ones, and how many
+        ("Put the red mug on the desk", "red"),
+        ("Put apple 1 in the fridge", "1"),
+        ("Put all the apples in the fridge", "all"),
+        ("Put the apple and everything else in the fridge", "everything else"),
+        ("Put 1.5 apples in the fridge", "1.5"),
+        ("Put 0 apples in the fridge", "0"),
+        ("Put the apple or the pear in the fridge", "or"),
+        # words that are no slips
+        ("Put the cookie and the apple on the desk", "cookie"),
+    ],
+)
+def test_what_it_cannot_honour_is_named_and_nothing_is_done(text: str, left_over: str) -> None:
+    instruction = read_instruction(text)
+    assert instruction.left_over == (left_over,)
+    assert (instruction.goals, instruction.not_understood) == ((), f"I do not understand: {left_over}.")
+
+
+@pytest.mark.parametrize(
+    ("text", "goals"),
+    [
+        ("Could you kindly put the apple in the fridge for me? Thank you very much!", "move the apple in the fridge"),
+        ("Please don't forget to put my apple in the fridge.", "move the apple in the fridge"),
+        ("Put the apple but not the pear in the fridge", "move the apple in the fridge"),
+        ("Open the fridge and the microwave", "find and open the fridge and find and open the microwave oven"),
+        ("Open the fridge and put the apple on the desk", "move the apple on the desk and find and open the fridge"),
+        ("Put the apple on the bedroom desk", "move the apple on the desk of the bedroom"),
+        ("Put the apple on the bed and go to the kitchen", "move the apple on the bed and find and go to the kitchen"),
+        ("Put a dozen apples in the fridge", "move 12 of the apple in the fridge"),
+    ],
+)
+def test_what_it_can_honour_is_done_whole(text: str, goals: str) -> None:
+    assert reading(text) == goals
+
+
+def test_more_things_than_hands_need_a_place() -> None:
+    assert read_instruction("Bring me 5 apples").not_understood == (
+        "I have 2 hands, and cannot hold 5 of the apple: say where to put them."
+    )
+
+
+def test_a_word_that_it_does_not_know_is_dropped_nowhere(wah_nl: Path) -> None:
+    tasks, rng = json.loads((wah_nl / "tasks.json").read_text()), random.Random(0)
+    told = [task["nl_instructions"][0] for task in tasks]
+    for text in (one for one in told if "ello" not in one and " step " not in one):
+        for strange in ("unicorn", "juggle", "unless", "every", "kettle", "1.5", "%", "slowly", "möbel"):
+            words = text.split(" ")
+            words.insert(rng.randrange(len(words) + 1), strange)
+            instruction = read_instruction(" ".join(words))
+            assert instruction.goals == ()
+            assert strange in instruction.not_understood or not instruction.left_over
+
+
 _words = st.sampled_from([entry.word for entry in CLASSES.values()])
 _rooms = st.sampled_from(["", "kitchen", "living room"])
 _counts = st.integers(min_value=1, max_value=4)
@@ -253,5 +335,5 @@ def test_it_understands_generated_instructions() -> None:
 def test_it_understands_what_people_wrote(wah_nl: Path) -> None:
     tasks = json.loads((wah_nl / "tasks.json").read_text())
     understood = [conditions(read_instruction(task["nl_instructions"][0]).goals) == task["task_goal"] for task in tasks]
-    # The goals of 7 of the 144 name other things than their instructions do.
-    assert sum(understood) >= 137
+    # The goals of 7 of the 144 name other things than their instructions do, and one wants a capsule, too.
+    assert sum(understood) >= 136

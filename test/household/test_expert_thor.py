@@ -161,3 +161,9 @@ def test_in_rooms_it_reads_as_before() -> None:
         "Looking quickly around the room, you see fridge (1)."
     )
     assert decide(prompt("Pick up 1 apple", start=rooms)).startswith("Act: recall location of apple")
+
+
+@pytest.mark.parametrize("but", ["unless it is hot", "but not in the sink", "if it rains", "without the knife"])
+def test_an_instruction_with_a_condition_is_not_understood(but: str) -> None:
+    assert read_thor_instruction("Put an apple on the table", KITCHEN) != ()
+    assert read_thor_instruction(f"Put an apple on the table {but}", KITCHEN) == ()

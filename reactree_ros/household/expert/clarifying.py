@@ -17,8 +17,8 @@ from functools import partial
 from reactree_ros.household.expert.goals import preposition
 from reactree_ros.household.expert.instruction import (
     GLASS_PLACES,
+    NOWHERE,
     Instruction,
-    errands_of,
     goals_for,
     table_of,
 )
@@ -33,7 +33,7 @@ from reactree_ros.household.lexicon import (
     look_up,
     word_set,
 )
-from reactree_ros.household.vocabulary import class_of_word
+from reactree_ros.household.vocabulary import is_known, properties_of_word
 from reactree_ros.household.wording import plural
 
 _VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
@@ -47,6 +47,10 @@ _ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")
 #: The place where people eat.
 _LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
 _NO = word_set("no none not nothing")
+#: Words that leave open which things are meant, and where they go; an answer to that explains them.
+_OPEN_THINGS = _VAGUE | _TIDYING | PUTTING | GETTING | word_set("drink eat else few it more other sweet them usual")
+_SOMEWHERE = word_set("belong belongs place proper right somewhere table usual")
+_LEAVE_OUT = word_set("forget ignore leave never nothing skip")
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,31 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
     clarifying = _Clarifying(sentence, answers)
     question = clarifying.next_question(checks=checks)
     errands = [errand for errand in clarifying.errands if errand.items]
-    return Clarified(goals_for(text, sentence, errands), question)
+    accounted = {at for at in sentence.unread if sentence.words[at] in clarifying.explained}
+    if clarifying.explained and any(errand.place == sentence.open_place for errand in errands):
+        accounted |= {*sentence.opened}
+    instruction = goals_for(text, sentence, errands, accounted)
+    for part in instruction.left_over if not question else ():
+        if part in _OPEN_THINGS | _SOMEWHERE or part.startswith(NOWHERE):
+            continue  # that was asked before
+        asked = f"What do you mean by “{part}”?"
+        if asked not in answers:
+            return Clarified(instruction, asked)
+        explained = _explained(text, part, answers[asked])
+        if explained not in ("", text):
+            return clarify(explained, answers, checks=checks)
+    return Clarified(instruction, question)
+
+
+def _explained(text: str, part: str, answer: str) -> str:
+    """Return an instruction with an answer's words in place of a part; empty if they are not understood either."""
+    read = read_sentence(answer)
+    if _LEAVE_OUT.intersection(read.words):
+        answer = ""
+    elif read.unread or not (read.errands or read.open_place):
+        return ""
+    words = r"\W+".join(map(re.escape, part.split()))
+    return re.sub(rf"(?:\b\d+\s+)?\b{words}(?!\w)" if not answer else rf"\b{words}(?!\w)", answer, text, flags=re.I)
 
 
 @dataclass
@@ -83,15 +111,17 @@ class _Clarifying:
         sentence: The parsed instruction.
         answers: The answers so far, by question.
         errands: The known contents so far: one errand per place.
+        explained: Words of the instruction that answers explain.
     """
 
     sentence: Sentence
     answers: Mapping[str, str]
     errands: list[Errand] = field(init=False)
+    explained: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         by_place: dict[str | None, list[Item]] = {}
-        for errand in errands_of(self.sentence):
+        for errand in self.sentence.errands:
             by_place.setdefault(errand.place, []).extend(errand.items)
         self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
 
@@ -180,6 +210,7 @@ class _Clarifying:
             if told := _things_in(self.answers[question], item):
                 at = errand.items.index(item) if item else 0
                 errand.items[at : at + 1 if item else len(errand.items)] = told
+                self.explained |= _OPEN_THINGS
                 return
 
     def _ask_for_more(self, asks: Sequence[str], errand: Errand) -> Iterator[str]:
@@ -190,8 +221,8 @@ class _Clarifying:
             if told := _things_in(answer, None):
                 known = {item.entry.words for one in self.errands for item in one.items}
                 errand.items.extend(item for item in told if item.entry.words not in known)
-                return
-            if _NO & set(re.findall("[a-z]+", answer.casefold())):
+            if told or _NO & set(re.findall("[a-z]+", answer.casefold())):
+                self.explained |= _OPEN_THINGS
                 return
 
     # ------------------------------------------------------------------ where to
@@ -211,6 +242,7 @@ class _Clarifying:
                 if question not in self.answers:
                     yield question
                 places = _places_in(self.answers[question], head=TABLE if errand.place == TABLE else "")
+                self.explained |= _SOMEWHERE if places else set()
                 if len(places) > 1 and len(errand.items) > 1:  # one for some and one for others
                     apart = [Errand([item], errand.place) for item in errand.items]
                     self.errands.remove(errand)
@@ -222,7 +254,7 @@ class _Clarifying:
                     break
 
     def _is_place_open(self, errand: Errand) -> bool:
-        if errand.place == TABLE:
+        if errand.place == TABLE and not is_known(TABLE):
             text = " ".join(self.sentence.words)
             return not (table_of(self.sentence, self.errands) or "kitchen table" in text or _LAID.search(text))
         words = set(self.sentence.words)
@@ -267,7 +299,7 @@ def _things_in(answer: str, asked: Item | None) -> list[Item]:
     if asked is not None:
         answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
     read = read_sentence(answer)
-    items = [item for errand in errands_of(read) for item in errand.items]
+    items = [item for errand in read.errands for item in errand.items]
     told = [item for item in items if item.entry.kind is Topic.THING and _can_be_held(item.entry.words[0])]
     if len(told) != 1 or asked is None:
         return told
@@ -296,7 +328,7 @@ def _places_in(answer: str, *, head: str) -> list[str]:
     while at < len(words):
         entry, length = look_up(words, at) or (None, 1)
         at += length
-        if entry is None or entry.words[0] in (TABLE, WASHER):
+        if entry is None or (entry.words[0] in (TABLE, WASHER) and not is_known(entry.words[0])):
             continue
         word = SURFACE_OF_ROOM.get(entry.words[0], "") if entry.kind is Topic.ROOM else entry.words[0]
         if word and not _can_be_held(word) and not (entry.kind is Topic.ROOM and found):
@@ -314,7 +346,7 @@ def _number_in(answer: str) -> int:
 
 
 def _can_be_held(word: str) -> bool:
-    return "GRABBABLE" in class_of_word(word).properties
+    return "GRABBABLE" in properties_of_word(word)
 
 
 # ---- words --------------------------------------------------------------------------------------------------------

@@ -121,6 +121,8 @@ _ASIDE = re.compile(
 
 
 _BESIDE = re.compile(r"\b(?:left of|right of|next to|near|by|beside|behind|closest to|in front of) (?:the |a |an )?$")
+#: What no step can honour: an instruction with such a word is not understood.
+_REFUSED = re.compile(r"\b(?:not|don'?t|never|without|except|unless|if|until|instead)\b")
 _THROWN = re.compile(r"\bthrow(?:ing|n)?\b.{0,200}\b(?:away|out)\b")
 
 
@@ -154,7 +156,7 @@ def read_thor_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]
     places = [one for one in named if one.place]
     sliced = bool(_SLICED.search(lower))
     target = _target(things)
-    if target is None:
+    if target is None or _REFUSED.search(lower):
         return ()
     if _LIGHT.search(lower):
         return (Step("take", target.classes), Step("turn on", _LAMPS))
