@@ -459,6 +459,10 @@ class ScriptedWorld(SharedWorld):
         """See :meth:`World.score`."""
         return _live(self._live).score() if self._script.live else self._score()
 
+    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
+        """See :meth:`World.judge`."""
+        return _live(self._live).judge(goal) if self._script.live else self._score()
+
     def halted(self) -> str:
         """See :meth:`World.halted`."""
         if self._script.live:
@@ -630,7 +634,7 @@ def _difference(expected: Event, event: Event) -> str:
 
 def _counted(result: Event, names: Iterable[str] | None = None) -> Event:
     """Return the fields of a result that do not depend on timing, and that the older record already has."""
-    return {name: result.get(name) for name in (names or result) if name not in ("seconds", "makespan")}
+    return {name: result.get(name) for name in (names or result) if name not in ("seconds", "makespan", "untouched")}
 
 
 def _shown(value: Any) -> str:

@@ -55,8 +55,8 @@ Text = Annotated[str, _AnyText()]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
-#: Statuses of behaviours, and kinds of behaviours apart from control flows.
-STATUSES = ("running", "success", "failure", "interrupted")
+#: Statuses of behaviours, the empty one of those that were not reached, and kinds apart from control flows.
+STATUSES = ("running", "success", "failure", "interrupted", "")
 KINDS = ("agent", "goal", "skill", "other")
 
 
@@ -155,6 +155,7 @@ class Run(Timed):
     limits: Limits
     robots: NotRequired[list[Text]]
     person: NotRequired[bool]
+    goal: NotRequired[dict[str, Count]]
     parent: NotRequired[Parent | None]
 
 
@@ -496,6 +497,7 @@ class Ended(Timed):
     end: Annotated[str, _OneOf(End)] | None
     failure: FailureOf | None
     feedback: Text
+    unreached: NotRequired[bool]
     lesson: NotRequired[list[Turn]]
 
 

@@ -11,6 +11,8 @@ from reactree_ros.agent.budget import Limit
 
 #: An explanation of GSR and SSR for their first use.
 SCORES = "GSR: 1 if the whole goal holds, else 0. SSR: the share of the goal that holds."
+#: What is said of a score whose goal no task has.
+BY_WORDS = "judged by the goal read from the instruction"
 
 
 class EpisodeEnd(enum.Enum):
@@ -66,6 +68,7 @@ class Judgement(enum.Enum):
 
     REACHED = _Shown("Goal reached", "✓", "success")
     CLAIMED = _Shown("Claimed, not checked", "≟", "claimed")
+    PARTLY = _Shown("Done in part", "◐", "partly")
     NOT_REACHED = _Shown("Goal not reached", "✗", "failure")
     INTERRUPTED = _Shown("Interrupted", "◌", "interrupted")
     BROKEN = _Shown("Broken off", "✗", "failure")
@@ -88,7 +91,7 @@ class Judgement(enum.Enum):
 
     @property
     def status(self) -> str:
-        """The status of a behaviour with the same look; no behaviour has ``claimed``."""
+        """The status of a behaviour with the same look; no behaviour has ``claimed`` or ``partly``."""
         return self.value.status
 
 
@@ -100,24 +103,46 @@ class Verdict:
         judgement: The judgement.
         because: Why, in words; empty if there is nothing to add.
         end: The value of :class:`EpisodeEnd`; empty if there is none yet.
-        score: GSR and SSR in words; empty if the run had no goal to be judged by.
+        score: GSR and SSR in words, and by which goal; empty if the run had no goal to be judged by.
+        branches: How many things were to be done; see :class:`~reactree_ros.episode.EpisodeResult`, as for what follows.
+        branches_done: How many of them were done.
+        untouched: What the instruction names and no skill was done with.
     """
 
     judgement: Judgement
     because: str = ""
     end: str = ""
     score: str = ""
+    branches: int = 0
+    branches_done: int = 0
+    untouched: tuple[str, ...] = ()
 
     @property
     def achieved(self) -> bool:
-        """Whether the goal was reached, or is claimed to be and could not be checked."""
-        return self.judgement in (Judgement.REACHED, Judgement.CLAIMED)
+        """Whether the goal was reached, as a goal that the run was judged by says."""
+        return self.judgement is Judgement.REACHED
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the planner says that all is done, nothing contradicts it, and there was no goal to judge it by."""
+        return self.judgement is Judgement.CLAIMED
+
+    @property
+    def whole(self) -> bool:
+        """Whether all was done as far as anybody can say, which is exit code 0: achieved, or claimed."""
+        return self.achieved or self.claimed
+
+    @property
+    def words(self) -> str:
+        """The judgement for people, e.g. ``Done in part: 2 of 3``."""
+        counted = self.judgement is Judgement.PARTLY and self.branches > self.branches_done
+        return f"{self.judgement.words}: {self.branches_done} of {self.branches}" if counted else self.judgement.words
 
     @property
     def headline(self) -> str:
         """The judgement with end and score, e.g. ``Goal reached (end: done, GSR 1.00, SSR 1.00)``."""
         facts = ", ".join(filter(None, (self.end and f"end: {self.end}", self.score)))
-        return f"{self.judgement.words} ({facts})" if facts else self.judgement.words
+        return f"{self.words} ({facts})" if facts else self.words
 
     def __str__(self) -> str:
         """Return everything in one line."""
@@ -128,8 +153,12 @@ class Verdict:
         return {
             "judgement": self.judgement.word,
             "achieved": self.achieved,
+            "claimed": self.claimed,
             "checked": bool(self.score),
-            "words": self.judgement.words,
+            "branches": self.branches,
+            "branches_done": self.branches_done,
+            "untouched": list(self.untouched),
+            "words": self.words,
             "because": self.because,
             "mark": self.judgement.mark,
             "status": self.judgement.status,
@@ -146,11 +175,19 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
     if not isinstance(result, Mapping) or not result.get("end"):
         return Verdict(Judgement.OPEN)
     judgement = _judgement(result)
-    return Verdict(judgement, _because(judgement, result), str(result["end"]), score_words(result))
+    return Verdict(
+        judgement,
+        _because(judgement, result),
+        str(result["end"]),
+        score_words(result),
+        int(result.get("branches") or 0),
+        int(result.get("branches_done") or 0),
+        tuple(result.get("untouched") or ()),
+    )
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
-    """Judge: the world's score counts most, then a failure that broke the run off, and the planner's word last."""
+    """Judge: the world's score counts most, then what broke the run off, then what was left, the planner's word last."""
     gsr, end = result.get("gsr"), result["end"]
     if gsr == 1:
         return Judgement.REACHED
@@ -158,9 +195,12 @@ def _judgement(result: Mapping[str, Any]) -> Judgement:
         return Judgement.BROKEN
     if end == EpisodeEnd.INTERRUPTED.value:
         return Judgement.INTERRUPTED
-    if gsr is None and result.get("status") == "success" and not _is_empty(result):
-        return Judgement.CLAIMED
-    return Judgement.NOT_REACHED
+    said = result.get("status") == "success" and not _is_empty(result)
+    some = 0 < int(result.get("branches_done") or 0) < int(result.get("branches") or 0)
+    if gsr is not None or not (said or some):
+        return Judgement.NOT_REACHED
+    whole = said and end == EpisodeEnd.DONE.value and not any(result.get(name) for name in ("undone", "untouched"))
+    return Judgement.CLAIMED if whole else Judgement.PARTLY
 
 
 def _is_empty(result: Mapping[str, Any]) -> bool:
@@ -171,21 +211,31 @@ def _is_empty(result: Mapping[str, Any]) -> bool:
 def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
     end, reason = result["end"], str(result.get("reason") or "")
     happened = next((one.words for one in EpisodeEnd if one.value == end), str(end).replace("_", " "))
+    left = "; ".join(result.get("undone") or ())
     if end != EpisodeEnd.DONE.value:
-        detail = reason or str(result.get("message") or "")
-        why = f"{happened}: {detail}" if detail else happened
+        detail = "" if reason and reason in left else reason or str(result.get("message") or "")
+        why = "; ".join(filter(None, (f"{happened}: {detail}" if detail else happened, left)))
         return f"although {why}" if judgement is Judgement.REACHED else why
     if judgement is Judgement.REACHED:
-        return reason and f"although {reason}"
+        return left and f"although {left}"
+    left = "; ".join(filter(None, (reason, left, _untouched(result))))
+    if judgement is Judgement.PARTLY:
+        return f"{happened}, but {left}"
     if judgement is Judgement.CLAIMED:
         but = "and the run had no goal to be judged by"
     else:
         unjudged = result.get("gsr") is None and _is_empty(result)
         but = "but nothing was decided or done" if unjudged else "but the goal does not hold"
-    return f"{happened}, {but}{reason and f'; {reason}'}"
+    return f"{happened}, {but}{left and f'; {left}'}"
+
+
+def _untouched(result: Mapping[str, Any]) -> str:
+    named = result.get("untouched") or ()
+    return f"nothing was done with {' and '.join(map(repr, named))}" if named else ""
 
 
 def score_words(result: Mapping[str, Any]) -> str:
-    """Return a result's GSR and SSR in words; empty if it has none."""
+    """Return a result's GSR and SSR in words, and by what they are if no task says it; empty if it has none."""
     named = ((name, result.get(name)) for name in ("gsr", "ssr"))
-    return ", ".join(f"{name.upper()} {value:.2f}" for name, value in named if isinstance(value, (int, float)))
+    told = [f"{name.upper()} {value:.2f}" for name, value in named if isinstance(value, (int, float))]
+    return ", ".join([*told, BY_WORDS] if told and result.get("goal") else told)

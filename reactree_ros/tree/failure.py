@@ -117,6 +117,8 @@ _WAYS_OUT = {
     FailureKind.TOO_SLOW: "raise decision_timeout and the language model's request_timeout, or give it fewer "
     "examples (max_examples) or a faster model"
 }
+#: Kinds that are a limit of the run.
+BY_LIMIT = frozenset({FailureKind.BUDGET, FailureKind.STUCK})
 _FATAL = (
     FailureKind.MODEL_GONE,
     FailureKind.TOO_SLOW,

@@ -167,6 +167,17 @@ class World(abc.ABC):
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None if the world knows no goal."""
 
+    def goal_of(self, instruction: str) -> Mapping[str, int]:
+        """Return the goal of an instruction that is no task's: what has to hold, how many times.
+
+        Every word of the instruction must be accounted for. Empty, which is the default: the world cannot judge it.
+        """
+        return {}
+
+    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
+        """Say how far a goal of :meth:`goal_of` is reached; None if the world cannot judge it."""
+        return Pending.of(None)
+
     def halted(self) -> str:
         """Say why nothing may move now, e.g. because of an emergency stop; empty if something may.
 

@@ -158,7 +158,7 @@ class BenchReport:
             Failure(run, self._verdict(run, events))
             for planner, runs in self.runs.items()
             for run, events in zip(runs, self.events[planner], strict=True)
-            if not run.achieved
+            if not run.whole
         ]
 
     def table(self) -> Table:
@@ -230,8 +230,8 @@ class BenchReport:
 
     @property
     def claimed(self) -> int:
-        """Number of runs that count as done by the planner's word only."""
-        return sum(run.verdict.judgement is Judgement.CLAIMED for runs in self.runs.values() for run in runs)
+        """Number of runs that are done by the planner's word only; they do not count as reached."""
+        return sum(run.verdict.claimed for runs in self.runs.values() for run in runs)
 
     def _events(self, run: RunLine) -> Sequence[Event]:
         path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
