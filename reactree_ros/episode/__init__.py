@@ -329,11 +329,12 @@ class Episode:
         return self.scored()
 
     def scored(self) -> EpisodeResult:
-        """Ask the world for its score, by the goal that was read from the instruction if there is one, and conclude."""
+        """Ask the world for its score, else for one by the goal that was read from the instruction, and conclude."""
         world = self.context.world
         try:
-            asked = world.judge(self.goal) if self.goal else world.score()
-            score, problem = asked.result(timeout=SCORE_TIMEOUT), ""
+            score, problem = world.score().result(timeout=SCORE_TIMEOUT), ""
+            if score is None and self.goal:
+                score = world.judge(self.goal).result(timeout=SCORE_TIMEOUT)
         except Exception as error:
             self.context.listener.call_failed(self.root, Call("score"), error)
             score, problem = None, f"no score: {str(error) or type(error).__name__}"
@@ -451,7 +452,7 @@ class Episode:
             questions=context.budget.questions,
             cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
             reason=problem or self._reason(end),
-            goal=self.goal if score is not None else {},
+            goal={} if score is None else dict(score.goal),
             branches=len(counted),
             branches_done=sum(not each for each in left.values()),
             undone=_some([said_undone(one) for each in left.values() for one in each if one is not root]),

@@ -461,7 +461,7 @@ class ScriptedWorld(SharedWorld):
 
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
         """See :meth:`World.judge`."""
-        return _live(self._live).judge(goal) if self._script.live else self._score()
+        return _live(self._live).judge(goal) if self._script.live else super().judge(goal)
 
     def halted(self) -> str:
         """See :meth:`World.halted`."""
@@ -609,7 +609,8 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
             if event["e"] == "failed" and event["of"] == "score":
                 return Pending.failed(error_from_dict(event))
             if event["e"] == "end" and event["result"]["gsr"] is not None:
-                return Pending.of(Score(event["result"]["gsr"], event["result"]["ssr"]))
+                recorded = event["result"]
+                return Pending.of(Score(recorded["gsr"], recorded["ssr"], recorded.get("goal", {})))
         return Pending.of(None)
 
     return score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from reactree_ros.agent.budget import Limit
 
@@ -57,42 +57,30 @@ BROKEN = UNANSWERED | {EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd
 LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 
 
-class _Shown(NamedTuple):
-    words: str
-    mark: str
-    status: str
-
-
 class Judgement(enum.Enum):
-    """The judgement of a run, as shown to people."""
+    """The judgement of a run, as shown to people.
 
-    REACHED = _Shown("Goal reached", "✓", "success")
-    CLAIMED = _Shown("Claimed, not checked", "≟", "claimed")
-    PARTLY = _Shown("Done in part", "◐", "partly")
-    NOT_REACHED = _Shown("Goal not reached", "✗", "failure")
-    INTERRUPTED = _Shown("Interrupted", "◌", "interrupted")
-    BROKEN = _Shown("Broken off", "✗", "failure")
-    OPEN = _Shown("No end yet", "●", "running")
+    Attributes:
+        words: The words for people.
+        mark: One character to put before it.
+        status: The status of a behaviour with the same look; no behaviour has ``claimed`` or ``partly``.
+    """
+
+    REACHED = "Goal reached", "✓", "success"
+    CLAIMED = "Claimed, not checked", "≟", "claimed"
+    PARTLY = "Done in part", "◐", "partly"
+    NOT_REACHED = "Goal not reached", "✗", "failure"
+    INTERRUPTED = "Interrupted", "◌", "interrupted"
+    BROKEN = "Broken off", "✗", "failure"
+    OPEN = "No end yet", "●", "running"
+
+    def __init__(self, words: str, mark: str, status: str) -> None:
+        self.words, self.mark, self.status = words, mark, status
 
     @property
     def word(self) -> str:
         """Its name in JSON and messages."""
         return self.name.lower()
-
-    @property
-    def words(self) -> str:
-        """The words for people."""
-        return self.value.words
-
-    @property
-    def mark(self) -> str:
-        """One character to put before it."""
-        return self.value.mark
-
-    @property
-    def status(self) -> str:
-        """The status of a behaviour with the same look; no behaviour has ``claimed`` or ``partly``."""
-        return self.value.status
 
 
 @dataclass(frozen=True)
@@ -104,9 +92,7 @@ class Verdict:
         because: Why, in words; empty if there is nothing to add.
         end: The value of :class:`EpisodeEnd`; empty if there is none yet.
         score: GSR and SSR in words, and by which goal; empty if the run had no goal to be judged by.
-        branches: How many things were to be done; see :class:`~reactree_ros.episode.EpisodeResult`, as for what follows.
-        branches_done: How many of them were done.
-        untouched: What the instruction names and no skill was done with.
+        branches, branches_done, untouched: As in :class:`~reactree_ros.episode.EpisodeResult`.
     """
 
     judgement: Judgement
@@ -187,7 +173,7 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
-    """Judge: the world's score counts most, then what broke the run off, then what was left, the planner's word last."""
+    """Judge: the world's score counts most, then what broke the run off, then what is left, the planner's word last."""
     gsr, end = result.get("gsr"), result["end"]
     if gsr == 1:
         return Judgement.REACHED

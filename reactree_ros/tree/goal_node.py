@@ -72,7 +72,7 @@ class GoalNode(ProgramNode, abc.ABC):
 
     @property
     def unreached(self) -> bool:
-        """Whether it failed before it asked or did anything, as a limit was reached or the run's end had come before."""
+        """Whether it failed before it asked or did anything, as a limit was reached or the run was over before."""
         barred = self.failure is not None and (self.failure.kind in BY_LIMIT or not self._begun)
         return barred and not (self._begun and (self.requests.made or self.children))
 

@@ -55,12 +55,11 @@ from reactree_ros.lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.planners import spec as planners
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
-from reactree_ros.record.verdict import Judgement
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
 #: The note on runs without a goal condition.
-UNCHECKED = "Claimed, not checked: {} runs count as done by the planner's word, as they had no goal to be judged by"
+UNCHECKED = "Claimed, not checked: {} runs do not count as reached, as they had no goal to be judged by"
 
 _METHOD = (
     "Each figure is a mean with its 95 % interval. The unit is the task: runs of one task with several seeds are "
