@@ -76,13 +76,7 @@ def ended(**values: object) -> EpisodeResult:
             "stuck: 5 times the same",
         ),
         (
-            {
-                "end": "out_of_steps",
-                "branches": 3,
-                "branches_done": 2,
-                "undone": ["'b' was not reached"],
-                "reason": "9",
-            },
+            {"end": "out_of_steps", "branches": 3, "branches_done": 2, "undone": ["'b' was not reached"]},
             "partly",
             "out of steps; 'b' was not reached",
         ),
