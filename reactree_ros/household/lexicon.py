@@ -190,10 +190,19 @@ CONTAINERS = word_set(
 
 # Common English words that are no slips of a word above, although they differ by a single letter.
 _COMMON = word_set(
-    "apply bake basic beside besides better black break broad cares chart click close closed closer closes clothe "
-    "cooked cooled dine fair freeze garage longer make makes mine noted paint pattern place places plane plans plant "
-    "plants produce remove sand setting settle shall sheet shell short since small solve space stack stead still stone "
-    "store tasty tell washed while whisk"
+    "ample apply bake baker balanced bandana based basic basil batter battle beach bead beard beside besides better "
+    "bitter black boar bored brain brake brand break breed broad buckle bunch butler cares chain charm chart chimp "
+    "chops click cloak close closed closer closes clothe coach cooked cookie cooled corset cough country cradle "
+    "cramp crisis crisp crispy crouch curtain desert dine diver diving drain drank dresser drunk fair fairly fame "
+    "fiery flame flood flour folded freeze fringe frost froth frown garage glove gobble grass hunger island juicer "
+    "juicy ladder launch leader lining loader longer lunge make makes marker mice mine mined miner moose mousse "
+    "muse noted paint painter paste pastry patch pate pattern peace pearl place places plane plans plant planter "
+    "plants plaster pleat pointer poker pond popper powder preach produce prone proud remove roller sack salon "
+    "saloon sand saucer scald self setter setting settle shack shake shaken shall shaver sheet shell shift short "
+    "shove since skirt slack slicer slick slide slime smack small snake sneak sneaker solve space spice spirit "
+    "splice sport stack stain stale stalk stead steal still stitch stole stone store stud sturdy sunday swatch "
+    "sweet tablet tale taste tasty tell thirst thirty thrash tower trait tread treaty trowel tumble wafer wager "
+    "waist waiter waiting washed watery waver while whine whisk whisker widow wishing write"
 )
 
 _SLIP_LENGTH = 4  # shorter words are not corrected
@@ -249,7 +258,13 @@ def correct(word: str) -> str:
 
     The first letter is assumed to be right, and common English words are no slips.
     """
-    if len(word) < _SLIP_LENGTH or word in _PARTS or word in _COMMON or not word.isalpha() or _singular(word) in _PARTS:
+    if (
+        len(word) < _SLIP_LENGTH
+        or word in _PARTS
+        or _COMMON & {word, word.removesuffix("s")}
+        or not word.isalpha()
+        or _singular(word) in _PARTS
+    ):
         return word
     meant = {
         part for slip in (word, *_without_one(word)) if (part := _SLIPS.get(slip)) is not None and part[0] == word[0]

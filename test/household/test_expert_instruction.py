@@ -253,5 +253,5 @@ def test_it_understands_generated_instructions() -> None:
 def test_it_understands_what_people_wrote(wah_nl: Path) -> None:
     tasks = json.loads((wah_nl / "tasks.json").read_text())
     understood = [conditions(read_instruction(task["nl_instructions"][0]).goals) == task["task_goal"] for task in tasks]
-    # The goals of 7 of the 144 name other things than their instructions do.
-    assert sum(understood) >= 137
+    # The goals of 7 of the 144 name other things than their instructions do, and one wants a capsule, too.
+    assert sum(understood) >= 136

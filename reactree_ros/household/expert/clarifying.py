@@ -17,8 +17,8 @@ from functools import partial
 from reactree_ros.household.expert.goals import preposition
 from reactree_ros.household.expert.instruction import (
     GLASS_PLACES,
+    NOWHERE,
     Instruction,
-    errands_of,
     goals_for,
     table_of,
 )
@@ -47,6 +47,10 @@ _ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")
 #: The place where people eat.
 _LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
 _NO = word_set("no none not nothing")
+#: Words that leave open which things are meant, and where they go; an answer to that explains them.
+_OPEN_THINGS = _VAGUE | _TIDYING | PUTTING | GETTING | word_set("drink eat else few it more other sweet them usual")
+_SOMEWHERE = word_set("belong belongs place proper right somewhere table usual")
+_LEAVE_OUT = _NO | word_set("forget ignore never skip")
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,29 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
     clarifying = _Clarifying(sentence, answers)
     question = clarifying.next_question(checks=checks)
     errands = [errand for errand in clarifying.errands if errand.items]
-    return Clarified(goals_for(text, sentence, errands), question)
+    accounted = {at for at in sentence.unread if sentence.words[at] in clarifying.explained}
+    instruction = goals_for(text, sentence, errands, accounted)
+    for part in instruction.left_over if not question else ():
+        if part in _OPEN_THINGS | _SOMEWHERE or part.startswith(NOWHERE):
+            continue  # that was asked before
+        asked = f"What do you mean by “{part}”?"
+        if asked not in answers:
+            return Clarified(instruction, asked)
+        explained = _explained(text, part, answers[asked])
+        if explained not in ("", text):
+            return clarify(explained, answers, checks=checks)
+    return Clarified(instruction, question)
+
+
+def _explained(text: str, part: str, answer: str) -> str:
+    """Return an instruction with an answer's words in place of a part; empty if they are not understood either."""
+    read = read_sentence(answer)
+    if _LEAVE_OUT.intersection(read.words):
+        answer = ""
+    elif read.unread or not (read.errands or read.open_place):
+        return ""
+    words = r"\W+".join(map(re.escape, part.split()))
+    return re.sub(rf"(?:\b\d+\s+)?\b{words}(?!\w)" if not answer else rf"\b{words}(?!\w)", answer, text, flags=re.I)
 
 
 @dataclass
@@ -83,15 +109,17 @@ class _Clarifying:
         sentence: The parsed instruction.
         answers: The answers so far, by question.
         errands: The known contents so far: one errand per place.
+        explained: Words of the instruction that answers explain.
     """
 
     sentence: Sentence
     answers: Mapping[str, str]
     errands: list[Errand] = field(init=False)
+    explained: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         by_place: dict[str | None, list[Item]] = {}
-        for errand in errands_of(self.sentence):
+        for errand in self.sentence.errands:
             by_place.setdefault(errand.place, []).extend(errand.items)
         self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
 
@@ -180,6 +208,7 @@ class _Clarifying:
             if told := _things_in(self.answers[question], item):
                 at = errand.items.index(item) if item else 0
                 errand.items[at : at + 1 if item else len(errand.items)] = told
+                self.explained |= _OPEN_THINGS
                 return
 
     def _ask_for_more(self, asks: Sequence[str], errand: Errand) -> Iterator[str]:
@@ -190,8 +219,8 @@ class _Clarifying:
             if told := _things_in(answer, None):
                 known = {item.entry.words for one in self.errands for item in one.items}
                 errand.items.extend(item for item in told if item.entry.words not in known)
-                return
-            if _NO & set(re.findall("[a-z]+", answer.casefold())):
+            if told or _NO & set(re.findall("[a-z]+", answer.casefold())):
+                self.explained |= _OPEN_THINGS
                 return
 
     # ------------------------------------------------------------------ where to
@@ -211,6 +240,7 @@ class _Clarifying:
                 if question not in self.answers:
                     yield question
                 places = _places_in(self.answers[question], head=TABLE if errand.place == TABLE else "")
+                self.explained |= _SOMEWHERE if places else set()
                 if len(places) > 1 and len(errand.items) > 1:  # one for some and one for others
                     apart = [Errand([item], errand.place) for item in errand.items]
                     self.errands.remove(errand)
@@ -267,7 +297,7 @@ def _things_in(answer: str, asked: Item | None) -> list[Item]:
     if asked is not None:
         answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
     read = read_sentence(answer)
-    items = [item for errand in errands_of(read) for item in errand.items]
+    items = [item for errand in read.errands for item in errand.items]
     told = [item for item in items if item.entry.kind is Topic.THING and _can_be_held(item.entry.words[0])]
     if len(told) != 1 or asked is None:
         return told

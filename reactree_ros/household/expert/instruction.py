@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take
-from reactree_ros.household.expert.sentence import Errand, Item, Operation, Sentence, read_sentence
+from reactree_ros.household.expert.harmless import HARMLESS
+from reactree_ros.household.expert.sentence import (
+    NUMBERS,
+    Errand,
+    Item,
+    Operation,
+    Sentence,
+    read_sentence,
+)
 from reactree_ros.household.lexicon import (
     GLASS_OF_WINE,
     GLASSES,
@@ -22,6 +30,8 @@ from reactree_ros.household.scene import HANDS
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # Meaning of a drink that goes into the dishwasher.
 _GLASS_OF = {"wine": "wine glass", "juice": "water glass", "bottled water": "water glass"}
+NOWHERE = "where to put"
+_GAP = 4  # so many harmless words and more between two others part them
 # Places at which "glasses" are for drinking; elsewhere (a desk, a nightstand) they are spectacles.
 GLASS_PLACES = frozenset(
     {"cabinet", "coffee table", "dishwasher", "fridge", "kitchen cabinet", "kitchen counter", "kitchen table", "sink"}
@@ -30,30 +40,71 @@ GLASS_PLACES = frozenset(
 
 @dataclass(frozen=True)
 class Instruction:
-    """Goals of an instruction; if there are none, `not_understood` says why."""
+    """What an instruction comes to: goals for all of its words, or none.
+
+    Attributes:
+        goals: The goals; complete if there are any.
+        not_understood: Why there are none.
+        left_over: The parts that were not understood, in order.
+    """
 
     goals: tuple[Goal, ...]
     not_understood: str = ""
+    left_over: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=256)
 def read_instruction(text: str) -> Instruction:
     """Read an instruction in everyday English, on one line or several."""
     sentence = read_sentence(text)
-    return goals_for(text, sentence, errands_of(sentence))
+    return goals_for(text, sentence, sentence.errands)
 
 
-def goals_for(text: str, sentence: Sentence, errands: Iterable[Errand]) -> Instruction:
-    """Return the goals of an instruction from its errands, which a person may have completed."""
+def goals_for(
+    text: str, sentence: Sentence, errands: Iterable[Errand], accounted: Set[int] = frozenset()
+) -> Instruction:
+    """Return the goals of an instruction from its errands, which a person may have completed.
+
+    ``accounted`` are positions of words that the person has explained.
+    """
     if any(operation.action == "turn off" for operation in sentence.operations):
         return Instruction((), "There is no skill to turn something off.")
-    errands = _with_places(sentence, list(errands))
+    errands = list(errands)
+    if any(errand.place == sentence.open_place for errand in errands):
+        accounted = accounted | {*sentence.opened}
+    errands = _with_places(sentence, errands)
     goals: list[Goal] = [*_moves(errands, sentence.rooms)]
     for operation in _operations(sentence, errands):
         goals = _with_operation(goals, operation)
-    if goals:
-        return Instruction(tuple(goals))
-    return Instruction((), not_understood(text))
+    if not goals:
+        return Instruction((), not_understood(text))
+    unread = sorted({*sentence.unread, *(() if _washes(errands) else sentence.washing)} - accounted)
+    left_over = tuple(phrases(sentence, unread))
+    if sentence.homeless and (lost := [errand for errand in errands if errand.place is None]):
+        left_over = (*left_over, f"{NOWHERE} the {lost[0].items[0].phrase}")
+    if left_over:
+        return Instruction((), f"I do not understand: {', '.join(left_over)}.", left_over)
+    for goal in goals:
+        if isinstance(goal, Take) and goal.count > HANDS:
+            number = f"I have {HANDS} hands, and cannot hold {goal.count} of the {goal.thing}"
+            return Instruction((), f"{number}: say where to put them.", (f"{goal.count} of the {goal.thing}",))
+    return Instruction(tuple(goals))
+
+
+def phrases(sentence: Sentence, unread: Sequence[int]) -> Iterator[str]:
+    """Yield words that were not read, neighbours together: "water the plants"; a number only if it is all there is."""
+    parts: list[list[int]] = []
+    for at in unread:
+        between = sentence.words[parts[-1][-1] + 1 : at] if parts else ["."]
+        if len(between) < _GAP and all(word in HARMLESS for word in between):
+            parts[-1] += range(parts[-1][-1] + 1, at + 1)
+        else:
+            parts.append([at])
+    for part in parts:
+        words = [sentence.said[at] for at in part]
+        while len(words) > 1 and (words[0].isdigit() or words[0] in NUMBERS):
+            del words[0]
+        yield " ".join(words)
 
 
 def not_understood(text: str) -> str:
@@ -62,11 +113,6 @@ def not_understood(text: str) -> str:
 
 
 # ---- places -------------------------------------------------------------------------------------------------------
-
-
-def errands_of(sentence: Sentence) -> list[Errand]:
-    """Return the errands of a sentence, with places as named: "the table" may be any."""
-    return [*sentence.errands, *_left_over(sentence)]
 
 
 def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
@@ -80,20 +126,6 @@ def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
     """Return the errands, each with a vocabulary word for its place, or None."""
     meant = {TABLE: table_of(sentence, errands) or "kitchen table", WASHER: _washer(errands)}
     return [replace(errand, place=meant.get(errand.place or "", errand.place)) for errand in errands]
-
-
-def _left_over(sentence: Sentence) -> Iterator[Errand]:
-    """Yield an errand for items without a place: they go to the place named last, or into the hands."""
-    if not sentence.pending:
-        return
-    place = sentence.open_place
-    if place is None and not sentence.for_me and (sentence.errands or sentence.put):
-        place = sentence.last_place
-    if place is None and sentence.room is not None:
-        place = SURFACE_OF_ROOM.get(sentence.room)
-    if place is None and sentence.washing:
-        place = "dishwasher"
-    yield Errand(sentence.pending, place or sentence.vessel)
 
 
 def _washer(errands: Iterable[Errand]) -> str:
@@ -111,7 +143,7 @@ def _moves(errands: Iterable[Errand], rooms: Mapping[str, str]) -> Iterator[Goal
     for place, items in by_place.items():
         for thing, count in _counts(_without_labels(items), place).items():
             if place is None:
-                yield Take(thing=thing, count=min(count, HANDS))
+                yield Take(thing=thing, count=count)
             elif thing != place:
                 yield Move(thing=thing, place=place, room=rooms.get(place, ""), count=count)
 
@@ -163,13 +195,19 @@ def _operations(sentence: Sentence, errands: list[Errand]) -> Iterator[Operate]:
         if not _is_means(operation, sentence):
             thing = _washer(errands) if operation.thing == WASHER else operation.thing
             yield Operate(action=operation.action, thing=thing, room=sentence.rooms.get(thing, ""))
-    if sentence.washing and any(errand.place == "dishwasher" for errand in errands):
+    if sentence.washing and _washes(errands):
         yield Operate(action="turn on", thing="dishwasher")
 
 
+def _washes(errands: list[Errand]) -> bool:
+    return any(errand.place == "dishwasher" for errand in errands)
+
+
 def _is_means(operation: Operation, sentence: Sentence) -> bool:
-    """Return whether a door is opened only to reach things named afterwards."""
-    return operation.action == "open" and operation.named < sentence.named
+    """Return whether a way or a door only leads to what is named afterwards."""
+    if operation.action == "go to":
+        return operation.means or operation is not sentence.operations[-1]
+    return operation.action == "open" and operation.means
 
 
 def _with_operation(goals: list[Goal], operation: Operate) -> list[Goal]:

@@ -2,17 +2,23 @@
 
 Named things wait for their place ("get a fork and put it on the table"), or go to a place named before ("put on the
 table: a fork, a plate"). A place after "from" or "that are on" is where a thing is, not where it goes.
+
+Every word is accounted for: each step marks the words that it has read, and a word that no step has marked is left
+over, unless it changes nothing (``harmless.py``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
-from dataclasses import dataclass, field
+import unicodedata
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field, replace
 
 from reactree_ros.agent.text import number_of
+from reactree_ros.household.expert.harmless import ASSUMED, HARMLESS, PHRASES, SWITCHES
 from reactree_ros.household.lexicon import (
     CONTAINERS,
+    SURFACE_OF_ROOM,
     TABLE,
     TABLEWARE,
     WASHER,
@@ -28,7 +34,7 @@ from reactree_ros.household.vocabulary import class_of_word
 MANY = 10_000
 NUMBERS = {
     **{"a": 1, "an": 1, "one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "both": 2, "three": 3, "four": 4},
-    **{"five": 5, "six": 6},
+    **{"five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "dozen": 12},
 }
 PUTTING = word_set(
     "add arrange carry deliver deposit drop dump fill lay leave load move pack place placed placing pop position "
@@ -43,6 +49,7 @@ _GO = word_set("go head move navigate return walk")
 _WASH = word_set("clean rinse wash")
 _START = word_set("activate begin launch operate press run running start starting")
 _TURN = word_set("flip power switch switched switching turn turned turning")
+_OPERATING = frozenset({"open", "close", "turn"})
 _DOORS = {"open": "open", "opened": "open", "close": "close", "closed": "close", "shut": "close"}
 _TO = word_set("at in inside into on onto to upon within")
 _FROM = word_set("from off")
@@ -50,14 +57,22 @@ _RELATIVE = word_set("that which who")
 _STATES = word_set(
     "already are currently is laying left lie lies located lying placed sit sits sitting stand stands was were"
 )
+_TOUCHING = word_set("and any anything or of grabbing opening picking putting taking touch touching use using")
+_DRINKS = word_set("alcohol juice milk milkshake wine")
 _NOT = word_set("avoid dont except never not without")
-_ARTICLES = word_set("any her his its my our some that the their these this those your")
-_THEM = word_set("all both everything it items them these those")
-_LABELS = word_set("ingredient ingredients item items product products supplies thing things")
+ARTICLES = word_set("any her his its my our some that the their these this those your")
+_THEM = word_set("all both everything it them these those")
+_LABELS = word_set("following goods ingredient ingredients item items product products stuff supplies thing things")
+_SOME = word_set("few number several")
 _ENDS = frozenset(".;!?\n")
 _PAUSES = frozenset([",", ":", "and", "then", "-", "(", ")"])
+_DEMONSTRATIVES = word_set("that these this those")
+_DETERMINERS = ARTICLES | NUMBERS.keys()
+#: Signs between words that say nothing; any other sign is a word.
+_SIGNS = frozenset("\"'`“”„«»*_-…•~#|[]{}<>")
 
-_WORDS = re.compile(r"[a-z]+|\d+|[.,;:!?\n()]|(?<=\n)-")
+_WORDS = re.compile(r"(?<=\s)-\d+|\d+(?:[.,:/]\d+)+|[^\W\d_]+|\d+|[.,;:!?\n()]|\S")
+_HELD = re.compile(r"\bwhat(?:ever)? you(?: are|re)? (?:hold|holding|carry|carrying)\b")
 _NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]\s*)", re.MULTILINE)
 
 
@@ -96,11 +111,13 @@ class Operation:
         action: ``open``, ``close``, ``turn on`` or ``turn off``.
         thing: Its word.
         named: Number of items named before.
+        means: Whether it only leads to what follows it: "go to the fridge and open it".
     """
 
     action: str
     thing: str
     named: int
+    means: bool = False
 
 
 @dataclass
@@ -108,26 +125,32 @@ class Sentence:
     """The parsed part of an instruction; see :func:`read_sentence`.
 
     Attributes:
-        words: The words, corrected, with punctuation as separate words.
+        said: The words as they were said, with punctuation as separate words.
+        words: The same words, corrected.
+        unread: Positions of words that no step has read, and that do not change nothing.
         errands: Items with their places.
         operations: Things to open, close and turn on.
         named: Number of items named.
-        washing: Whether things are to be washed.
+        washing: Positions of the words that say that things are to be washed.
         pending: Items without a place so far.
         open_place: A place named before its items.
+        opened: Positions of its words.
         last_place: The place that "it" and "the door" may stand for.
         room: A room that something goes to.
         rooms: The kind of room of a place or a switch, if said.
         vessel: A thing that something goes into or onto.
         put: Whether a verb of putting came after the pending items.
         for_me: Whether the pending items are for the speaker.
+        homeless: Whether nobody says where the last items are put.
     """
 
+    said: list[str]
     words: list[str]
+    unread: list[int] = field(default_factory=list)
     errands: list[Errand] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     named: int = 0
-    washing: bool = False
+    washing: list[int] = field(default_factory=list)
     pending: list[Item] = field(default_factory=list)
     open_place: str | None = None
     last_place: str | None = None
@@ -136,9 +159,12 @@ class Sentence:
     vessel: str | None = None
     put: bool = False
     for_me: bool = False
+    homeless: bool = False
+    opened: range = range(0)
 
     _at: int = field(default=0, init=False)
     _verb: str = field(default="", init=False)  # of this clause: put, get, go, turn or a door's
+    _moving: str = field(default="", init=False)  # the last one of these two: put, get
     _action: str | None = field(default=None, init=False)  # open, close, turn on: waits for its object
     _towards: bool = field(default=False, init=False)  # "on the", "into", … came right before
     _number: int | None = field(default=None, init=False)
@@ -146,13 +172,42 @@ class Sentence:
     _fixed: str | None = field(default=None, init=False)  # the last named thing, if it stands in a room
     _fixed_end: int = field(default=0, init=False)  # end of its words
     _particles: set[int] = field(default_factory=set, init=False)  # positions of "on" and "off" that belong to "turn"
+    _read: set[int] = field(default_factory=set, init=False)  # positions of the words that were read
+    _counting: list[int] = field(default_factory=list, init=False)  # those of the number and "more" that wait
+    _doing: list[int] = field(default_factory=list, init=False)  # those of verbs that wait for an object
+    _acting: list[int] = field(default_factory=list, init=False)  # those of "turn on" that wait for one
+    _opened: range = field(default=range(0), init=False)  # those of a place named before its items
+    _in_room: range = field(default=range(0), init=False)  # those of a room that the pending items go to
+    _within: range = field(default=range(0), init=False)  # those of a thing that they go into
+    _again: bool = field(default=False, init=False)  # whether "it" is a moved thing
+    _excluded: list[tuple[str, range]] = field(default_factory=list, init=False)  # things not to be touched
 
     def read(self) -> None:
         """Parse all words."""
         self._find_particles()
+        harmless = self._harmless()
         while self._at < len(self.words):
-            self._step()
+            if self._at in harmless:
+                self._at += 1
+            else:
+                self._step()
         self._end_clause()
+        self._settle_rest()
+        named = {word for errand in self.errands for item in errand.items for word in item.entry.words}
+        for word, span in self._excluded:
+            self._read.difference_update(span if word in named else ())
+        plain = HARMLESS | ASSUMED | _ENDS | _PAUSES | _SIGNS
+        self.unread = [
+            at for at, word in enumerate(self.words) if at not in self._read | harmless and word not in plain
+        ]
+
+    def _harmless(self) -> set[int]:
+        """Return the positions of phrases that say nothing of their own."""
+        text, found = " ".join(self.words), set[int]()
+        for match in PHRASES.finditer(text):
+            first = text.count(" ", 0, match.start())
+            found.update(range(first, first + len(match[0].split(" "))))
+        return found
 
     def _find_particles(self) -> None:
         """Find the "on" of "turn on the tv" and "turn the tv on": it leads to no place."""
@@ -172,12 +227,14 @@ class Sentence:
             self._pause(word)
             self._at += 1
         elif word in _NOT:
-            self._skip_to(_ENDS | {",", "but"} | (_TO if word in ("except", "without") else frozenset()))
+            self._exclude(
+                _ENDS | {",", "but"} | (_TO if self.pending or word in ("except", "without") else frozenset())
+            )
         elif word in _FROM or (word == "out" and self._word(1) == "of"):
             self._skip_source(1 if word in _FROM else 2)
         elif word in _RELATIVE and (length := self._states_ahead()):
             self._skip_source(length + 1)
-        elif (found := look_up(self.words, self._at)) and not (word == "door" and self.last_place):
+        elif (found := look_up(self.words, self._at)) and not (word == "door" and self._door_of_a_place()):
             self._mention(*found)
         else:
             self._plain(word)
@@ -189,63 +246,99 @@ class Sentence:
 
     # ---- words that name nothing
 
-    def _pause(self, word: str) -> None:
+    def _heard(self, words: Iterable[int]) -> None:
+        """Take words as read, and with them the verbs that wait for an object."""
+        self._read.update(words, self._doing)
+        self._doing.clear()
+
+    def _count_no_more(self) -> None:
         self._number, self._more, self._towards = None, False, False
+        self._counting.clear()
+
+    def _pause(self, word: str) -> None:
+        self._count_no_more()
+        if word == ":" and self._verb in _OPERATING:
+            self._verb = ""  # "put these in the dishwasher and start it: a fork, a plate"
         if word in _ENDS or word == "then":
             self._end_clause()
 
     def _end_clause(self) -> None:
         self._operate(self.last_place)
-        self._verb, self._number, self._more, self._towards = "", None, False, False
+        self._verb = ""
+        self._count_no_more()
+        self._doing.clear()
 
     def _plain(self, word: str) -> None:
         if word.isdecimal() or word in NUMBERS:
             if word not in ("a", "an") or self._number is None:
+                self._counting = [self._at] if word.strip("0") else []
                 self._number = NUMBERS[word] if word in NUMBERS else number_of(word, most=MANY) or MANY
         elif word in ("another", "more"):
             self._number, self._more = self._number or 1, True
-        elif word in _THEM:
+            self._counting.append(self._at)
+        elif word in _SOME and self._thing_ahead():
+            self._read.add(self._at)
+            self._number = None
+        elif word in _THEM | _LABELS:
             self._pronoun(word)
         elif word in _TO:
             # In "put in a wine glass" the glass is put; "put the plate in" leads to a place named before.
             self._towards = not (self._word(-1) in PUTTING and self._thing_ahead())
             self.put = self.put or self._word(1) in _ENDS | _PAUSES
         elif word == "door":
-            self._operate(self.last_place)
+            self._read.add(self._at)
+            if self._word(1) != "of":
+                self._operate(self.last_place)
         elif word == "me":
             self.for_me = self.for_me or self._word(-1) in GETTING
-        elif word in _WASH and self._word(-1) not in _ARTICLES | NUMBERS.keys() and not self._word(-1).isdigit():
-            self.washing, self._towards = True, False
+        elif word in _WASH and self._word(-1) not in ARTICLES | NUMBERS.keys() and not self._word(-1).isdigit():
+            self.washing.append(self._at)
+            self._read.add(self._at)
+            self._towards = False
         elif word == "with":
             self._towards = False
-        elif word not in _ARTICLES:
+        elif word not in ARTICLES:
             self._verb_or_other(word)
 
     def _verb_or_other(self, word: str) -> None:
         following = self._word(1)
         if word in _DOORS:
             self._action = self._verb = _DOORS[word]
+            self._acting = [self._at]
         elif word in _TURN and (particle := self._particle_ahead()) is not None:
-            self._action, self._verb = f"turn {particle}", "turn"
+            self._action, self._verb = f"turn {self.words[particle]}", "turn"
+            self._acting = [self._at, particle]
         elif word in _START and following != "by":
             self._action, self._verb = self._action or "turn on", "turn"
+            self._acting.append(self._at)
+        elif word in SWITCHES and self._action is not None:
+            self._acting.append(self._at)
         elif word in _GO and following in ("to", "into", "in", "over", "back"):
             self._verb = "go"
+            self._doing.append(self._at)
         elif word in PUTTING:
             self._begin("put")
             self.put = True
-        elif word in GETTING:
+        elif word in GETTING or word in _GO:
             self._begin("get")
             self.open_place = None
 
     def _begin(self, verb: str) -> None:
         """Handle a verb of moving: the phrase before it is complete."""
         self._operate(self.last_place)
-        self._verb, self._number, self._more, self._towards = verb, None, False, False
+        self._verb = self._moving = verb
+        self._again = False
+        self._count_no_more()
+        self._doing.append(self._at)
         if any(errand.place == self.open_place for errand in self.errands):
             self.open_place = None
+        last = self.operations[-1] if self.operations else None
+        if last is not None and (last.action == "go to" or (verb == "get" and last.named == self.named)):
+            self.operations[-1] = replace(last, means=True)
 
     def _pronoun(self, word: str) -> None:
+        if self._stands_for_something(word):
+            self._heard([self._at, *(self._counting if self.words[self._at - 1] == "both" else ())])
         if self._action is not None:
             self._operate(self.last_place)
         elif self._towards and word == "it" and self.last_place is not None and self.pending:
@@ -254,10 +347,27 @@ class Sentence:
             self._take_along()
         self._towards = False
 
+    def _stands_for_something(self, word: str) -> bool:
+        """Return whether a word such as "them" is for things named before it, or in a list after it."""
+        if self._word(1) == "else":
+            return False
+        if self._thing_ahead():
+            return word not in ("all", "everything")  # "those apples" are some; all of them are not known
+        return bool(self.pending or (self.errands and word != "everything")) or self._list_ahead()
+
+    def _list_ahead(self) -> bool:
+        """Return whether a list of things follows this clause: "collect these items: a fork, a plate"."""
+        ends = (index for index in range(self._at, len(self.words)) if self.words[index] in (".", ":", "\n"))
+        start = next(ends, len(self.words))
+        while self.words[start : start + 1] and self.words[start] in (".", ":", "\n", "-"):
+            start += 1
+        return self._thing_from(start)
+
     def _take_along(self) -> None:
         """Handle "put it …": "it" is the last moved item, if it goes on to another place."""
         if self.pending or not self.errands:
             return
+        self._again = True
         for index in range(self._at + 1, len(self.words)):
             if self.words[index] in _ENDS | PUTTING | GETTING:
                 return
@@ -275,43 +385,89 @@ class Sentence:
         if entry.kind is not Topic.ROOM:
             self._fixed, self._fixed_end = None, self._at
         following = look_up(self.words, self._at)
-        place_follows = following is not None and following[0].kind is Topic.PLACE
-        word = entry.words[0]
+        place = following[0].words[0] if following is not None and following[0].kind is Topic.PLACE else ""
+        word, span = entry.words[0], range(start, self._at)
         if entry.kind is Topic.ROOM:
-            self._room(word, start, place_follows)
-        elif place_follows and entry.kind is not Topic.PLACE and self._action is None:
-            pass  # in "the dishes cupboard" and "the fork drawer" the first word only says which
-        elif self._action is not None and entry.kind is not Topic.GROUP and _operable(self._action, word):
+            self._room(word, span, place)
+        elif place and entry.kind is not Topic.PLACE and self._action is None and self._towards:
+            self._read.update(span)  # in "the dishes cupboard" and "the fork drawer" the first word only says which
+        elif self._operates(entry):
+            self._read.update(span)
             self._operate(word)
             self._fixed = word
             if entry.kind is Topic.PLACE:
                 self.last_place = word
                 self.open_place = self.open_place if self.pending else word
         elif entry.kind is Topic.PLACE and (self._towards or not _grabbable(word) or self._verb not in ("get", "put")):
-            self._place(word)
+            self._place(word, span)
         elif self._towards and entry.kind is Topic.THING:
-            self.vessel = word if self.pending else self.vessel
-            self._number, self._towards = None, False
-        else:
+            self._vessel(word, span)
+        elif self._action is None and self._verb not in _OPERATING and not self._is_verb(start):
             self._item(entry, start)
 
-    def _room(self, word: str, start: int, place_follows: bool) -> None:
-        fixed = self.words[self._fixed_end : start]
-        if self._fixed is not None and fixed and fixed[0] in _TO | {"of"} and _ARTICLES.issuperset(fixed[1:]):
-            self.rooms[self._fixed] = word  # "the desk in the bedroom"
-        elif self._towards and self._verb != "go" and not place_follows:
-            before = [word for word in self.words[:start] if word not in _ARTICLES]
-            if self._verb == "put" or before[-1] in ("to", "into"):
-                self.room = word
+    def _operates(self, entry: Entry) -> bool:
+        """Return whether a phrase is the object of "open" or "turn on", or one more: "the fridge and the microwave"."""
+        again = self._action is None and self._verb in _OPERATING and bool(self.operations)
+        action = self.operations[-1].action if again else self._action
+        if action is None or entry.kind is Topic.GROUP or not _operable(action, entry.words[0]):
+            return False
+        self._action = action
+        return True
+
+    def _is_verb(self, start: int) -> bool:
+        """Return whether a word for a thing is what is to be done, as in "and then water the plants"."""
+        if start and self.words[start - 1] not in _ENDS | _PAUSES | {"please", "also", "to"}:
+            return False
+        found = look_up(self.words, self._at)
+        thing = found is not None and found[0].kind is Topic.THING and self._word() not in CONTAINERS
+        return thing or (self._word() in _DETERMINERS - _DEMONSTRATIVES and self._thing_from(self._at, any_noun=True))
+
+    def _room(self, word: str, span: range, place: str) -> None:
+        fixed = self.words[self._fixed_end : span.start]
+        if self._fixed is not None and fixed and fixed[0] in _TO | {"of"} and ARTICLES.issuperset(fixed[1:]):
+            self._stands_in(self._fixed, word, span)  # "the desk in the bedroom"
+        elif place:
+            self._stands_in(place, word, span)  # "the bedroom desk"
+            return
+        elif self._towards and self._verb == "go":
+            self._go_to(word, span)
+        elif self._towards:
+            before = [word for word in self.words[: span.start] if word not in ARTICLES]
+            if self._verb != "put" and before[-1] not in ("to", "into"):
+                self._heard(span)  # "find the apple in the kitchen": every room is searched
+            elif self.pending:
+                self.room, self._in_room = word, span
         self._towards = False
 
+    def _stands_in(self, place: str, room: str, span: range) -> None:
+        """Handle the room of a place: it says which one is meant."""
+        if place != TABLE or SURFACE_OF_ROOM[room].endswith(TABLE):
+            self.rooms[place] = room
+            self._read.update(span)
+
+    def _go_to(self, word: str, span: range) -> None:
+        """Handle a place or a room that the robot goes to: alone it is a goal."""
+        self._heard(span)
+        self.operations.append(Operation("go to", word, named=self.named))
+
+    def _vessel(self, word: str, span: range) -> None:
+        """Handle a thing that something goes into or onto: it is a place if no other one is named."""
+        if self.pending:
+            self.vessel, self._within = word, span
+        self._count_no_more()
+
     def _item(self, entry: Entry, start: int) -> None:
-        if self._is_container_of_earlier(start) or (self._word() == "of" and self._thing_ahead()):
+        of = self.words[self._at - 1]
+        contained = self._word() == "of" and not CONTAINERS.isdisjoint((of, of[:-1], of[:-2]))
+        if self._is_container_of_earlier(start) or (contained and self._thing_ahead()):
+            self._heard(range(start, self._at))
             return  # "the dish" again, or "a glass of" before a drink
         end = self._at
         if TABLEWARE.isdisjoint(entry.words):  # "wine bottle", "pudding cup"
             while self._word() in CONTAINERS:
                 self._at += 1
+        if self.room is not None and self._in_room:  # "put the apple in the kitchen and the pear …"
+            self._settle(SURFACE_OF_ROOM[self.room], self._in_room)
         label = entry.kind is Topic.GROUP and (
             self._word() in _LABELS or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
@@ -319,8 +475,9 @@ class Sentence:
         self.pending.append(Item(entry, self._number, more=self._more, label=label, phrase=phrase))
         self.named += 1
         self.put = False
-        self._number, self._more, self._towards = None, False, False
-        if self.open_place is not None:
+        self._heard([*range(start, self._at), *self._counting])
+        self._count_no_more()
+        if self.open_place is not None and not self._place_ahead():
             self._settle(self.open_place)
 
     def _is_container_of_earlier(self, start: int) -> bool:
@@ -331,42 +488,83 @@ class Sentence:
             for index, earlier in enumerate(self.words[1:start], start=1)
         )
 
-    def _place(self, word: str) -> None:
+    def _place(self, word: str, span: range) -> None:
+        if self._number == 1 and self._counting == [span.start - 1]:
+            self._read.update(self._counting)
         self._number, self._fixed = None, word
+        before = [at for at in range(span.start) if self.words[at] not in _DETERMINERS][-2:]
+        if [self.words[at] for at in before] == ["top", "of"] and _is_surface(word):
+            self._read.update(before)
         if self._verb == "go" and self._towards:
             self.last_place = word
+            self._go_to(word, span)
         elif self.pending:
-            self._settle(word)
+            self._settle(word, span)
             self.open_place = None
         else:
+            if self._again and word in (TABLE, self.errands[-1].place):
+                self._heard(span)  # "bring it to the desk and leave it on the desk"
             self.open_place = self.last_place = word
+            self.opened = span
         self._towards = False
 
-    def _settle(self, place: str) -> None:
+    def _settle(self, place: str | None, span: Iterable[int] = ()) -> None:
+        if self.room is not None and place is not None and self._in_room:
+            self._stands_in(place, self.room, self._in_room)
         self.errands.append(Errand(self.pending, place))
         self.pending, self.last_place = [], place
         self.put = self.for_me = False
+        self.room, self._in_room = None, range(0)
+        self._read.update(self.opened)
+        if place is not None and _holds(place):
+            self._heard(span)
+        if place is not None and not _DRINKS.isdisjoint(self.errands[-1].items[-1].entry.words):
+            self._read.update(self._within)  # a drink comes in its glass
+
+    def _settle_rest(self) -> None:
+        """Settle items without a place: they go to the place named last, or into the hands."""
+        if not self.pending:
+            return
+        place, span = self._find_place(), [*self._in_room, *self.opened]
+        if place is None and self.vessel is not None:
+            place, span = self.vessel, [*self._within]
+        self.homeless = place is None and self._moving == "put" and not self.for_me
+        self.errands.append(Errand(self.pending, place))
+        self.pending = []
+        if place is not None and _holds(place):
+            self._heard(span)
+
+    def _find_place(self) -> str | None:
+        place = SURFACE_OF_ROOM.get(self.room or "") if self._in_room else self.open_place
+        if place is None and not self.for_me and (self.errands or self.put):
+            place = self.last_place
+        return "dishwasher" if place is None and self.washing else place
 
     def _operate(self, thing: str | None) -> None:
         """Handle the object of "open", "close" or "turn on"."""
         if self._action is not None and thing is not None and _operable(self._action, thing):
             self.operations.append(Operation(self._action, thing, named=self.named))
+            self._heard([*self._acting, *self.opened])
         self._action, self._towards = None, False
+        self._acting = []
 
     # ---- looking ahead, skipping
 
     def _thing_ahead(self) -> bool:
-        index = self._at + 1
-        while self.words[index : index + 1] and (
-            self.words[index] in _ARTICLES | NUMBERS.keys() or self.words[index].isdigit()
-        ):
+        return self._thing_from(self._at + 1)
+
+    def _thing_from(self, index: int, *, any_noun: bool = False) -> bool:
+        """Return whether a thing is named from a position on, after articles and numbers."""
+        while self.words[index : index + 1] and (self.words[index] in _DETERMINERS or self.words[index].isdigit()):
             index += 1
         found = look_up(self.words, index)
-        return found is not None and found[0].kind in (Topic.THING, Topic.GROUP)
+        return any_noun or (found is not None and found[0].kind in (Topic.THING, Topic.GROUP))
 
-    def _particle_ahead(self) -> str | None:
-        found = (index for index in range(self._at + 1, self._at + 7) if index in self._particles)
-        return next((self.words[index] for index in found), None)
+    def _door_of_a_place(self) -> bool:
+        return bool(self.last_place) or self._word(1) == "of"
+
+    def _particle_ahead(self) -> int | None:
+        return next((index for index in range(self._at + 1, self._at + 7) if index in self._particles), None)
 
     def _states_ahead(self) -> int:
         """Count words like "are already" after "that", if "on", "in", … comes next; otherwise return 0."""
@@ -375,18 +573,65 @@ class Sentence:
             length += 1
         return length if self._word(1 + length) in _TO and self._at + 1 + length not in self._particles else 0
 
-    def _skip_to(self, stops: Set[str]) -> None:
+    def _exclude(self, stops: Set[str]) -> None:
+        """Handle "but not the wine": what no skill touches is left alone anyway, if it is named nowhere else."""
+        start = self._at
         self._at += 1
+        things, whole = list[str](), True
         while self._at < len(self.words) and self.words[self._at] not in stops:
-            self._at += 1
+            entry, length = look_up(self.words, self._at) or (None, 1)
+            if entry is not None and entry.kind is Topic.THING:
+                things += entry.words
+            elif entry is not None:
+                whole = whole and bool(things)  # "do not put the wine in the fridge", but not "not in the kitchen"
+            else:
+                whole = whole and self._word() in PUTTING | GETTING | _TOUCHING | _DETERMINERS | _TO
+            self._at += length
+        if things and whole:
+            span = range(start, self._at)
+            self._read.update(span)
+            self._excluded += [(thing, span) for thing in things]
 
     def _skip_source(self, length: int) -> None:
         """Skip "from the cupboard": every place is searched anyway."""
+        self._read.update(range(self._at, self._at + length))
         self._at += length
-        while self._word() in _TO | _ARTICLES | _STATES:
+        while self._word() in _TO | ARTICLES | _DETERMINERS:
             self._at += 1
-        while self._at < len(self.words) and self._word() not in _ENDS | _PAUSES | _TO | PUTTING | _FROM | _RELATIVE:
-            self._at += 1
+        while self._at < len(self.words) and self._word() not in _ENDS | _PAUSES | PUTTING | _FROM | _RELATIVE:
+            if self._word() in _TO and not self._room_ahead():
+                break
+            _, known = look_up(self.words, self._at) or (None, 0)
+            self._read.update(range(self._at, self._at + (known or self._word() in CONTAINERS)))
+            self._at += known or 1
+
+    def _room_ahead(self) -> bool:
+        return self._topic_after(self._at) is Topic.ROOM
+
+    def _place_ahead(self) -> bool:
+        """Return whether this clause goes on to name a place for its items."""
+        for index in range(self._at, len(self.words)):
+            if self.words[index] in _ENDS | PUTTING | GETTING | _FROM:
+                return False
+            if self.words[index] in _TO and self._topic_after(index) is Topic.PLACE:
+                return True
+        return False
+
+    def _topic_after(self, index: int) -> Topic | None:
+        index += 1
+        while self.words[index : index + 1] and self.words[index] in _DETERMINERS:
+            index += 1
+        found = look_up(self.words, index)
+        return None if found is None else found[0].kind
+
+
+def _holds(place: str) -> bool:
+    """Return whether things can be put in or on a place."""
+    return place in (TABLE, WASHER) or not class_of_word(place).properties.isdisjoint({"SURFACES", "CONTAINERS"})
+
+
+def _is_surface(place: str) -> bool:
+    return place == TABLE or (place != WASHER and "SURFACES" in class_of_word(place).properties)
 
 
 def _grabbable(word: str) -> bool:
@@ -401,7 +646,9 @@ def _operable(action: str, word: str) -> bool:
 
 def read_sentence(text: str) -> Sentence:
     """Parse an instruction, or several in a row."""
-    text = re.sub(r"[’']", "", text.lower())
-    sentence = Sentence([correct(word) for word in _WORDS.findall(_NUMBERING.sub("", text))])
+    text = re.sub(r"[’']", "", unicodedata.normalize("NFKC", text).lower()).replace("&", " and ")
+    text = _HELD.sub("them", text)
+    said = _WORDS.findall(_NUMBERING.sub("", text))
+    sentence = Sentence(said, [correct(word) for word in said])
     sentence.read()
     return sentence
