@@ -121,8 +121,11 @@ class Verdict:
     @property
     def words(self) -> str:
         """The judgement for people, e.g. ``Done in part: 2 of 3``."""
-        counted = self.judgement is Judgement.PARTLY and self.branches > self.branches_done
-        return f"{self.judgement.words}: {self.branches_done} of {self.branches}" if counted else self.judgement.words
+        words, part, count = self.judgement.words, Judgement.PARTLY, f"{self.branches_done} of {self.branches}"
+        if self.judgement is part and self.branches > self.branches_done:
+            return f"{words}: {count}"
+        some = self.judgement is Judgement.NOT_REACHED and 0 < self.branches_done < self.branches
+        return f"{words}, {part.words.lower()}: {count}" if some else words
 
     @property
     def headline(self) -> str:

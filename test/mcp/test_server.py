@@ -173,5 +173,6 @@ def test_a_run_that_is_done_in_part_is_no_achievement_for_a_client(tmp_path):
     part, whole = asyncio.run(go())
     told = {"achieved": False, "claimed": False, "end": "out_of_decisions", "branches": 3, "branches_done": 2}
     assert told.items() <= part.structured_content.items()
+    assert "Goal not reached, done in part: 2 of 3" in text_of(part)
     assert (part.is_error, whole.is_error, whole.structured_content["achieved"]) == (True, False, True)
     assert "judged by the goal read from the instruction" in text_of(whole)
