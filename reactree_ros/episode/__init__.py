@@ -16,7 +16,7 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
-from reactree_ros.agent.budget import Budget, Prices
+from reactree_ros.agent.budget import Budget, Limit, Prices
 from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.tokens import counting
 from reactree_ros.background.pending import Pending
@@ -426,8 +426,9 @@ class Episode:
         answers: list[Reply | Glance] = [*replies, *context.glances]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
         counted, budget = branches(root), context.budget
-        left = {branch: list(undone(branch)) for branch in counted}
-        end = self._end([one for each in left.values() for one in each], gone=bool(problem))
+        left = [list(undone(branch)) for branch in counted]
+        end = self._end([one for each in left for one in each], gone=bool(problem))
+        lacking = [said_undone(one) for each in left for one in each if one is not root]
         prompt, output = (_total(getattr(one, f"{of}_tokens") for one in answers) for of in ("prompt", "output"))
         return EpisodeResult(
             task_id=self.task_id,
@@ -454,8 +455,8 @@ class Episode:
             reason=problem or self._reason(end),
             goal={} if score is None else dict(score.goal),
             branches=len(counted),
-            branches_done=sum(not each for each in left.values()),
-            undone=_some([said_undone(one) for each in left.values() for one in each if one is not root]),
+            branches_done=left.count([]),
+            undone=[*lacking[:MOST_NAMED], *([f"{len(lacking) - MOST_NAMED} more"] if lacking[MOST_NAMED:] else [])],
             untouched=[] if root.holds_own_tree else context.untouched(self.instruction),
             **dataclasses.asdict(
                 Tally.of(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
@@ -470,15 +471,15 @@ class Episode:
 
     def _end(self, left: Sequence[Behaviour], *, gone: bool) -> EpisodeEnd:
         """Say how the run ended, given what was left undone: a limit that ended some of it is the end of all."""
-        root, failure, limit = self.root, self.root.failure, self.context.limit
+        root, failure = self.root, self.root.failure
         if root.status not in (Status.SUCCESS, Status.FAILURE):
             return EpisodeEnd.INTERRUPTED
         if self.context.fatal is not None:
             return _ENDS[self.context.fatal.kind]
         if gone:
             return EpisodeEnd.WORLD_GONE
-        if limit is not None and any(kind_of_failure(one) in BY_LIMIT for one in (root, *left)):
-            return EpisodeEnd(limit.end)
+        if any(kind_of_failure(one) in BY_LIMIT for one in (root, *left)):
+            return EpisodeEnd((self.context.limit or self.context.budget.reached() or Limit.DECISIONS).end)
         return EpisodeEnd.DONE if failure is None else _ENDS[failure.kind]
 
     # ------------------------------------------------------------------ what is learnt
@@ -539,12 +540,6 @@ class _Undecided(Listener):
 def _listener(*listeners: Listener | None) -> Listener:
     told = [one for one in listeners if one is not None]
     return told[0] if len(told) == 1 else Listeners(*told)
-
-
-def _some(said: Sequence[str]) -> list[str]:
-    """Return the first of what is said, and how many more there are."""
-    more = len(said) - MOST_NAMED
-    return [*said[:MOST_NAMED], *([f"{more} more not done"] if more > 0 else [])]
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

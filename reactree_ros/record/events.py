@@ -155,7 +155,7 @@ class Run(Timed):
     limits: Limits
     robots: NotRequired[list[Text]]
     person: NotRequired[bool]
-    goal: NotRequired[dict[str, Count]]
+    goal: NotRequired[dict[Text, Count]]
     parent: NotRequired[Parent | None]
 
 
@@ -548,6 +548,11 @@ class Result(TypedDict):
     refused_attempts: NotRequired[Count]
     repeated_attempts: NotRequired[Count]
     refused_tokens: NotRequired[Count | None]
+    goal: NotRequired[dict[Text, Count]]
+    branches: NotRequired[Count]
+    branches_done: NotRequired[Count]
+    undone: NotRequired[list[Text]]
+    untouched: NotRequired[list[Text]]
 
 
 class Finished(Timed):

@@ -164,15 +164,9 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
     if not isinstance(result, Mapping) or not result.get("end"):
         return Verdict(Judgement.OPEN)
     judgement = _judgement(result)
-    return Verdict(
-        judgement,
-        _because(judgement, result),
-        str(result["end"]),
-        score_words(result),
-        int(result.get("branches") or 0),
-        int(result.get("branches_done") or 0),
-        tuple(result.get("untouched") or ()),
-    )
+    of, done, untouched = (result.get(name) for name in ("branches", "branches_done", "untouched"))
+    why, score = _because(judgement, result), score_words(result)
+    return Verdict(judgement, why, str(result["end"]), score, of or 0, done or 0, tuple(untouched or ()))
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
@@ -185,7 +179,7 @@ def _judgement(result: Mapping[str, Any]) -> Judgement:
     if end == EpisodeEnd.INTERRUPTED.value:
         return Judgement.INTERRUPTED
     said = result.get("status") == "success" and not _is_empty(result)
-    some = 0 < int(result.get("branches_done") or 0) < int(result.get("branches") or 0)
+    some = 0 < (result.get("branches_done") or 0) < (result.get("branches") or 0)
     if gsr is not None or not (said or some):
         return Judgement.NOT_REACHED
     whole = said and end == EpisodeEnd.DONE.value and not any(result.get(name) for name in ("undone", "untouched"))
@@ -207,7 +201,8 @@ def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
         return f"although {why}" if judgement is Judgement.REACHED else why
     if judgement is Judgement.REACHED:
         return left and f"although {left}"
-    left = "; ".join(filter(None, (reason, left, _untouched(result))))
+    untouched = " and ".join(map(repr, result.get("untouched") or ()))
+    left = "; ".join(filter(None, (reason, left, untouched and f"nothing was done with {untouched}")))
     if judgement is Judgement.PARTLY:
         return f"{happened}, but {left}"
     if judgement is Judgement.CLAIMED:
@@ -216,11 +211,6 @@ def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
         unjudged = result.get("gsr") is None and _is_empty(result)
         but = "but nothing was decided or done" if unjudged else "but the goal does not hold"
     return f"{happened}, {but}{left and f'; {left}'}"
-
-
-def _untouched(result: Mapping[str, Any]) -> str:
-    named = result.get("untouched") or ()
-    return f"nothing was done with {' and '.join(map(repr, named))}" if named else ""
 
 
 def score_words(result: Mapping[str, Any]) -> str:

@@ -52,10 +52,7 @@ def branches(node: Behaviour) -> list[Behaviour]:
 def _branches(node: Behaviour, *, in_order: bool) -> list[Behaviour]:
     flow = _flow(node)
     if isinstance(flow, Selector):
-        below = [child for child in flow.children if child.status == Status.SUCCESS] or [
-            child for child in flow.children if child.status != Status.INVALID
-        ]
-        below = below[-1:]
+        below = [child for child in flow.children if child.status != Status.INVALID][-1:]
     else:  # a sequence is one thing, unless it is the whole
         below = flow.children if isinstance(flow, Parallel) or (in_order and type(flow) is Sequence) else []
     in_order &= len(below) == 1
