@@ -32,7 +32,7 @@ from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, ve
 from reactree_ros.record.writer import Recorder
 from reactree_ros.routine.use import Wrap
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
-from reactree_ros.tree.failure import BY_LIMIT, FailureKind
+from reactree_ros.tree.failure import BY_LIMIT
 from reactree_ros.tree.goal_node import GoalNode, kind_of_failure
 from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.tree.options import TreeOptions
@@ -51,17 +51,6 @@ TICK_PERIOD = 0.1
 SCORE_TIMEOUT = 30.0
 #: Most undone things that are named at the end.
 MOST_NAMED = 5
-_ENDS = {
-    FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
-    FailureKind.REFUSED: EpisodeEnd.REFUSED,
-    FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
-    FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
-    FailureKind.TOO_SLOW: EpisodeEnd.TOO_SLOW,
-    FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,
-    FailureKind.MEMORY_GONE: EpisodeEnd.MEMORY_GONE,
-    FailureKind.HELD: EpisodeEnd.HELD,
-    FailureKind.BUG: EpisodeEnd.BUG,
-}
 
 
 @dataclass(frozen=True)
@@ -475,12 +464,12 @@ class Episode:
         if root.status not in (Status.SUCCESS, Status.FAILURE):
             return EpisodeEnd.INTERRUPTED
         if self.context.fatal is not None:
-            return _ENDS[self.context.fatal.kind]
+            return EpisodeEnd(self.context.fatal.kind.value)
         if gone:
             return EpisodeEnd.WORLD_GONE
         if any(kind_of_failure(one) in BY_LIMIT for one in (root, *left)):
             return EpisodeEnd((self.context.limit or self.context.budget.reached() or Limit.DECISIONS).end)
-        return EpisodeEnd.DONE if failure is None else _ENDS[failure.kind]
+        return EpisodeEnd.DONE if failure is None else EpisodeEnd(failure.kind.value)
 
     # ------------------------------------------------------------------ what is learnt
 

@@ -12,7 +12,7 @@ from reactree_ros.world.port import WorldError
 
 
 class FailureKind(enum.Enum):
-    """What kind of failure it is."""
+    """What kind of failure it is; its value, unless it is a limit's, is that of the run that it ends."""
 
     GAVE_UP = "failure"
     """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
