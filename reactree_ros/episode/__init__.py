@@ -483,7 +483,7 @@ class Episode:
     def remember(self, result: EpisodeResult, *, agreed: bool = False) -> int:
         """Add new experiences to the memory, if there is one that takes them and the goal was reached.
 
-        Where the options want routines, that of the run is kept, too, if its goal was judged.
+        Where the options want routines, that of the run is kept, too, if its task's goal, or a person, has judged it.
 
         Args:
             result: The run's.
@@ -495,7 +495,8 @@ class Episode:
         self.learning.settle()
         if not result.whole:
             return 0
-        run, judged = "" if self._record is None else self._record.id, agreed or result.gsr == 1.0
+        judged = agreed or (result.gsr == 1.0 and not result.goal)  # by a read goal no routine can be tried out
+        run = "" if self._record is None else self._record.id
         self.learning.learn(self.root, run=run, judged=judged)
         return 0 if self._memory is None or self._memory.fixed else self._memory.keep(self.experiences())
 

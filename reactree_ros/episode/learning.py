@@ -131,7 +131,7 @@ class Learning:
         if self._kept is None:
             raise NotLearnt("there is no episodic memory of your own to keep it, see --memory")
         if not judged:
-            raise NotLearnt("nobody has judged the run; if it did what you wanted, see `reactree routine keep`")
+            raise NotLearnt("no task's goal and nobody has judged the run; if it did what you wanted, see `reactree routine keep`")
         known, again = vocabulary_of(self._context.world), self._again
         routine = learnt(root, known, run=run)
         if problem := overlooked(routine, known) if again is None else tried_out(routine, root.subgoal, again):
