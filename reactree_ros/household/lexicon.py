@@ -1,7 +1,9 @@
 """People's words for things in a house, as phrases that lead to words of the VirtualHome vocabulary.
 
 A phrase is looked up without spaces, so that "dish washer", "dishwasher" and "cup cake" need no own line. A plural is
-looked up as its singular, and an unknown word as a known one that differs by a single slip.
+looked up as its singular, and an unknown word as a known one that differs by a single slip. The own words of a house
+(:func:`reactree_ros.household.vocabulary.with_own`) come first: if they mean a class of the vocabulary, that class is
+called so, and people's other names for it lead there.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.household.vocabulary import CLASSES, ObjectClass, own_classes
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -236,6 +239,36 @@ _LONGEST = max(len(phrase.split()) for phrase, _ in _all_phrases())
 _PARTS = frozenset(part for phrase, _ in _all_phrases() for part in phrase.split()) | frozenset(_ENTRIES)
 
 
+@dataclass(frozen=True)
+class _OwnWords:
+    """The own words of a house: entries by phrase, their parts, and what a class of the vocabulary is called there."""
+
+    entries: dict[str, Entry]
+    parts: frozenset[str]
+    called: dict[str, str]
+
+
+@lru_cache(maxsize=64)
+def _own_words(classes: tuple[ObjectClass, ...]) -> _OwnWords:
+    entries, called = dict[str, Entry](), dict[str, str]()
+    for one in classes:
+        kind = Topic.ROOM if one.category == "Rooms" else Topic.THING if "GRABBABLE" in one.properties else Topic.PLACE
+        parts = one.word.lower().split()
+        for phrase in (parts, parts[::-1]):  # "counter left" and "left counter"
+            entries.setdefault("".join(phrase), Entry(kind, (one.word,)))
+        if known := meaning(one.word):
+            called[known] = one.word
+    return _OwnWords(entries, frozenset(part for one in classes for part in one.word.lower().split()), called)
+
+
+def meaning(word: str) -> str:
+    """Return the one class of the vocabulary, by its word, that another word means; empty if it means none."""
+    parts = word.lower().split()
+    found = _entry(parts, _ENTRIES, _PARTS) if parts else None
+    meant = found.words[0] if found is not None and len(found.words) == 1 else ""
+    return meant if meant.replace(" ", "").lower() in _ENTRIES and meant not in (TABLE, WASHER, GLASS_OF_WINE) else ""
+
+
 def _without_one(word: str) -> set[str]:
     return {word[:index] + word[index + 1 :] for index in range(len(word))}
 
@@ -263,7 +296,7 @@ def correct(word: str) -> str:
         or word in _PARTS
         or _COMMON & {word, word.removesuffix("s")}
         or not word.isalpha()
-        or _singular(word) in _PARTS
+        or _singular(word, parts := _PARTS | _own_words(own_classes()).parts) in parts
     ):
         return word
     meant = {
@@ -272,29 +305,34 @@ def correct(word: str) -> str:
     return min(meant, key=lambda part: (len(part), part), default=word)
 
 
-def _singular(word: str) -> str:
+def _singular(word: str, parts: frozenset[str]) -> str:
     """Return a plural's singular in the lexicon's spelling; the word itself if it is no plural."""
     for ending, singular in (("ies", "y"), ("ves", "fe"), ("ves", "f"), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) > len(ending) + 1:
             candidate = word.removesuffix(ending) + singular
-            if candidate in _PARTS:
+            if candidate in parts:
                 return candidate
     return word
 
 
 def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
     """Return the longest phrase of corrected lower-case words that starts at one: meaning, number of words; or None."""
+    own = _own_words(own_classes())
     for length in range(min(_LONGEST, len(words) - start), 0, -1):
         phrase = words[start : start + length]
         if not all(word.isalpha() for word in phrase):
             continue
-        entry = _ENTRIES.get("".join(phrase))
-        if entry is not None:
-            return entry, length
-        singular = _ENTRIES.get("".join([*phrase[:-1], _singular(phrase[-1])]))
-        if singular is not None:
-            return Entry(singular.kind, singular.words, plural=True), length
+        if found := _entry(phrase, own.entries, own.parts) or _entry(phrase, _ENTRIES, _PARTS):
+            return replace(found, words=tuple(own.called.get(word, word) for word in found.words)), length
     return None
+
+
+def _entry(phrase: list[str], entries: dict[str, Entry], parts: frozenset[str]) -> Entry | None:
+    """Return the entry of a phrase, or of its singular."""
+    if (entry := entries.get("".join(phrase))) is not None:
+        return entry
+    singular = entries.get("".join([*phrase[:-1], _singular(phrase[-1], parts)]))
+    return None if singular is None else replace(singular, plural=True)
 
 
 def named(text: str) -> Iterator[tuple[str, ...]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -209,15 +211,37 @@ def _use(entry: ObjectClass) -> Use:
     return Use.APPLIANCE if entry.properties & {"CAN_OPEN", "HAS_SWITCH"} else Use.NOTHING
 
 
+_OWN: ContextVar[tuple[ObjectClass, ...]] = ContextVar("_OWN", default=())
+
+
+@contextmanager
+def with_own(classes: tuple[ObjectClass, ...]) -> Iterator[None]:
+    """Know the classes of one house, too, that the table does not have, as long as this lasts."""
+    before = _OWN.set(classes)
+    try:
+        yield
+    finally:
+        _OWN.reset(before)
+
+
+def own_classes() -> tuple[ObjectClass, ...]:
+    """Return the classes of the house at hand that the table does not have."""
+    return _OWN.get()
+
+
+def _find(word: str) -> ObjectClass | None:
+    return next((one for one in _OWN.get() if one.word == word), None) or _BY_WORD.get(word)
+
+
 def properties_of_word(word: str) -> frozenset[str]:
-    """Return the properties of the class with this word; none for words outside of the table."""
-    known = _BY_WORD.get(word)
+    """Return the properties of the class with this word; none for unknown words."""
+    known = _find(word)
     return frozenset() if known is None else known.properties
 
 
 def is_known(word: str) -> bool:
     """Return whether a class has this word."""
-    return word in _BY_WORD
+    return _find(word) is not None
 
 
 def class_of_word(word: str) -> ObjectClass:
@@ -226,7 +250,6 @@ def class_of_word(word: str) -> ObjectClass:
     Raises:
         ValueError: No class has this word.
     """
-    try:
-        return _BY_WORD[word]
-    except KeyError:
-        raise ValueError(f"no class is called {word!r}; `reactree list words` lists all words") from None
+    if (known := _find(word)) is None:
+        raise ValueError(f"no class is called {word!r}; `reactree list words` lists all words")
+    return known

@@ -102,6 +102,8 @@ class DecisionRequest:
         planner: The asking planner; planners take turns in a queue.
         patience: How long the asker waits for the reply, in seconds; several models share it.
         trace: The trace that it belongs to, as W3C's ``traceparent``; empty: none.
+        words: Words of what the world's skills are done to, as :class:`~reactree_ros.world.port.World` has them.
+        things: Those of them that can be picked up.
     """
 
     turns: Sequence[Turn]
@@ -115,6 +117,8 @@ class DecisionRequest:
     planner: str = ""
     patience: float = 120.0
     trace: str = ""
+    words: Sequence[str] = ()
+    things: Sequence[str] = ()
 
     @property
     def prompt(self) -> str:

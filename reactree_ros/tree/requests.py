@@ -145,7 +145,7 @@ class Requests:
     def make(self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any) -> DecisionRequest:
         """Make a request with the run's options, and an id that is unique within the run."""
         self.made += 1
-        options = self._context.options
+        options, world = self._context.options, self._node.post.robot.world
         given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed} | sampling
         if self._longest_reply:
             given["max_tokens"] = min(given["max_tokens"], self._longest_reply)
@@ -156,6 +156,8 @@ class Requests:
             id=f"{self._node.index}.{self.made}",
             planner=self._context.planner,
             patience=options.decision_timeout,
+            words=world.words,
+            things=world.recallable,
             **given,
         )
         return replace(request, patience=request.patience * self._context.model.slowness(request))

@@ -33,7 +33,7 @@ from reactree_ros.household.lexicon import (
     look_up,
     word_set,
 )
-from reactree_ros.household.vocabulary import class_of_word
+from reactree_ros.household.vocabulary import is_known, properties_of_word
 from reactree_ros.household.wording import plural
 
 _VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
@@ -252,7 +252,7 @@ class _Clarifying:
                     break
 
     def _is_place_open(self, errand: Errand) -> bool:
-        if errand.place == TABLE:
+        if errand.place == TABLE and not is_known(TABLE):
             text = " ".join(self.sentence.words)
             return not (table_of(self.sentence, self.errands) or "kitchen table" in text or _LAID.search(text))
         words = set(self.sentence.words)
@@ -326,7 +326,7 @@ def _places_in(answer: str, *, head: str) -> list[str]:
     while at < len(words):
         entry, length = look_up(words, at) or (None, 1)
         at += length
-        if entry is None or entry.words[0] in (TABLE, WASHER):
+        if entry is None or (entry.words[0] in (TABLE, WASHER) and not is_known(entry.words[0])):
             continue
         word = SURFACE_OF_ROOM.get(entry.words[0], "") if entry.kind is Topic.ROOM else entry.words[0]
         if word and not _can_be_held(word) and not (entry.kind is Topic.ROOM and found):
@@ -344,7 +344,7 @@ def _number_in(answer: str) -> int:
 
 
 def _can_be_held(word: str) -> bool:
-    return "GRABBABLE" in class_of_word(word).properties
+    return "GRABBABLE" in properties_of_word(word)
 
 
 # ---- words --------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
 def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
     """Return whether a goal needs an empty hand: for a switch, or for a door that is closed."""
     if isinstance(goal, Take | Operate):
-        return isinstance(goal, Operate)
+        return isinstance(goal, Operate) and goal.action != "go to"
     return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
 
 
@@ -234,6 +234,9 @@ def _bring(instance: str, goal: Move | PutDown, situation: Situation) -> str | N
 
 
 def _operate(goal: Operate, situation: Situation) -> str | None:
+    rooms = [f"go to {room}" for room in situation.rooms if word_of(room) == goal.thing]
+    if rooms:
+        return next((skill for skill in rooms if not _refused(skill, situation)), None)
     for target, reach in _reachable(goal.thing, goal.room, situation):
         skill = f"{goal.action} {target}"
         if _refused(skill, situation):
@@ -252,7 +255,9 @@ def _reachable(word: str, kind_of_room: str, situation: Situation) -> Iterator[t
 
     The order does not depend on the agent's place, so that things of one goal come to the same place.
     """
-    rooms = sorted(knowledge.rooms_for(word, situation.rooms), key=lambda room: word_of(room) != kind_of_room)
+    rooms = knowledge.rooms_for(word, situation.rooms)
+    if kind_of_room:
+        rooms = [room for room in rooms if word_of(room) == kind_of_room]
     for room in rooms:
         if room not in situation.views and not _refused(f"go to {room}", situation):
             yield "", f"go to {room}"

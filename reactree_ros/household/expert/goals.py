@@ -14,9 +14,7 @@ from functools import lru_cache
 from reactree_ros.agent.text import said_number
 from reactree_ros.household.scene import HANDS
 from reactree_ros.household.tasks import GoalCondition
-from reactree_ros.household.vocabulary import CLASSES, class_of_word
-
-_WORDS = frozenset(entry.word for entry in CLASSES.values())
+from reactree_ros.household.vocabulary import CLASSES, ObjectClass, class_of_word, is_known, own_classes
 
 
 @dataclass(frozen=True)
@@ -87,11 +85,11 @@ class PutDown:
 
 @dataclass(frozen=True)
 class Operate:
-    """Goal: a thing is opened, closed or turned on.
+    """Goal: a thing is opened, closed or turned on, or the robot is there.
 
     Attributes:
-        action: ``open``, ``close`` or ``turn on``; an open thing is closed before it is turned on.
-        thing: The thing, a word of the vocabulary.
+        action: ``open``, ``close``, ``turn on`` or ``go to``; an open thing is closed before it is turned on.
+        thing: The thing, a word of the vocabulary; a room, too, for ``go to``.
         room: The kind of room of the thing; empty for any.
     """
 
@@ -155,12 +153,18 @@ _TAKE = re.compile(
     r"(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
 )
 _PUT_DOWN = re.compile(rf"find the (?P<place>[^,]{{1,200}}?){_OF_ROOM} and put down {_SOME} (?P<thing>[^,]{{1,200}})")
-_OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (?P<thing>[^,]{{1,200}}?){_OF_ROOM}")
+_OPERATE = re.compile(
+    rf"(?:find|close) and (?P<action>open|close|turn on|go to) the (?P<thing>[^,]{{1,200}}?){_OF_ROOM}"
+)
+
+
+def read_subgoal(text: str) -> tuple[Goal, ...]:
+    """Return the goals of a subgoal in this module's words; none for other words."""
+    return _read_subgoal(text, own_classes())
 
 
 @lru_cache(maxsize=256)
-def read_subgoal(text: str) -> tuple[Goal, ...]:
-    """Return the goals of a subgoal in this module's words; none for other words."""
+def _read_subgoal(text: str, own: tuple[ObjectClass, ...]) -> tuple[Goal, ...]:
     parts = [_read_part(part) for part in re.split(r" and (?=move )", text)]
     goals = tuple(goal for part in parts for goal in part)
     return goals if all(parts) and all(map(_is_known, goals)) else ()
@@ -188,4 +192,4 @@ def _read_part(text: str) -> list[Goal]:
 
 
 def _is_known(goal: Goal) -> bool:
-    return goal.thing in _WORDS and (isinstance(goal, Take | Operate) or goal.place in _WORDS)
+    return is_known(goal.thing) and (isinstance(goal, Take | Operate) or is_known(goal.place))

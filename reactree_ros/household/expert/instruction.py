@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from reactree_ros.household.expert.goals import Goal, Move, Operate, Take
+from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, read_subgoal
 from reactree_ros.household.expert.harmless import HARMLESS
 from reactree_ros.household.expert.sentence import (
     NUMBERS,
@@ -26,6 +26,7 @@ from reactree_ros.household.lexicon import (
     Topic,
 )
 from reactree_ros.household.scene import HANDS
+from reactree_ros.household.vocabulary import ObjectClass, is_known, own_classes, with_own
 
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # Meaning of a drink that goes into the dishwasher.
@@ -54,10 +55,19 @@ class Instruction:
 
 
 @lru_cache(maxsize=256)
-def read_instruction(text: str) -> Instruction:
-    """Read an instruction in everyday English, on one line or several."""
-    sentence = read_sentence(text)
-    return goals_for(text, sentence, sentence.errands)
+def read_instruction(text: str, own: tuple[ObjectClass, ...] = ()) -> Instruction:
+    """Read an instruction in everyday English, on one line or several, in a house with classes of its own."""
+    with with_own(own):
+        sentence = read_sentence(text)
+        return goals_for(text, sentence, sentence.errands)
+
+
+def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
+    """Return the goals of a task: known ones, or those of its words."""
+    if known and task in known:
+        return Instruction(tuple(known[task]), not_understood(task))
+    goals = read_subgoal(task)
+    return Instruction(goals) if goals else read_instruction(task, own_classes())
 
 
 def goals_for(
@@ -124,7 +134,9 @@ def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
 
 def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
     """Return the errands, each with a vocabulary word for its place, or None."""
-    meant = {TABLE: table_of(sentence, errands) or "kitchen table", WASHER: _washer(errands)}
+    meant = {WASHER: _washer(errands)}
+    if not is_known(TABLE):
+        meant[TABLE] = table_of(sentence, errands) or "kitchen table"
     return [replace(errand, place=meant.get(errand.place or "", errand.place)) for errand in errands]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reactree_ros.household.expert.reading import word_of
+from reactree_ros.household.vocabulary import own_classes
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ OPENABLE = frozenset(
 _WIDE = frozenset({"kitchen table", "coffee table", "kitchen counter", "bed"})
 """Surfaces that show only a part of their things to a neighbour."""
 
-_NO_SPOTS = frozenset({"door", "faucet", "light switch", "towel rack", "user"})
+_NO_SPOTS = frozenset({"door", "faucet", "hallway", "light switch", "towel rack", "user"})
 """Nothing is kept on these, and their surroundings are seen from elsewhere."""
 
 
@@ -129,7 +130,8 @@ def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
 def quick_spots(thing: str, view: Iterable[str]) -> list[str]:
     """Return the spots of a room's view for a quick search for a thing, the best first."""
     places = _habit_of(thing).places
-    return _ranked((spot for spot in view if word_of(spot) in places), places)
+    own = {one.word for one in own_classes() if one.room_item}
+    return _ranked((spot for spot in view if word_of(spot) in places or word_of(spot) in own), places)
 
 
 def all_spots(thing: str, view: Iterable[str]) -> list[str]:

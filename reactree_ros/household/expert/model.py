@@ -18,10 +18,12 @@ from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert import subgoals
 from reactree_ros.household.expert.goals import Goal
+from reactree_ros.household.expert.own_words import own_classes_of
 from reactree_ros.household.expert.policy import Decided, consider
 from reactree_ros.household.expert.reading import Situation
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.naming import Naming
+from reactree_ros.household.vocabulary import with_own
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Settings
@@ -87,6 +89,10 @@ class ExpertModel(LanguageModel):
         Raises:
             RequestRejected: The request asks for reasoning or code.
         """
+        with with_own(own_classes_of(request, self._naming)):
+            return self._consider(request)
+
+    def _consider(self, request: DecisionRequest) -> Decided:
         may_say = request.may_say
         if isinstance(may_say, DecisionGrammar) and NOTHING in may_say.skills:  # it knows no words but the statements'
             return Decided(f"Act: {NOTHING}")

@@ -15,12 +15,12 @@ from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
 from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act, after, ask, expand, think
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
-from reactree_ros.household.expert.instruction import Instruction, not_understood, read_instruction
+from reactree_ros.household.expert.instruction import understand
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt, word_of
 from reactree_ros.household.expert.thor_policy import decide_in_thor
 from reactree_ros.household.expert.thor_reading import read_thor_prompt
 from reactree_ros.household.question import read_question
-from reactree_ros.household.vocabulary import is_known
+from reactree_ros.household.vocabulary import is_known, own_classes
 
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
 
@@ -91,14 +91,6 @@ def consider(
     if not instruction.goals:
         return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
-
-
-def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
-    """Return the goals of a task: known ones, or those of its words."""
-    if known and task in known:
-        return Instruction(tuple(known[task]), not_understood(task))
-    goals = read_subgoal(task)
-    return Instruction(goals) if goals else read_instruction(task)
 
 
 def _unasked(questions: Sequence[str], asked: Iterable[str]) -> str:
@@ -268,10 +260,13 @@ def _strange(word: str, situation: Situation) -> str:
     """Name unknown words of this house if nothing of a kind was seen: one of them may be meant."""
     listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
     seen = {word_of(instance) for names in listed for instance in names}
-    unknown = sorted(filterfalse(is_known, seen))
-    if word in seen or not unknown:
+    unknown, own = sorted(filterfalse(is_known, seen)), sorted(seen & {one.word for one in own_classes()})
+    if word in seen or not (unknown or own):
         return ""
-    return f" I have seen no {word}, and I do not know what is meant by {_listed(unknown, 'and')}."
+    there = (
+        f"and I do not know what is meant by {_listed(unknown, 'and')}" if unknown else f"only {_listed(own, 'and')}"
+    )
+    return f" I have seen no {word}, {there}."
 
 
 def _listed(texts: Sequence[str], conjunction: str) -> str:

@@ -330,6 +330,12 @@ def instances(text: str) -> tuple[str, ...]:
     return tuple(f"{word} {number}" for word, numbers in _LISTED.findall(text) for number in numbers.split(", "))
 
 
+def rooms_in(prompt: str) -> tuple[str, ...]:
+    """Return the rooms of the house of a prompt: its own text comes last."""
+    starts = list(_START.finditer(prompt))
+    return instances(starts[-1]["rooms"]) if starts else ()
+
+
 def _succeeded(line: str) -> tuple[str, ...]:
     """Return the subgoals reported as successful in a failed expansion."""
     _, told, rest = line.partition(_SUCCEEDED)

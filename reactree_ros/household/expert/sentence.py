@@ -28,7 +28,7 @@ from reactree_ros.household.lexicon import (
     look_up,
     word_set,
 )
-from reactree_ros.household.vocabulary import class_of_word
+from reactree_ros.household.vocabulary import properties_of_word
 
 #: A larger count is reduced to this one, which no house can hold.
 MANY = 10_000
@@ -441,7 +441,7 @@ class Sentence:
 
     def _stands_in(self, place: str, room: str, span: range) -> None:
         """Handle the room of a place: it says which one is meant."""
-        if place != TABLE or SURFACE_OF_ROOM[room].endswith(TABLE):
+        if place != TABLE or SURFACE_OF_ROOM.get(room, "").endswith(TABLE):
             self.rooms[place] = room
             self._read.update(span)
 
@@ -467,7 +467,7 @@ class Sentence:
             while self._word() in CONTAINERS:
                 self._at += 1
         if self.room is not None and self._in_room:  # "put the apple in the kitchen and the pear …"
-            self._settle(SURFACE_OF_ROOM[self.room], self._in_room)
+            self._settle(SURFACE_OF_ROOM.get(self.room), self._in_room)
         label = entry.kind is Topic.GROUP and (
             self._word() in _LABELS or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
@@ -627,21 +627,19 @@ class Sentence:
 
 def _holds(place: str) -> bool:
     """Return whether things can be put in or on a place."""
-    return place in (TABLE, WASHER) or not class_of_word(place).properties.isdisjoint({"SURFACES", "CONTAINERS"})
+    return place in (TABLE, WASHER) or not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
 
 
 def _is_surface(place: str) -> bool:
-    return place == TABLE or (place != WASHER and "SURFACES" in class_of_word(place).properties)
+    return place == TABLE or "SURFACES" in properties_of_word(place)
 
 
 def _grabbable(word: str) -> bool:
-    return word not in (TABLE, WASHER) and "GRABBABLE" in class_of_word(word).properties
+    return "GRABBABLE" in properties_of_word(word)
 
 
 def _operable(action: str, word: str) -> bool:
-    if word in (TABLE, WASHER):
-        return word == WASHER
-    return ("HAS_SWITCH" if action.startswith("turn") else "CAN_OPEN") in class_of_word(word).properties
+    return word == WASHER or ("HAS_SWITCH" if action.startswith("turn") else "CAN_OPEN") in properties_of_word(word)
 
 
 def read_sentence(text: str) -> Sentence:

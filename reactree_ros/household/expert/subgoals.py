@@ -6,11 +6,11 @@ It says summaries, too. It does not know what it has hidden behind a summary; th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reactree_ros.household.expert import errand
 from reactree_ros.household.expert.goals import Goal, Move, describe, read_subgoal
-from reactree_ros.household.expert.instruction import read_instruction
+from reactree_ros.household.expert.instruction import understand
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt
 
 _SUBGOAL = re.compile(r"\d+ Subgoal: (?P<text>.*)")
@@ -31,9 +31,12 @@ def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     system, lines = split_prompt(prompt)
     first = next((index for index, line in enumerate(lines) if _SUBGOAL.match(line)), len(lines))
     situation, chunks = read_prompt(system, lines[:first]), list(_chunks(lines[first:]))
-    wanted = _subgoals(situation, known or {})
-    if situation is None or not wanted:
+    if situation is None:
         return f"1 Subgoal: {_NOT_UNDERSTOOD}\n{_ACTION}failure"
+    instruction = understand(situation.task, known)
+    if not instruction.goals:
+        return f"1 Subgoal: {instruction.not_understood}\n{_ACTION}failure"
+    wanted = _subgoals(instruction.goals)
     begun = [subgoal for subgoal, _ in chunks]
     for _, pairs in chunks:
         _take_in(pairs, situation)
@@ -51,12 +54,8 @@ def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     return f"{_ACTION}{'failure' if given_up or 'Subgoal is not met.' in own else 'done'}"
 
 
-def _subgoals(situation: Situation | None, known: Mapping[str, Sequence[Goal]]) -> list[str]:
-    """Return one subgoal for each thing, moves first; none if the task is not understood."""
-    if situation is None:
-        return []
-    task = situation.task
-    goals = known[task] if task in known else read_instruction(task).goals
+def _subgoals(goals: Iterable[Goal]) -> list[str]:
+    """Return one subgoal for each thing, moves first."""
     things: dict[str, list[Goal]] = {}
     for goal in sorted(goals, key=lambda goal: not isinstance(goal, Move)):
         things.setdefault(goal.thing if isinstance(goal, Move) else str(goal), []).append(goal)
