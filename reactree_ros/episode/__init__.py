@@ -411,6 +411,8 @@ class Episode:
             problem: Why the world gave no score; the world then counts as gone.
         """
         context, root = self.context, self.root
+        if score is not None and score.goal and (context.words or context.answers):
+            score = None  # a person has said more than the instruction
         replies = [reply for _, _, reply in context.replies]
         answers: list[Reply | Glance] = [*replies, *context.glances]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]

@@ -225,3 +225,13 @@ def test_the_expert_reaches_what_is_read() -> None:
     result = Episode("Put 1 pudding and 1 apple on the coffee table.", **made).run()
 
     assert (result.achieved, dict(result.goal)) == (True, {"on_pudding_coffeetable": 1, "on_apple_coffeetable": 1})
+
+
+def test_what_a_person_said_more_is_not_judged_by_the_instruction_alone() -> None:
+    [task, *_] = load_tasks(HOUSES["villa"])
+    model = ScriptedModel({"Put the book on the bed": ["Act: go to kitchen 1", "Act: done"]})
+    made = {"world": SymbolicWorld(task, scored=False), "planner": planner("react")}
+    episode = Episode("Put the book on the bed", model=model, **made)
+    episode.hear("no, leave it where it is")
+
+    assert (episode.run().gsr, dict(episode.goal)) == (None, {"on_book_bed": 1})
