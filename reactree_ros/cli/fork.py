@@ -54,5 +54,5 @@ def fork(
     if anew:
         spec = spec.but(person=terminal() is not None)
     begin = partial(go_on, record, until, differs=differs, **({"anew": True} if anew else {"says": say}))
-    if not carry_out(spec, begin, save=save, as_json=as_json).achieved:
+    if not carry_out(spec, begin, save=save, as_json=as_json).whole:
         raise typer.Exit(NOT_ACHIEVED)

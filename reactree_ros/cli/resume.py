@@ -94,7 +94,7 @@ def resume(
         )
     spec = said_again(spec, record.run, world=world_option, llm=llm, policy=policy, memory=memory, vision=vision)
     result = carry_out(spec, partial(go_on, record, until, differs=differs), save=save, as_json=as_json)
-    if not result.achieved:
+    if not result.whole:
         raise typer.Exit(NOT_ACHIEVED)
 
 

@@ -74,7 +74,8 @@ def run(
 ) -> None:
     """Carry out an instruction in a household.
 
-    Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
+    Exit code 0 if the goal was reached, or is claimed as a whole and nothing could check it; else 1. 2: bad usage or
+    input.
     """
     from reactree_ros.episode.assembly import assemble
     from reactree_ros.episode.run_spec import RunSpec, Selection
@@ -114,8 +115,8 @@ def run(
         house_map=house_map,
     )
     shown = llm[0].examples and not llm[0].trained_for(llm[1]) and chosen.settings.takes_examples
-    if memory is None and shown and not (as_json or result.achieved or result.broken):  # examples may have helped
+    if memory is None and shown and not (as_json or result.whole or result.broken):  # examples may have helped
         hint = f"Nothing is remembered of this run: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
         Console().print(hint, style="dim", markup=False, highlight=False)
-    if not result.achieved:
+    if not result.whole:
         raise typer.Exit(NOT_ACHIEVED)

@@ -6,12 +6,13 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
@@ -32,13 +33,13 @@ from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, ve
 from reactree_ros.record.writer import Recorder
 from reactree_ros.routine.use import Wrap
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
-from reactree_ros.tree.failure import FailureKind
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.failure import BY_LIMIT
+from reactree_ros.tree.goal_node import GoalNode, kind_of_failure
 from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import SkillNode
 from reactree_ros.tree.stuck import Watch
-from reactree_ros.tree.tried import left_undone, why
+from reactree_ros.tree.tried import branches, said_undone, undone, why
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit, guarded
 
@@ -49,17 +50,8 @@ if TYPE_CHECKING:
 TICK_PERIOD = 0.1
 #: Longest wait for the world's score, in seconds.
 SCORE_TIMEOUT = 30.0
-_ENDS = {
-    FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
-    FailureKind.REFUSED: EpisodeEnd.REFUSED,
-    FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
-    FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
-    FailureKind.TOO_SLOW: EpisodeEnd.TOO_SLOW,
-    FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,
-    FailureKind.MEMORY_GONE: EpisodeEnd.MEMORY_GONE,
-    FailureKind.HELD: EpisodeEnd.HELD,
-    FailureKind.BUG: EpisodeEnd.BUG,
-}
+#: Most undone things that are named at the end.
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -85,8 +77,8 @@ class EpisodeResult:
         model_seconds: Time that the model took for its replies, together.
         end: A value of :class:`EpisodeEnd`.
         message: Problems on the way, whatever the end; empty if there were none.
-        reason: What the run itself says of its end: which limit is reached, what the node that failed last thought, saw
-            or met, or what was left undone; empty where it says nothing.
+        reason: What the run itself says of its end: which limit is reached, or what the node that failed last thought,
+            saw or met; empty where it says nothing.
         robots: How many robots there were.
         makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
         questions: Questions that a person was asked.
@@ -94,6 +86,12 @@ class EpisodeResult:
             :class:`~reactree_ros.llm.tally.Tally`.
         cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
             none is set, or the model does not count.
+        goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
+            is none.
+        branches: How many things were to be done: the subgoals that :func:`~reactree_ros.tree.tried.branches` counts.
+        branches_done: How many of them were done as a whole.
+        undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
+        untouched: What the instruction names and no skill that was done has named.
     """
 
     task_id: int | None
@@ -123,6 +121,11 @@ class EpisodeResult:
     refused_attempts: int = 0
     repeated_attempts: int = 0
     refused_tokens: int | None = 0
+    goal: Mapping[str, int] = field(default_factory=dict)
+    branches: int = 0
+    branches_done: int = 0
+    undone: Sequence[str] = ()
+    untouched: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -131,8 +134,13 @@ class EpisodeResult:
 
     @property
     def achieved(self) -> bool:
-        """Whether the goal was reached, by the world's score; without a score, by the planner's claim."""
+        """Whether the goal was reached, by the world's score."""
         return self.verdict.achieved
+
+    @property
+    def whole(self) -> bool:
+        """Whether the goal was reached or, without a score, is claimed whole; see :attr:`Verdict.whole`."""
+        return self.verdict.whole
 
     @property
     def broken(self) -> bool:
@@ -181,6 +189,7 @@ class Episode:
         again: Makes the world once more, as the task starts or with things moved by chance; None: nobody can.
         clock: Seconds, never going back.
         telemetry: Makes spans and metrics of the run; None: nobody does.
+        goal: The goal that was read from the instruction; None: the world reads it, if no task has one.
 
     Raises:
         UserError: The instruction is empty, or the planner cannot be used in this world.
@@ -208,12 +217,14 @@ class Episode:
         again: Again | None = None,
         clock: Callable[[], float] = time.monotonic,
         telemetry: Telemetry | None = None,
+        goal: Mapping[str, int] | None = None,
     ) -> None:
         self.instruction = instruction
         if not instruction.strip():
             raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
         self.task_id = task_id
         self.task_name = task_name
+        self.goal = goal or (world.goal_of(instruction) if task_id is None else {})
         self._memory = memory
         options = options or TreeOptions()
         world = guarded(world, None, confirmed_by(person, options.answer_timeout))
@@ -309,9 +320,12 @@ class Episode:
         return self.scored()
 
     def scored(self) -> EpisodeResult:
-        """Ask the world for its score, and conclude."""
+        """Ask the world for its score, else for one by the goal that was read from the instruction, and conclude."""
+        world = self.context.world
         try:
-            score, problem = self.context.world.score().result(timeout=SCORE_TIMEOUT), ""
+            score, problem = world.score().result(timeout=SCORE_TIMEOUT), ""
+            if score is None and self.goal:
+                score = world.judge(self.goal).result(timeout=SCORE_TIMEOUT)
         except Exception as error:
             self.context.listener.call_failed(self.root, Call("score"), error)
             score, problem = None, f"no score: {str(error) or type(error).__name__}"
@@ -324,7 +338,7 @@ class Episode:
         if self._record is not None:
             self._record.end(result, self.context.failures)
         if self._telemetry is not None:
-            self._telemetry.end(result, achieved=result.achieved, broken=result.broken)
+            self._telemetry.end(result)
         return result
 
     def pause(self, reason: str = "somebody has paused it") -> None:
@@ -399,10 +413,15 @@ class Episode:
             problem: Why the world gave no score; the world then counts as gone.
         """
         context, root = self.context, self.root
+        if score is not None and score.goal and (context.words or context.answers):
+            score = None  # a person has said more than the instruction
         replies = [reply for _, _, reply in context.replies]
         answers: list[Reply | Glance] = [*replies, *context.glances]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
-        end, budget = self._end(gone=bool(problem)), context.budget
+        counted, budget = branches(root), context.budget
+        left = [list(undone(branch)) for branch in counted]
+        end = self._end([one for each in left for one in each], gone=bool(problem))
+        lacking = [said_undone(one) for each in left for one in each if one is not root]
         prompt, output = (_total(getattr(one, f"{of}_tokens") for one in answers) for of in ("prompt", "output"))
         return EpisodeResult(
             task_id=self.task_id,
@@ -427,6 +446,11 @@ class Episode:
             questions=context.budget.questions,
             cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
             reason=problem or self._reason(end),
+            goal={} if score is None else dict(score.goal),
+            branches=len(counted),
+            branches_done=left.count([]),
+            undone=[*lacking[:MOST_NAMED], *([f"{len(lacking) - MOST_NAMED} more"] if lacking[MOST_NAMED:] else [])],
+            untouched=[] if root.holds_own_tree else context.untouched(self.instruction),
             **dataclasses.asdict(
                 Tally.of(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
             ),
@@ -434,26 +458,22 @@ class Episode:
 
     def _reason(self, end: EpisodeEnd) -> str:
         """Say what the tree knows of its end; see :class:`EpisodeResult`."""
-        root = self.root
         if end in LIMITED:
             return self.context.budget.reason()
-        if root.status == Status.FAILURE:
-            return why(root)
-        return "; ".join(left_undone(root)) if root.status == Status.SUCCESS else ""
+        return why(self.root) if self.root.status == Status.FAILURE else ""
 
-    def _end(self, *, gone: bool) -> EpisodeEnd:
+    def _end(self, left: Sequence[Behaviour], *, gone: bool) -> EpisodeEnd:
+        """Say how the run ended, given what was left undone: a limit that ended some of it is the end of all."""
         root, failure = self.root, self.root.failure
         if root.status not in (Status.SUCCESS, Status.FAILURE):
             return EpisodeEnd.INTERRUPTED
         if self.context.fatal is not None:
-            return _ENDS[self.context.fatal.kind]
+            return EpisodeEnd(self.context.fatal.kind.value)
         if gone:
             return EpisodeEnd.WORLD_GONE
-        if failure is None:
-            return EpisodeEnd.DONE
-        if failure.kind in (FailureKind.BUDGET, FailureKind.STUCK):
-            return EpisodeEnd((self.context.budget.reached() or Limit.DECISIONS).end)
-        return _ENDS[failure.kind]
+        if any(kind_of_failure(one) in BY_LIMIT for one in (root, *left)):
+            return EpisodeEnd((self.context.limit or self.context.budget.reached() or Limit.DECISIONS).end)
+        return EpisodeEnd.DONE if failure is None else EpisodeEnd(failure.kind.value)
 
     # ------------------------------------------------------------------ what is learnt
 
@@ -467,7 +487,7 @@ class Episode:
     def remember(self, result: EpisodeResult, *, agreed: bool = False) -> int:
         """Add new experiences to the memory, if there is one that takes them and the goal was reached.
 
-        Where the options want routines, that of the run is kept, too, if its goal was judged.
+        Where the options want routines, that of the run is kept, too, if its task's goal, or a person, has judged it.
 
         Args:
             result: The run's.
@@ -477,9 +497,10 @@ class Episode:
             How many experiences were added.
         """
         self.learning.settle()
-        if not result.achieved:
+        if not result.whole:
             return 0
-        run, judged = "" if self._record is None else self._record.id, agreed or result.gsr == 1.0
+        judged = agreed or (result.gsr == 1.0 and not result.goal)  # by a read goal no routine can be tried out
+        run = "" if self._record is None else self._record.id
         self.learning.learn(self.root, run=run, judged=judged)
         return 0 if self._memory is None or self._memory.fixed else self._memory.keep(self.experiences())
 

@@ -74,6 +74,7 @@ def assemble(
         record=None if write is None else Recorder(write, flush=flush, **spec.about()),
         task_id=cast("int | None", spec.task_id),
         task_name=spec.task_name,
+        goal=spec.goal,
         telemetry=watching(spec.about(), spec.planner, silent) if telling else None,
         **live,
     )

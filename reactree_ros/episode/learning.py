@@ -131,7 +131,8 @@ class Learning:
         if self._kept is None:
             raise NotLearnt("there is no episodic memory of your own to keep it, see --memory")
         if not judged:
-            raise NotLearnt("nobody has judged the run; if it did what you wanted, see `reactree routine keep`")
+            unjudged = "no task's goal and nobody has judged the run"
+            raise NotLearnt(f"{unjudged}; if it did what you wanted, see `reactree routine keep`")
         known, again = vocabulary_of(self._context.world), self._again
         routine = learnt(root, known, run=run)
         if problem := overlooked(routine, known) if again is None else tried_out(routine, root.subgoal, again):

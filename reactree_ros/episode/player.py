@@ -461,6 +461,10 @@ class ScriptedWorld(SharedWorld):
         """See :meth:`World.score`."""
         return _live(self._live).score() if self._script.live else self._score()
 
+    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
+        """See :meth:`World.judge`."""
+        return _live(self._live).judge(goal) if self._script.live else super().judge(goal)
+
     def halted(self) -> str:
         """See :meth:`World.halted`."""
         if self._script.live:
@@ -607,7 +611,8 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
             if event["e"] == "failed" and event["of"] == "score":
                 return Pending.failed(error_from_dict(event))
             if event["e"] == "end" and event["result"]["gsr"] is not None:
-                return Pending.of(Score(event["result"]["gsr"], event["result"]["ssr"]))
+                recorded = event["result"]
+                return Pending.of(Score(recorded["gsr"], recorded["ssr"], recorded.get("goal", {})))
         return Pending.of(None)
 
     return score
@@ -615,11 +620,14 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
 
 def _difference(expected: Event, event: Event) -> str:
     """Say how two events differ, apart from their times; empty if they do not."""
-    own = ("t", *_OWN.get(expected["e"], ()))
+    own = ("t", "unreached", *_OWN.get(expected["e"], ()))  # older records have a failure there
     recorded = {name: value for name, value in expected.items() if name not in own}
     now = {name: value for name, value in event.items() if name not in own}
     if expected["e"] == "end" and event["e"] == "end":
         recorded["result"], now["result"] = _counted(recorded["result"]), _counted(now["result"], recorded["result"])
+    if expected["e"] == "status" and event["e"] == "status":
+        for one in (recorded, now):
+            one["of"] = [[number, status or "failure", *said] for number, status, *said in one["of"]]
     if expected["e"] == "run" and event["e"] == "run":
         now["options"] = {name: now["options"].get(name) for name in recorded["options"]}
     if recorded == now or recorded == (now := json.loads(encoded(now))):
@@ -632,7 +640,10 @@ def _difference(expected: Event, event: Event) -> str:
 
 def _counted(result: Event, names: Iterable[str] | None = None) -> Event:
     """Return the fields of a result that do not depend on timing, and that the older record already has."""
-    return {name: result.get(name) for name in (names or result) if name not in ("seconds", "makespan")}
+    own = {"seconds", "makespan", "untouched"}
+    if "branches" not in (names or result):  # an older record's end is the root's
+        own |= {"end", "reason"}
+    return {name: result.get(name) for name in (names or result) if name not in own}
 
 
 def _shown(value: Any) -> str:

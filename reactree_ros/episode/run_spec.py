@@ -87,6 +87,7 @@ class RunSpec(Settings):
         instruction: What to do.
         task_id: The task whose goal the instruction asks for; None: no task's goal, so there is no score.
         task_name: The type of the task.
+        goal: The goal that was read from the instruction, if a record says it; empty: the world reads it.
         house: The house, if the world names its houses.
         planner: Who plans, with its options.
         working_memory: Whether the planner remembers where things were seen; if None is given, its name says it.
@@ -105,6 +106,7 @@ class RunSpec(Settings):
     instruction: str = ""
     task_id: int | str | None = None
     task_name: str = "instruction"
+    goal: dict[str, int] = Field(default_factory=dict)
     house: str = ""
     planner: str
     working_memory: bool | None = None
@@ -158,7 +160,7 @@ class RunSpec(Settings):
         run = record.run
         try:
             fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
-            fields |= {name: run[name] for name in ("memory", "person", "parent") if name in run}
+            fields |= {name: run[name] for name in ("memory", "person", "parent", "goal") if name in run}
             fields |= {"planner": run["planner"]["name"], "recorded": record.name or "a record"}
             fields["options"] = {**_OLDER, **run["options"]}
             fields["vision"] = surroundings(None, run.get("vision"), where=record.name)["llm"]

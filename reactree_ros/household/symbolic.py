@@ -16,6 +16,7 @@ from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household import corrections, looking, pictures, rules
+from reactree_ros.household.expert.judging import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.moving import moved
@@ -23,7 +24,7 @@ from reactree_ros.household.naming import Naming
 from reactree_ros.household.pictures import CHECKS, WITH_PICTURES
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
-from reactree_ros.household.tasks import Quirks, Task, load_tasks
+from reactree_ros.household.tasks import Quirks, Task, conditions_of, load_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.multi_robot import teammate_here
@@ -148,6 +149,14 @@ class SymbolicWorld(SharedWorld):
     def score(self) -> Pending[Score | None]:
         """Score the task's goal in the current house."""
         return Pending.of(rules.score(self._task.goal, self.scene) if self._scored else None)
+
+    def goal_of(self, instruction: str) -> Mapping[str, int]:
+        """Read the goal of an instruction that is clear in each word."""
+        return goal_of(instruction, self._task.names)
+
+    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
+        """Score a goal in the current house."""
+        return Pending.of(replace(rules.score(conditions_of(goal), self.scene), goal=goal))
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Carry out a skill; observations and refusals are worded as recorded."""

@@ -167,7 +167,12 @@ class Task(_Document):
     @cached_property
     def goal(self) -> tuple[GoalCondition, ...]:
         """The goal conditions in the order of the file; conditions with a count of 0 are left out."""
-        return tuple(_condition(key, count) for key, count in self.task_goal.items() if count)
+        return conditions_of(self.task_goal)
+
+
+def conditions_of(goal: Mapping[str, int]) -> tuple[GoalCondition, ...]:
+    """Return the conditions of a goal as a task writes it; those of 0 are left out."""
+    return tuple(_condition(key, count) for key, count in goal.items() if count)
 
 
 def load_tasks(path: str | Path) -> list[Task]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -15,11 +15,12 @@ from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
 from reactree_ros.household import looking, rules
 from reactree_ros.household.client import VirtualHomeClient
+from reactree_ros.household.expert.judging import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.symbolic import VirtualHomeSettings, tasks_of
-from reactree_ros.household.tasks import AGENT_CLASS, Graph, Task
+from reactree_ros.household.tasks import AGENT_CLASS, Graph, Task, conditions_of
 from reactree_ros.household.vocabulary import CLASSES, RECALLABLE, WORDS
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.spec import WorldSpec
@@ -107,6 +108,14 @@ class VirtualHomeUnityWorld(World):
         if not self._scored:
             return Pending.of(None)
         return self._ask(lambda scene: rules.score(self._task.goal, self._read()))
+
+    def goal_of(self, instruction: str) -> Mapping[str, int]:
+        """Read the goal of an instruction that is clear in each word."""
+        return goal_of(instruction, self._task.names)
+
+    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
+        """Score a goal in the current apartment."""
+        return self._ask(lambda scene: replace(rules.score(conditions_of(goal), self._read()), goal=goal))
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Carry out a skill. Preconditions are checked before the simulator is asked."""

@@ -29,7 +29,7 @@ class Attempt:
     Attributes:
         task_id: The task.
         planner: Name of the planner, with its options.
-        achieved: Whether the goal was reached.
+        achieved: Whether the goal was reached, by the world's score.
         added: Experiences that the memory gained.
         end: How the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`.
     """
@@ -104,7 +104,7 @@ class Bootstrap:
         with self._make_world(task) as world:
             episode = assemble(spec, world=world, model=self._model, memory=self._memory, write=moment.apply)
             result = episode.run()
-        added = self._memory.keep(experiences_of(moment)) if result.achieved and not result.broken else 0
+        added = self._memory.keep(experiences_of(moment)) if result.whole and not result.broken else 0
         attempt = Attempt(task_id, self._spec.planner, result.achieved, added, result.end)
         if result.broken:
             return attempt, result.message

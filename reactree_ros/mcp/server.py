@@ -685,8 +685,11 @@ def _of_run(verdict: Verdict, job: Job) -> Report:
     said = f"{verdict.headline}. {job.counts['decisions']} decisions, {job.counts['steps']} steps."
     stopped = f" It was stopped: {job.why}." if job.why else ""
     because = "\n".join(filter(None, (verdict.because, job.last_seen())))
-    data = {"achieved": verdict.achieved, "end": verdict.end, "verdict": verdict.judgement.word} | job.counts
-    return Report(said + stopped, because, well=verdict.achieved, data=data)
+    told = verdict.as_dict()
+    data = {name: told[name] for name in ("achieved", "claimed", "branches", "branches_done")}
+    data |= {"end": verdict.end, "verdict": verdict.judgement.word} | job.counts
+    untouched = {"untouched": told["untouched"]} if told["untouched"] else {}
+    return Report(said + stopped, because, well=verdict.whole, data=data, observed=untouched)
 
 
 def _of_skill(skill: str, seen: Observation) -> Report:
@@ -736,6 +739,8 @@ def _visible(value: Any) -> Any:
     """Return a value for JSON with nothing in its texts that cannot be seen."""
     if isinstance(value, str):
         return visible(value)
+    if isinstance(value, list):
+        return [_visible(one) for one in value]
     return {name: _visible(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 

@@ -73,6 +73,10 @@ def _nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
+def _score_in(msg: EvaluateGoal.Response) -> Score | None:
+    return Score(msg.gsr, msg.ssr, settings_from(msg.goal)) if msg.has_goal else None
+
+
 class RosWorld(SharedWorld):
     """A world behind a bridge node; its household is known after :meth:`learn`.
 
@@ -234,7 +238,7 @@ class RosWorld(SharedWorld):
     def score_of(self, instruction: str) -> Pending[Score | None]:
         """Ask how far an instruction's goal is reached; None if the world has no such goal."""
         request = EvaluateGoal.Request(instruction=instruction)
-        return self._asked(self._evaluate, request, lambda msg: Score(msg.gsr, msg.ssr) if msg.has_goal else None)
+        return self._asked(self._evaluate, request, _score_in)
 
     def _asked(self, client: Client, request: Any, read: Callable[[Any], Any], *, anew: bool = False) -> Pending[Any]:
         """Call a service of the bridge; an error code is an error, and so is a restart if not ``anew``."""

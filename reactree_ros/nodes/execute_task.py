@@ -129,8 +129,9 @@ class TaskClient(Node):
 
 def verdict_from(result: ExecuteTask.Result) -> Verdict:
     """Return how a goal's run ended."""
-    score = score_words({"gsr": result.gsr, "ssr": result.ssr}) if result.gsr >= 0 else ""
-    return Verdict(Judgement[result.verdict.upper()], result.message, result.end, score)
+    score = score_words({"gsr": result.gsr, "ssr": result.ssr, "goal": result.goal}) if result.gsr >= 0 else ""
+    counts = result.branches, result.branches_done, tuple(result.untouched)
+    return Verdict(Judgement[result.verdict.upper()], result.message, result.end, score, *counts)
 
 
 def _say(text: object) -> None:

@@ -24,6 +24,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.task_tree import TaskTree
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.names import telling_names
+from reactree_ros.tree.tried import is_unreached
 
 #: Snapshots that show only a new decision, and take longer than QUICK (in seconds), get at most this share of the time.
 SHARE, QUICK = 0.1, 0.01
@@ -215,6 +216,8 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         msg = conversions.behaviour_to_msg(behaviour)
         msg.name, msg.message = _plain(self._name(behaviour)), _plain(said)
         msg.is_active = self._visited(behaviour)
+        if is_unreached(behaviour):
+            msg.status = BehaviourMsg.INVALID  # grey in the viewer
         if isinstance(behaviour, GoalNode):
             msg.type = BehaviourMsg.SELECTOR
             kind = f"{_kind(behaviour)} +{below}" if below else _kind(behaviour)

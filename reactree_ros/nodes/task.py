@@ -19,6 +19,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.trained import as_trained
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import Introduction
+from reactree_ros.nodes.messages import as_json
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.nodes.waiting import Awaited
@@ -46,6 +47,7 @@ SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
 #: Fields of a goal's result that are the episode's.
 _OF_AN_EPISODE = (
     *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
+    *("branches", "branches_done", "undone", "untouched"),
     *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost"),
     *("replies", "attempts", "refused_attempts", "repeated_attempts", "refused_tokens"),
 )
@@ -165,7 +167,9 @@ def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
         result: The episode's.
         more: Fields that are the goal's own.
     """
-    msg = ExecuteTask.Result(success=result.achieved, verdict=result.verdict.judgement.word, **more)
+    verdict = result.verdict
+    told = {"success": verdict.whole, "achieved": verdict.achieved, "claimed": verdict.claimed}
+    msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=as_json(result.goal), **told, **more)
     for name in _OF_AN_EPISODE:
         value = getattr(result, name)
         setattr(msg, name, type(getattr(msg, name))(-1 if value is None else value))

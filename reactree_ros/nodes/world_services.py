@@ -129,9 +129,14 @@ class WorldServices:
         self._observed(observation, response)
 
     async def _evaluate(self, request: EvaluateGoal.Request, response: EvaluateGoal.Response) -> None:
-        score, asked_for = await self._said(self._world().score), request.instruction
-        if score is not None and (not asked_for or await self._aside(lambda: self._tasks.asks_for(asked_for))):
+        world, asked_for = self._world(), request.instruction
+        score = await self._said(world.score)
+        if asked_for and (score is None or not await self._aside(lambda: self._tasks.asks_for(asked_for))):
+            goal = await self._aside(lambda: world.goal_of(asked_for))
+            score = await self._said(lambda: world.judge(goal)) if goal else None
+        if score is not None:
             response.has_goal, response.gsr, response.ssr = True, score.gsr, score.ssr
+            response.goal = as_json(score.goal)
 
     async def _describe(self, request: DescribeHousehold.Request, response: DescribeHousehold.Response) -> None:
         world = self._world()

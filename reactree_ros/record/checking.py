@@ -120,7 +120,7 @@ class Check:
         for number, status, *feedback in event["of"]:
             self._node(number)
             if status not in STATUSES:
-                raise ValueError(f"{shown(status)} is none of the statuses {', '.join(STATUSES)}")
+                raise ValueError(f"{shown(status)} is none of the statuses {', '.join(filter(None, STATUSES))}")
             if feedback and not isinstance(feedback[0], str):
                 raise ValueError(f"what the node {number} says must be a text, not {shown(feedback[0])}")
 

@@ -55,8 +55,8 @@ Text = Annotated[str, _AnyText()]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
-#: Statuses of behaviours, and kinds of behaviours apart from control flows.
-STATUSES = ("running", "success", "failure", "interrupted")
+#: Statuses of behaviours, the empty one of those that were not reached, and kinds apart from control flows.
+STATUSES = ("running", "success", "failure", "interrupted", "")
 KINDS = ("agent", "goal", "skill", "other")
 
 
@@ -156,6 +156,7 @@ class Run(Timed):
     limits: Limits
     robots: NotRequired[list[Text]]
     person: NotRequired[bool]
+    goal: NotRequired[dict[Text, Count]]
     parent: NotRequired[Parent | None]
     seal: NotRequired[Text]
 
@@ -498,6 +499,7 @@ class Ended(Timed):
     end: Annotated[str, _OneOf(End)] | None
     failure: FailureOf | None
     feedback: Text
+    unreached: NotRequired[bool]
     lesson: NotRequired[list[Turn]]
 
 
@@ -548,6 +550,11 @@ class Result(TypedDict):
     refused_attempts: NotRequired[Count]
     repeated_attempts: NotRequired[Count]
     refused_tokens: NotRequired[Count | None]
+    goal: NotRequired[dict[Text, Count]]
+    branches: NotRequired[Count]
+    branches_done: NotRequired[Count]
+    undone: NotRequired[list[Text]]
+    untouched: NotRequired[list[Text]]
 
 
 class Finished(Timed):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from reactree_ros.agent.budget import Limit
 
 #: An explanation of GSR and SSR for their first use.
 SCORES = "GSR: 1 if the whole goal holds, else 0. SSR: the share of the goal that holds."
+#: What is said of a score whose goal no task has.
+BY_WORDS = "judged by the goal read from the instruction"
 
 
 class EpisodeEnd(enum.Enum):
@@ -55,41 +57,30 @@ BROKEN = UNANSWERED | {EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd
 LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 
 
-class _Shown(NamedTuple):
-    words: str
-    mark: str
-    status: str
-
-
 class Judgement(enum.Enum):
-    """The judgement of a run, as shown to people."""
+    """The judgement of a run, as shown to people.
 
-    REACHED = _Shown("Goal reached", "✓", "success")
-    CLAIMED = _Shown("Claimed, not checked", "≟", "claimed")
-    NOT_REACHED = _Shown("Goal not reached", "✗", "failure")
-    INTERRUPTED = _Shown("Interrupted", "◌", "interrupted")
-    BROKEN = _Shown("Broken off", "✗", "failure")
-    OPEN = _Shown("No end yet", "●", "running")
+    Attributes:
+        words: The words for people.
+        mark: One character to put before it.
+        status: The status of a behaviour with the same look; no behaviour has ``claimed`` or ``partly``.
+    """
+
+    REACHED = "Goal reached", "✓", "success"
+    CLAIMED = "Claimed, not checked", "≟", "claimed"
+    PARTLY = "Done in part", "◐", "partly"
+    NOT_REACHED = "Goal not reached", "✗", "failure"
+    INTERRUPTED = "Interrupted", "◌", "interrupted"
+    BROKEN = "Broken off", "✗", "failure"
+    OPEN = "No end yet", "●", "running"
+
+    def __init__(self, words: str, mark: str, status: str) -> None:
+        self.words, self.mark, self.status = words, mark, status
 
     @property
     def word(self) -> str:
         """Its name in JSON and messages."""
         return self.name.lower()
-
-    @property
-    def words(self) -> str:
-        """The words for people."""
-        return self.value.words
-
-    @property
-    def mark(self) -> str:
-        """One character to put before it."""
-        return self.value.mark
-
-    @property
-    def status(self) -> str:
-        """The status of a behaviour with the same look; no behaviour has ``claimed``."""
-        return self.value.status
 
 
 @dataclass(frozen=True)
@@ -100,24 +91,47 @@ class Verdict:
         judgement: The judgement.
         because: Why, in words; empty if there is nothing to add.
         end: The value of :class:`EpisodeEnd`; empty if there is none yet.
-        score: GSR and SSR in words; empty if the run had no goal to be judged by.
+        score: GSR and SSR in words, and by which goal; empty if the run had no goal to be judged by.
+        branches, branches_done, untouched: As in :class:`~reactree_ros.episode.EpisodeResult`.
     """
 
     judgement: Judgement
     because: str = ""
     end: str = ""
     score: str = ""
+    branches: int = 0
+    branches_done: int = 0
+    untouched: tuple[str, ...] = ()
 
     @property
     def achieved(self) -> bool:
-        """Whether the goal was reached, or is claimed to be and could not be checked."""
-        return self.judgement in (Judgement.REACHED, Judgement.CLAIMED)
+        """Whether the goal was reached, as a goal that the run was judged by says."""
+        return self.judgement is Judgement.REACHED
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the planner says that all is done, nothing contradicts it, and there was no goal to judge it by."""
+        return self.judgement is Judgement.CLAIMED
+
+    @property
+    def whole(self) -> bool:
+        """Whether all was done as far as anybody can say, which is exit code 0: achieved, or claimed."""
+        return self.achieved or self.claimed
+
+    @property
+    def words(self) -> str:
+        """The judgement for people, e.g. ``Done in part: 2 of 3``."""
+        words, part, count = self.judgement.words, Judgement.PARTLY, f"{self.branches_done} of {self.branches}"
+        if self.judgement is part and self.branches > self.branches_done:
+            return f"{words}: {count}"
+        some = self.judgement is Judgement.NOT_REACHED and 0 < self.branches_done < self.branches
+        return f"{words}, {part.words.lower()}: {count}" if some else words
 
     @property
     def headline(self) -> str:
         """The judgement with end and score, e.g. ``Goal reached (end: done, GSR 1.00, SSR 1.00)``."""
         facts = ", ".join(filter(None, (self.end and f"end: {self.end}", self.score)))
-        return f"{self.judgement.words} ({facts})" if facts else self.judgement.words
+        return f"{self.words} ({facts})" if facts else self.words
 
     def __str__(self) -> str:
         """Return everything in one line."""
@@ -128,8 +142,12 @@ class Verdict:
         return {
             "judgement": self.judgement.word,
             "achieved": self.achieved,
+            "claimed": self.claimed,
             "checked": bool(self.score),
-            "words": self.judgement.words,
+            "branches": self.branches,
+            "branches_done": self.branches_done,
+            "untouched": list(self.untouched),
+            "words": self.words,
             "because": self.because,
             "mark": self.judgement.mark,
             "status": self.judgement.status,
@@ -146,11 +164,13 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
     if not isinstance(result, Mapping) or not result.get("end"):
         return Verdict(Judgement.OPEN)
     judgement = _judgement(result)
-    return Verdict(judgement, _because(judgement, result), str(result["end"]), score_words(result))
+    of, done, untouched = (result.get(name) for name in ("branches", "branches_done", "untouched"))
+    why, score = _because(judgement, result), score_words(result)
+    return Verdict(judgement, why, str(result["end"]), score, of or 0, done or 0, tuple(untouched or ()))
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
-    """Judge: the world's score counts most, then a failure that broke the run off, and the planner's word last."""
+    """Judge: the world's score counts most, then what broke the run off, then what is left, the planner's word last."""
     gsr, end = result.get("gsr"), result["end"]
     if gsr == 1:
         return Judgement.REACHED
@@ -158,9 +178,12 @@ def _judgement(result: Mapping[str, Any]) -> Judgement:
         return Judgement.BROKEN
     if end == EpisodeEnd.INTERRUPTED.value:
         return Judgement.INTERRUPTED
-    if gsr is None and result.get("status") == "success" and not _is_empty(result):
-        return Judgement.CLAIMED
-    return Judgement.NOT_REACHED
+    said = result.get("status") == "success" and not _is_empty(result)
+    some = 0 < (result.get("branches_done") or 0) < (result.get("branches") or 0)
+    if gsr is not None or not (said or some):
+        return Judgement.NOT_REACHED
+    whole = said and end == EpisodeEnd.DONE.value and not any(result.get(name) for name in ("undone", "untouched"))
+    return Judgement.CLAIMED if whole else Judgement.PARTLY
 
 
 def _is_empty(result: Mapping[str, Any]) -> bool:
@@ -171,21 +194,27 @@ def _is_empty(result: Mapping[str, Any]) -> bool:
 def _because(judgement: Judgement, result: Mapping[str, Any]) -> str:
     end, reason = result["end"], str(result.get("reason") or "")
     happened = next((one.words for one in EpisodeEnd if one.value == end), str(end).replace("_", " "))
+    left = "; ".join(result.get("undone") or ())
     if end != EpisodeEnd.DONE.value:
-        detail = reason or str(result.get("message") or "")
-        why = f"{happened}: {detail}" if detail else happened
+        detail = "" if reason and reason in left else reason or str(result.get("message") or "")
+        why = "; ".join(filter(None, (f"{happened}: {detail}" if detail else happened, left)))
         return f"although {why}" if judgement is Judgement.REACHED else why
     if judgement is Judgement.REACHED:
-        return reason and f"although {reason}"
+        return left and f"although {left}"
+    untouched = " and ".join(map(repr, result.get("untouched") or ()))
+    left = "; ".join(filter(None, (reason, left, untouched and f"nothing was done with {untouched}")))
+    if judgement is Judgement.PARTLY:
+        return f"{happened}, but {left}"
     if judgement is Judgement.CLAIMED:
         but = "and the run had no goal to be judged by"
     else:
         unjudged = result.get("gsr") is None and _is_empty(result)
         but = "but nothing was decided or done" if unjudged else "but the goal does not hold"
-    return f"{happened}, {but}{reason and f'; {reason}'}"
+    return f"{happened}, {but}{left and f'; {left}'}"
 
 
 def score_words(result: Mapping[str, Any]) -> str:
-    """Return a result's GSR and SSR in words; empty if it has none."""
+    """Return a result's GSR and SSR in words, and by what they are if no task says it; empty if it has none."""
     named = ((name, result.get(name)) for name in ("gsr", "ssr"))
-    return ", ".join(f"{name.upper()} {value:.2f}" for name, value in named if isinstance(value, (int, float)))
+    told = [f"{name.upper()} {value:.2f}" for name, value in named if isinstance(value, (int, float))]
+    return ", ".join([*told, BY_WORDS] if told and result.get("goal") else told)

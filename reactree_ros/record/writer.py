@@ -53,6 +53,7 @@ from reactree_ros.tree.failure import Failure
 from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.tried import is_unreached
 
 _log = logging.getLogger(__name__)
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
@@ -142,6 +143,7 @@ class Recorded(Protocol):
     instruction: str
     task_id: int | None
     task_name: str
+    goal: Mapping[str, int]
     context: RunContext
     root: GoalNode
     tree: BehaviourTree
@@ -219,6 +221,7 @@ class Recorder(Listener):
                 "words": list(context.world.words),
                 "options": options,
                 **({} if context.person is None else {"person": True}),
+                **({"goal": dict(episode.goal)} if episode.goal else {}),
                 "limits": budget.limits,
                 **({} if context.team.alone else {"robots": [robot.name for robot in context.team.robots]}),
                 **self._about,
@@ -315,7 +318,7 @@ class Recorder(Listener):
             if known is None or status is known:
                 continue
             self._statuses[behaviour] = status
-            changed.append([self._numbers[behaviour], _STATUSES[status]])
+            changed.append([self._numbers[behaviour], "" if is_unreached(behaviour) else _STATUSES[status]])
             # A skill's observation already tells its result.
             if behaviour.feedback_message and not isinstance(behaviour, SkillLeaf):
                 changed[-1].append(behaviour.feedback_message)
@@ -380,6 +383,7 @@ class Recorder(Listener):
                 "end": None if node.end is None else node.end.value,
                 "failure": None if failure is None else {"kind": failure.kind.value, "message": failure.message},
                 "feedback": node.feedback_message,
+                **({"unreached": True} if node.unreached else {}),
                 **({} if node.lesson is None else {"lesson": turns_to_list(node.lesson)}),
             }
         )

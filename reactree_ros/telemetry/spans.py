@@ -220,24 +220,19 @@ class Telemetry(Listener):
         return True
 
     @_guarded
-    def end(self, result: Any, *, achieved: bool, broken: bool) -> None:
-        """Take in the run's result.
-
-        Args:
-            result: The run's figures and its end.
-            achieved: Whether the goal was reached.
-            broken: Whether something other than the planner failed.
-        """
+    def end(self, result: Any) -> None:
+        """Take in the run's result, an :class:`~reactree_ros.episode.EpisodeResult`."""
         if not self._is_live() or self._run is None:
             return
         self._over, run = True, self._run
-        ended: dict[str, Any] = {"reactree.end": str(result.end), "reactree.achieved": achieved}
+        ended: dict[str, Any] = {"reactree.end": str(result.end)}
+        ended |= {f"reactree.{of}": getattr(result.verdict, of) for of in ("achieved", "claimed")}
         self._measured.runs.add(1, {**ended, "reactree.planner": self._planner})
         for node in reversed([*self._nodes]):
             self._close(node, "interrupted")
         figures = {of: getattr(result, of) for of in ("decisions", "steps", "questions", "gsr", "ssr", "cost")}
         run.set_attributes({**ended, **{f"reactree.{of}": one for of, one in figures.items() if one is not None}})
-        if broken:
+        if result.broken:
             _failed(run, str(result.end))
         run.end(self._now())
 
@@ -280,7 +275,10 @@ class Telemetry(Listener):
     @_guarded
     def node_ended(self, node: GoalNode) -> None:
         """See :meth:`Listener.node_ended`."""
-        self._close(node, node.status.value.lower(), "" if node.failure is None else node.failure.kind.value)
+        if node.unreached:
+            self._close(node, "not reached")
+        else:
+            self._close(node, node.status.value.lower(), "" if node.failure is None else node.failure.kind.value)
 
     @_guarded
     def broken_off(self, node: GoalNode) -> None:

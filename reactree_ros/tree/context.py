@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from py_trees.behaviour import Behaviour
 
-from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.household import Household
@@ -174,6 +174,7 @@ class RunContext:
         refusals: Why the goal node did not take what a reply said, by the reply's place among them.
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
+        limit: The limit that ended a goal node last; None if none has.
         paused: Why a person has the run hold; empty: none has.
         words: What a person has said that is no answer, in order.
         considered: How many of them were looked at for what they correct.
@@ -210,6 +211,7 @@ class RunContext:
     refusals: dict[int, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
+    limit: Limit | None = None
     paused: str = ""
     words: list[str] = field(default_factory=list)
     considered: int = 0

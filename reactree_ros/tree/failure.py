@@ -12,7 +12,7 @@ from reactree_ros.world.port import WorldError
 
 
 class FailureKind(enum.Enum):
-    """What kind of failure it is."""
+    """What kind of failure it is; its value, unless it is a limit's, is that of the run that it ends."""
 
     GAVE_UP = "failure"
     """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
@@ -117,6 +117,8 @@ _WAYS_OUT = {
     FailureKind.TOO_SLOW: "raise decision_timeout and the language model's request_timeout, or give it fewer "
     "examples (max_examples) or a faster model"
 }
+#: Kinds that are a limit of the run.
+BY_LIMIT = frozenset({FailureKind.BUDGET, FailureKind.STUCK})
 _FATAL = (
     FailureKind.MODEL_GONE,
     FailureKind.TOO_SLOW,

@@ -23,7 +23,7 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.dialogue import Dialogue
-from reactree_ros.tree.failure import Failure, FailureKind, LimitReached
+from reactree_ros.tree.failure import BY_LIMIT, Failure, FailureKind, LimitReached
 from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.tree.program_node import ProgramNode
 from reactree_ros.tree.requests import Requests
@@ -71,8 +71,15 @@ class GoalNode(ProgramNode, abc.ABC):
         self.start = self.context.budget.decisions + 1
         self.context.listener.node_started(self)
 
+    @property
+    def unreached(self) -> bool:
+        """Whether it failed before it asked or did anything, as a limit was reached or the run was over before."""
+        barred = self.failure is not None and (self.failure.kind in BY_LIMIT or not self._begun)
+        return barred and not (self._begun and (self.requests.made or self.children))
+
     def limited(self, limit: Limit) -> LimitReached:
         """Tell the node of a limit that is reached, and return what ends it."""
+        self.context.limit = limit
         before = "stuck: " if limit is Limit.STUCK else ""
         reached = LimitReached(limit, "" if limit in COUNTED else f"{before}{self.budget.reason()}")
         self.tell(str(reached), About.LIMIT)
@@ -236,7 +243,7 @@ class GoalNode(ProgramNode, abc.ABC):
         self.feedback_message = subtree.feedback_message or f"{subtree.name} ended in {status.value.lower()}"
         if status == Status.SUCCESS:
             return True
-        self.failure = Failure(_kind_of_failure(subtree), self.feedback_message)
+        self.failure = Failure(kind_of_failure(subtree), self.feedback_message)
         return False
 
     # ------------------------------------------------------------------ for programs: the world
@@ -282,9 +289,9 @@ class GoalNode(ProgramNode, abc.ABC):
         return observation
 
 
-def _kind_of_failure(failed: Behaviour) -> FailureKind:
+def kind_of_failure(failed: Behaviour) -> FailureKind:
     """Return the kind of failure of a subtree: that of the goal node in it that failed last."""
     if isinstance(failed, GoalNode) and failed.failure is not None:
         return failed.failure.kind
     last = next((child for child in reversed(failed.children) if child.status == Status.FAILURE), None)
-    return FailureKind.GAVE_UP if last is None else _kind_of_failure(last)
+    return FailureKind.GAVE_UP if last is None else kind_of_failure(last)

@@ -43,6 +43,7 @@ class Requests:
         start: What stands before the node's own turns in its prompts.
         refusals: Its replies that were refused.
         examples: The in-context examples in it, the most similar first.
+        made: How many requests were made.
     """
 
     def __init__(self, node: GoalNode) -> None:
@@ -51,7 +52,7 @@ class Requests:
         self._system = self._rule = ""
         self.examples: Sequence[Example] = ()
         self.refusals = Refusals(node.context.options)
-        self._made = 0
+        self.made = 0
         self._longest_reply = 0  # in tokens; 0: as the options have it
 
     def begin(self, system: str, examples: Sequence[Example | str], rule: str) -> None:
@@ -143,7 +144,7 @@ class Requests:
 
     def make(self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any) -> DecisionRequest:
         """Make a request with the run's options, and an id that is unique within the run."""
-        self._made += 1
+        self.made += 1
         options, world = self._context.options, self._node.post.robot.world
         given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed} | sampling
         if self._longest_reply:
@@ -152,7 +153,7 @@ class Requests:
             turns=turns,
             may_say=may_say,
             begun=begun,
-            id=f"{self._node.index}.{self._made}",
+            id=f"{self._node.index}.{self.made}",
             planner=self._context.planner,
             patience=options.decision_timeout,
             words=world.words,

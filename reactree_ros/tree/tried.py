@@ -1,4 +1,4 @@
-"""What came of the subgoals of an expansion that failed, for the node that decides again."""
+"""What came of subgoals: for the node that decides again after they failed, and for the end of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
-from py_trees.composites import Selector
+from py_trees.composites import Selector, Sequence
 
 from reactree_ros.agent.decision import FAILURE
 from reactree_ros.agent.kinds.think import Think
@@ -14,7 +14,9 @@ from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End
+from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.skill_leaf import SkillLeaf
 
 #: Most characters of a reason.
 LONGEST = 200
@@ -38,19 +40,66 @@ def why(failed: Behaviour) -> str:
     return shortened_line(_last_words(failed) or failed.feedback_message, LONGEST)
 
 
-def left_undone(succeeded: Behaviour) -> Iterator[str]:
-    """Yield what failed below a behaviour that succeeded all the same, and nothing else has done in its place.
+def branches(node: Behaviour) -> list[Behaviour]:
+    """Return what a person would count of what was to be done at a behaviour; itself if there is nothing to count.
 
-    Branches of a fallback are tried in place of each other; those of a parallel are not.
+    These are the subgoals of the first expansion that has several, in order or in parallel, and in place of a subgoal
+    those of a parallel below it. Of a fallback counts the branch that was done, else the last that was tried.
     """
-    if isinstance(succeeded, GoalNode) and succeeded.end is not End.EXPAND:
+    return _branches(node, in_order=True)
+
+
+def _branches(node: Behaviour, *, in_order: bool) -> list[Behaviour]:
+    flow = _flow(node)
+    if isinstance(flow, Selector):
+        below = [child for child in flow.children if child.status != Status.INVALID][-1:]
+    else:  # a sequence is one thing, unless it is the whole
+        below = flow.children if isinstance(flow, Parallel) or (in_order and type(flow) is Sequence) else []
+    in_order &= len(below) == 1
+    found = [branch for child in below for branch in _branches(child, in_order=in_order)]
+    return found if len(found) > 1 else [node]
+
+
+def _flow(node: Behaviour) -> Behaviour | None:
+    """Return the composite whose end is a behaviour's: its own, or of a goal node that of its last expansion."""
+    if not isinstance(node, GoalNode):
+        return node
+    grown = [child for child in node.children if not isinstance(child, SkillLeaf)]
+    return grown[-1] if grown and (node.end is End.EXPAND or node.status == Status.FAILURE) else None
+
+
+def undone(branch: Behaviour) -> Iterator[Behaviour]:
+    """Yield what of a branch was not done: itself, or what failed below it although it succeeded.
+
+    Only a parallel of the method succeeds in spite of what fails in it. A fallback has done another branch in its
+    place, and whoever made a tree of their own has said there what may fail.
+    """
+    if branch.status != Status.SUCCESS:
+        yield branch
         return
-    below = succeeded.children[-1:] if isinstance(succeeded, GoalNode) else succeeded.children
-    for child in below:
-        if child.status == Status.SUCCESS:
-            yield from left_undone(child)
-        elif child.status == Status.FAILURE and not isinstance(succeeded, Selector):
-            yield f"'{child.subgoal if isinstance(child, GoalNode) else child.name}' failed: {why(child)}"
+    flow = _flow(branch)
+    for child in () if flow is None else flow.children:
+        if child.status == Status.SUCCESS or isinstance(flow, Parallel):
+            yield from undone(child)
+
+
+def said_undone(undone: Behaviour) -> str:
+    """Say what was not done, and why."""
+    name = undone.subgoal if isinstance(undone, GoalNode) else undone.name
+    if undone.status == Status.FAILURE and not is_unreached(undone):
+        return f"'{name}' failed: {why(undone)}"
+    begun = undone.status != Status.FAILURE and isinstance(undone, GoalNode) and undone.start
+    return f"'{name}' was {'broken off' if begun else 'not reached'}"
+
+
+def is_unreached(behaviour: Behaviour) -> bool:
+    """Whether a behaviour failed without having begun: it is a goal node that could not, or all below it is so."""
+    if behaviour.status != Status.FAILURE:
+        return False
+    if isinstance(behaviour, GoalNode):
+        return behaviour.unreached
+    begun = [child for child in behaviour.children if child.status != Status.INVALID]
+    return bool(begun) and all(map(is_unreached, begun))
 
 
 def _last_words(node: GoalNode) -> str:

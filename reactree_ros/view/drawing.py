@@ -18,6 +18,7 @@ _COLOURS = {
     "running": "#2563eb",
     "success": "#15803d",
     "claimed": "#0f6f86",
+    "partly": "#8f5d8a",
     "failure": "#c2260c",
     "interrupted": "#a15c07",
     "": "#8a8f98",

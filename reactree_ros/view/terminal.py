@@ -42,6 +42,7 @@ RESUMED = {end.value for end in BROKEN | LIMITED | {EpisodeEnd.INTERRUPTED}}
 _STYLES = {
     "success": "green",
     "claimed": "cyan",
+    "partly": "magenta",
     "failure": "red",
     "running": "blue",
     "interrupted": "yellow",
@@ -348,7 +349,7 @@ def _held(moment: Moment, event: Event) -> Iterator[Line]:
 
 
 def _ended(moment: Moment, event: Event) -> Iterator[Line]:
-    status = "failure" if event["failure"] else "success"
+    status = "" if event.get("unreached") else "failure" if event["failure"] else "success"
     text = f"{_MARKS[status]} {moment.nodes[event['node']].name}: {event['feedback']}"
     yield Line(text, _STYLES[status], indent=0)
 

@@ -14,6 +14,7 @@ STATUSES = {
     "running": ("●", "running"),
     "success": ("✓", "success"),
     "claimed": (Judgement.CLAIMED.mark, "claimed, not checked"),
+    "partly": (Judgement.PARTLY.mark, "done in part"),
     "failure": ("✗", "failure"),
     "interrupted": ("◌", "interrupted"),
     "": ("○", "not reached"),

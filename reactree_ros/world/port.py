@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from typing_extensions import Self
@@ -50,10 +50,12 @@ class Score:
         gsr: 1.0 if every goal condition holds, else 0.0.
         ssr: Share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate),
             in ScienceWorld its score, in text adventures the best share of the highest score, in WebShop the reward.
+        goal: The goal, if it was read from the instruction; empty: it is the task's.
     """
 
     gsr: float
     ssr: float
+    goal: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("gsr", "ssr"):  # a whole number would not be one in a message
@@ -168,6 +170,17 @@ class World(abc.ABC):
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None if the world knows no goal."""
+
+    def goal_of(self, instruction: str) -> Mapping[str, int]:
+        """Return the goal of an instruction that is no task's: what has to hold, how many times.
+
+        Every word of the instruction must be accounted for. Empty, which is the default: the world cannot judge it.
+        """
+        return {}
+
+    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
+        """Say how far a goal of :meth:`goal_of` is reached; None if the world cannot judge it."""
+        return Pending.of(None)
 
     def halted(self) -> str:
         """Say why nothing may move now, e.g. because of an emergency stop; empty if something may.

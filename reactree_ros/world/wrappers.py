@@ -104,6 +104,12 @@ class WorldWrapper(SharedWorld):
     def score(self) -> Pending[Score | None]:
         return self.inner.score()
 
+    def goal_of(self, instruction: str) -> Mapping[str, int]:
+        return self.inner.goal_of(instruction)
+
+    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
+        return self.inner.judge(goal)
+
     def team(self) -> Mapping[str, SharedWorld]:
         """See :meth:`SharedWorld.team`; each of its robots is wrapped, too."""
         return {name: self.around(world) for name, world in team_of(self.inner).items()}

@@ -54,6 +54,11 @@ KEYS = [
     "refused_attempts",
     "repeated_attempts",
     "refused_tokens",
+    "goal",
+    "branches",
+    "branches_done",
+    "undone",
+    "untouched",
     "verdict",
 ]
 
@@ -93,8 +98,15 @@ def test_the_instruction_of_a_task_file_is_its_tasks(cli: Cli, tmp_path: Path) -
     assert ended.json["task_id"] == 2
 
 
-def test_an_instruction_that_is_no_task_of_the_house_has_no_score(cli: Cli) -> None:
-    ended = cli("run", "Turn on the tv", "--house", "villa", "--json")
+def test_an_instruction_that_is_no_task_of_the_house_has_a_score_only_if_its_goal_is_clear(cli: Cli) -> None:
+    judged = cli("run", "Turn on the tv", "--house", "villa", "--json")
+    assert (judged.code, judged.json["gsr"], judged.json["goal"], judged.json["task_id"]) == (
+        0,
+        1,
+        {"turnOn_tv": 1},
+        None,
+    )
+    ended = cli("run", "Pick up 1 apple", "--house", "villa", "--json")
     assert (ended.code, ended.json["gsr"], ended.json["task_id"], ended.json["status"]) == (0, None, None, "success")
 
 

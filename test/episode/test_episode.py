@@ -33,10 +33,11 @@ def test_an_empty_instruction_is_refused(instruction: str) -> None:
 
 def test_the_goals_score_decides_whether_it_was_achieved() -> None:
     done = {"root": ["Act: open fridge 1", "Act: done"]}
-    assert scripted_episode(done).run().achieved
-    assert not scripted_episode(done, world=ScriptedWorld(score=Score(0.0, 0.5))).run().achieved
+    claimed = scripted_episode(done).run()
+    assert (claimed.achieved, claimed.verdict.claimed, claimed.whole) == (False, True, True)
+    assert not scripted_episode(done, world=ScriptedWorld(score=Score(0.0, 0.5))).run().whole
     at_once = {"root": ["Act: done"]}
-    assert not scripted_episode(at_once).run().achieved
+    assert not scripted_episode(at_once).run().whole
     assert scripted_episode(at_once, world=ScriptedWorld(score=Score(1.0, 1.0))).run().achieved
     assert scripted_episode({"root": ["Act: failure"]}, world=ScriptedWorld(score=Score(1.0, 1.0))).run().achieved
 

@@ -40,7 +40,7 @@ from reactree_ros.lab.bench.goal import Condition, Goal, goal_as_json, read_goal
 from reactree_ros.lab.bench.results import RunLine
 from reactree_ros.lab.bootstrap import Attempt
 from reactree_ros.lab.dataset.lines import Run, lines_of
-from reactree_ros.lab.dataset.making import achieved, house_of
+from reactree_ros.lab.dataset.making import house_of, whole
 from reactree_ros.lab.recordings import load_outcomes, load_recording
 from reactree_ros.lab.training import dataset
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
@@ -168,7 +168,7 @@ def _read_record(path: Path) -> None:
         lambda: told_by(record.events),
         lambda: list(lines_of(record.events, Run(house=house_of(record), task="1", planner="reactree"))),
         lambda: resumed(record, {}),
-        lambda: achieved(record),
+        lambda: whole(record),
         lambda: stop_of(record),
         lambda: decision_of(record, 1),
         lambda: replay(record),

@@ -237,3 +237,19 @@ def test_a_tools_own_policy_holds_with_and_without_a_policy_file(tmp_path, rules
     result = asyncio.run(go())
     assert result.is_error is not well
     assert ("Anna sits in 204" in text_of(result)) == well
+
+
+def test_a_run_that_is_done_in_part_is_no_achievement_for_a_client(tmp_path):
+    async def go():
+        with door_of(tmp_path) as (door, _):
+            async with Client(door.server()) as client:
+                given = {"instruction": "Put 1 pudding and 1 apple and 1 cupcake on the coffee table"}
+                part = await client.call_tool("carry_out", given | {"limits": {"max_decisions": 28}})
+                return part, await client.call_tool("carry_out", given)
+
+    part, whole = asyncio.run(go())
+    told = {"achieved": False, "claimed": False, "end": "out_of_decisions", "branches": 3, "branches_done": 2}
+    assert told.items() <= part.structured_content.items()
+    assert "Goal not reached, done in part: 2 of 3" in text_of(part)
+    assert (part.is_error, whole.is_error, whole.structured_content["achieved"]) == (True, False, True)
+    assert "judged by the goal read from the instruction" in text_of(whole)

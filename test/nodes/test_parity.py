@@ -112,7 +112,7 @@ def in_this_process(
     )
     result = episode.run()
     file.close()
-    ended = {"success": result.achieved, "reason": result.verdict.because}
+    ended = {"success": result.whole, "reason": result.verdict.because}
     return decisions.lines, dataclasses.asdict(result) | ended
 
 

@@ -171,6 +171,31 @@ def test_the_worlds_score_decides_where_there_is_one(graph: Graph, said: str, sc
     assert (goal.result.success, goal.result.gsr, goal.result.ssr) == (success, score.gsr, score.ssr)
 
 
+def test_what_was_done_in_part_is_told_and_counted(graph: Graph) -> None:
+    script = {"root": [expand("parallel", "a", "b", "c")], "a": ["Act: done"], "b": ["Act: done"], "c": ["Think: so"]}
+    graph.household(script | {"apple": ["Think: so", "Act: done", "Act: done"]})
+    goal = graph.task(max_decisions=2)
+    result = goal.result
+    assert goal.status == GoalStatus.STATUS_ABORTED
+    assert (result.success, result.achieved, result.claimed, result.verdict) == (False, False, False, "partly")
+    assert (result.end, result.branches, result.branches_done) == ("out_of_decisions", 3, 2)
+    assert list(result.undone) == ["'c' failed: Max decisions"]
+    named = graph.task("apple").result
+    assert (named.verdict, list(named.untouched)) == ("partly", ["apple"])
+
+
+@pytest.mark.parametrize(("instruction", "goal"), [("Put the apple on the coffee table", True), ("Dance", False)])
+def test_the_bridge_judges_what_is_no_tasks_by_the_goal_that_it_reads(
+    graph: Graph, instruction: str, goal: bool
+) -> None:
+    graph.inference()
+    graph.bridge()
+    graph.planner()
+    result = graph.task(instruction).result
+    assert (result.achieved, result.gsr, result.claimed) == (goal, 1.0 if goal else -1.0, False)
+    assert result.goal == ('{"on_apple_coffeetable": 1}' if goal else "")
+
+
 def test_a_task_of_the_house_is_carried_out_by_the_expert(graph: Graph) -> None:
     graph.inference()
     graph.bridge()

@@ -18,7 +18,7 @@ from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.schema import Event
-from reactree_ros.record.verdict import BROKEN, EpisodeEnd, Judgement, verdict_of
+from reactree_ros.record.verdict import EpisodeEnd, Judgement, verdict_of
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.view.drawing import STATUSES, as_dot, as_svg
@@ -75,6 +75,27 @@ def ended(**values: object) -> EpisodeResult:
             "not_reached",
             "stuck: 5 times the same",
         ),
+        (
+            {"end": "out_of_steps", "branches": 3, "branches_done": 2, "undone": ["'b' was not reached"]},
+            "partly",
+            "out of steps; 'b' was not reached",
+        ),
+        (
+            {"status": "failure", "end": "failure", "branches": 3, "branches_done": 1, "undone": ["'b' failed: oh"]},
+            "partly",
+            "the planner gave up; 'b' failed: oh",
+        ),
+        (
+            {"untouched": ["sofa", "shelf"]},
+            "partly",
+            "the planner says that it is done, but nothing was done with 'sofa' and 'shelf'",
+        ),
+        ({"gsr": 1.0, "ssr": 1.0, "untouched": ["sofa"]}, "reached", ""),
+        (
+            {"gsr": 0.0, "ssr": 0.5, "branches": 2, "branches_done": 1, "undone": ["'b' failed: oh"]},
+            "not_reached",
+            "the planner says that it is done, but the goal does not hold; 'b' failed: oh",
+        ),
     ],
 )
 def test_a_result_has_one_verdict(values: dict[str, object], judgement: str, because: str) -> None:
@@ -93,8 +114,8 @@ def test_nothing_but_the_worlds_word_is_a_reached_goal(gsr: float | None, status
     assert (verdict.judgement is Judgement.REACHED) == (gsr == 1.0)
     if verdict.judgement is Judgement.CLAIMED:
         assert (gsr, status, verdict.as_dict()["checked"]) == (None, "success", False)
-    if gsr != 1.0 and end in {one.value for one in BROKEN}:
-        assert not verdict.achieved
+    assert (verdict.achieved, verdict.claimed) == (gsr == 1.0, verdict.judgement is Judgement.CLAIMED)
+    assert verdict.whole == (gsr == 1.0 or (gsr, status, end) == (None, "success", "done"))
     assert verdict.because or (gsr, end) == (1.0, "done")
 
 
@@ -120,6 +141,7 @@ def record_of(**values: object) -> list[Event]:
         {"gsr": 0.0, "ssr": 0.0},
         {},
         {"end": "model_gone", "message": "gone"},
+        {"end": "out_of_steps", "branches": 11, "branches_done": 8, "undone": ["'b' failed: oh"]},
         {"end": "interrupted", "status": "interrupted"},
         {"end": "out_of_tokens", "status": "failure", "gsr": 0.0, "ssr": 0.5},
     ],
@@ -138,7 +160,7 @@ def test_every_surface_says_the_same(values: dict[str, object], tmp_path: Path) 
     assert told in as_markdown(moment)
     assert told in as_dot(moment)
     assert words.partition(" ")[2].removesuffix(" …") in told
-    assert result.verdict.judgement.words in words
+    assert result.verdict.words in words
     assert as_svg(moment).count(colour) == 1 + len(re.findall('font-weight="600"', as_svg(moment))) + 1
     assert [words for _, words in _said(events[-1])] == [told]
     assert (row["verdict"], row["cause"]) == (result.verdict.as_dict(), result.verdict.because)
@@ -199,7 +221,7 @@ def test_a_torn_record_has_no_end_yet(tmp_path: Path) -> None:
             },
             None,
             TreeOptions(),
-            "the planner gave up: not there",
+            "the planner gave up; 'find it' failed: not there; 'put it' was not reached",
         ),
         (
             {
@@ -210,8 +232,7 @@ def test_a_torn_record_has_no_end_yet(tmp_path: Path) -> None:
             },
             None,
             TreeOptions(),
-            "the planner says that it is done, and the run had no goal to be judged by; "
-            "'b' failed: the house has no unicorn",
+            "the planner says that it is done, but 'b' failed: the house has no unicorn",
         ),
     ],
 )
@@ -240,9 +261,8 @@ def test_a_fork_that_only_says_done_is_green_nowhere(cli: Cli, tmp_path: Path) -
 
 def test_json_says_whether_success_was_checked(cli: Cli) -> None:
     checked = json.loads(cli("run", "Put 1 pudding and 1 apple on the coffee table", "--json").out)
-    claimed = json.loads(cli("run", "Put the book on the bed", "--house", "villa", "--json").out)
+    read = json.loads(cli("run", "Put the book on the bed", "--house", "villa", "--json").out)
+    claimed = json.loads(cli("run", "Get the book and bring it to me", "--house", "villa", "--json").out)
 
-    assert [(one["verdict"]["judgement"], one["verdict"]["checked"]) for one in (checked, claimed)] == [
-        ("reached", True),
-        ("claimed", False),
-    ]
+    told = [(one["verdict"]["judgement"], one["verdict"]["checked"], one["goal"]) for one in (checked, read, claimed)]
+    assert told == [("reached", True, {}), ("reached", True, {"on_book_bed": 1}), ("claimed", False, {})]

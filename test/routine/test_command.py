@@ -59,7 +59,7 @@ def test_the_terminal_names_the_routine_and_its_run(cli: Cli, kept: Path, record
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([INSTRUCTION, "--memory", "FILE"], "No routine is learnt: nobody has judged the run"),
+        ([INSTRUCTION, "--memory", "FILE"], "No routine is learnt: no task's goal and nobody has judged the run"),
         (["--task-id", 1, "--memory", "FILE"], "Learnt for the next time: routine 'put-1-thing-and-1-thing"),
         (["--task-id", 1], "No routine is learnt: there is no episodic memory of your own"),
     ],

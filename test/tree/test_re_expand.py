@@ -324,7 +324,7 @@ def test_where_another_robot_reaches_the_limit_nobody_decides_again() -> None:
     }
     options = TreeOptions(max_decisions=2)
     episode, kept = recorded_episode(script, name="reactree:re_expand=1", world=Crew(), options=options)
-    assert episode.run().end == "failure"
+    assert episode.run().end == "out_of_decisions"
     assert told_in(root_of(episode).turns) == []
     assert_replays(kept)
 

@@ -16,7 +16,6 @@ from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.lab.bench.workers import Died, Workers, carry_out
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.record.verdict import Judgement
 
 
 @dataclass
@@ -40,7 +39,7 @@ class _Tally:
         else:
             self.done += 1
             self.achieved += line.achieved
-            self.claimed += line.verdict.judgement is Judgement.CLAIMED
+            self.claimed += line.verdict.claimed
 
     @property
     def text(self) -> str:
@@ -65,7 +64,7 @@ def bench(
     tasks = settings.tasks()
     runs = len(tasks) * len(settings.planners) * settings.seeds
     with closing(BenchFolder(out, settings)) as folder:
-        claimed = sum(line.verdict.judgement is Judgement.CLAIMED for line in folder.done.values())
+        claimed = sum(line.verdict.claimed for line in folder.done.values())
         tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()), claimed)
         if left := runs - tally.done:
             folder.begin(workers=workers, at_once=at_once, where=ray or "processes", runs=runs)

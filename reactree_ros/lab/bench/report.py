@@ -55,12 +55,11 @@ from reactree_ros.lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.planners import spec as planners
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
-from reactree_ros.record.verdict import Judgement
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
 #: The note on runs without a goal condition.
-UNCHECKED = "Claimed, not checked: {} runs count as done by the planner's word, as they had no goal to be judged by"
+UNCHECKED = "Claimed, not checked: {} runs do not count as reached, as they had no goal to be judged by"
 
 _METHOD = (
     "Each figure is a mean with its 95 % interval. The unit is the task: runs of one task with several seeds are "
@@ -158,7 +157,7 @@ class BenchReport:
             Failure(run, self._verdict(run, events))
             for planner, runs in self.runs.items()
             for run, events in zip(runs, self.events[planner], strict=True)
-            if not run.achieved
+            if not run.whole
         ]
 
     def table(self) -> Table:
@@ -230,8 +229,8 @@ class BenchReport:
 
     @property
     def claimed(self) -> int:
-        """Number of runs that count as done by the planner's word only."""
-        return sum(run.verdict.judgement is Judgement.CLAIMED for runs in self.runs.values() for run in runs)
+        """Number of runs that are done by the planner's word only; they do not count as reached."""
+        return sum(run.verdict.claimed for runs in self.runs.values() for run in runs)
 
     def _events(self, run: RunLine) -> Sequence[Event]:
         path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not

@@ -248,7 +248,7 @@ class Maker:
             result = self._runs.carry_out(episode)
         if result.broken:
             raise UserError(f"{run.house}, task {run.task}: {result.message}; repeat the command to continue here")
-        if self._pupil is None and not settings.decisions and result.achieved == unclear:
+        if self._pupil is None and not settings.decisions and result.whole == unclear:
             return None
         if self._pupil is None and not all(answered.facts for answered in person.told):
             return None
@@ -293,7 +293,7 @@ class Maker:
 
     def _of_record(self, path: Path) -> Iterator[list[Line] | None]:
         record, settings = read_record(path), self.recipe.settings
-        if not settings.all_runs and not achieved(record):
+        if not settings.all_runs and not whole(record):
             yield None
             return
         yield list(
@@ -318,9 +318,9 @@ def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, Da
     return number, DatasetPart(lines, sum(p.runs for p in parts), sum(p.left_out for p in parts), houses)
 
 
-def achieved(record: Record) -> bool:
-    """Return whether a run reached its goal."""
-    return record.end is not None and verdict_of(record.end["result"]).achieved
+def whole(record: Record) -> bool:
+    """Return whether a run reached its goal, or claims so as a whole where nothing could check it, as on a robot."""
+    return record.end is not None and verdict_of(record.end["result"]).whole
 
 
 def house_name(seed: int, rooms: int, *, varied: bool) -> str:

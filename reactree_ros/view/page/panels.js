@@ -78,7 +78,7 @@ export class NodePanel {
       ["Tokens", tokens?.prompt ? tokenWords(tokens) : ""],
       ["Policy", node.policy],
       ["Robot", robot],
-      ["Ended", end && [end.failure ? `${end.failure.kind}: ${end.failure.message}` : (end.end ?? "")]],
+      ["Ended", end && [end.failure ? `${end.unreached ? SPOKEN[""] : end.failure.kind}: ${end.failure.message}` : (end.end ?? "")]],
     ].filter(([, value]) => value || value === 0);
     this._head.replaceChildren(
       make("div.chips", {}, make(`span.chip.${status || "idle"}`, {}, SPOKEN[status])),

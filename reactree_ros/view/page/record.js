@@ -371,7 +371,7 @@ export class Record {
   }
 
   _ended(event, n) {
-    this.byId.get(event.node)?.ends.push({ n, end: event.end, failure: event.failure });
+    this.byId.get(event.node)?.ends.push({ n, end: event.end, failure: event.failure, unreached: event.unreached });
   }
 }
 

@@ -19,6 +19,7 @@ const BELOW = RADIUS + 20, HIGH = 14; // start of a name, height of its lines
 const MARKS = {
   success: "M-6.5 .5l4.3 5L6.5-5.5",
   claimed: "M-6 1.5h12M-6 6h12M-2.5-5.5q2.5-3 4 0t-1.5 4",
+  partly: "M0-6.5a6.5 6.5 0 0 0 0 13zM0-6.5a6.5 6.5 0 0 1 0 13",
   failure: "M-5-5l10 10M5-5l-10 10",
   interrupted: "M-3.5-6v12M3.5-6v12",
   running: "M-4-6.5l10.5 6.5-10.5 6.5z",
@@ -353,7 +354,7 @@ export class TreeView {
       on.lineTo(at.x * k + x, at.y * k + y);
     }
     on.stroke();
-    for (const status of ["", "success", "claimed", "interrupted", "failure", "running"]) { // important ones on top
+    for (const status of ["", "success", "claimed", "partly", "interrupted", "failure", "running"]) { // important ones on top
       on.fillStyle = style.getPropertyValue(`--${status || "idle"}`);
       for (const node of this._shown) {
         if (this.record.status(node, this.moment) !== status) continue;
