@@ -168,7 +168,7 @@ def _in_process(spec: RunSpec, place: Place, house_map: Path | None, records: Pa
     ):
         guarded = Remembering(world, kept) if kept else world
         if spec.policy is not None:
-            spec.policy.check(guarded.household.actions, world.words, world.free_verbs, guarded.household.skills)
+            spec.policy.check(guarded)
             guarded = PolicyGuard(guarded, spec.policy, confirmed_by(questions, spec.options.answer_timeout))
         yield InProcess(
             spec,

@@ -12,7 +12,7 @@ from typing_extensions import Self
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.one_skill import more_than_one, plain_skill
-from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.parameters import Named, ParameterError, Place, Thing
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import Pending
@@ -77,6 +77,10 @@ class World(abc.ABC):
     words: Sequence[str] = ()
     #: What its own settings say of some of its skills, by name: ``allow`` or ``confirm``, as a skill policy.
     rules: Mapping[str, str] = MappingProxyType({})
+
+    def names(self, kind: Named) -> Sequence[str] | None:
+        """Return the names and words that can ever stand in a place of a skill; None: it cannot say them before."""
+        return (self.words or None) if isinstance(kind, Thing | Place) else None
 
     @property
     def free_verbs(self) -> Sequence[str]:

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
+from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import (
@@ -47,6 +48,9 @@ class WorldWrapper(SharedWorld):
     def words(self) -> Sequence[str]:  # type: ignore[override]
         """The inner world's."""
         return self.inner.words
+
+    def names(self, kind: Named) -> Sequence[str] | None:
+        return self.inner.names(kind)
 
     @property
     def rules(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -324,7 +328,7 @@ class PolicyGuard(WorldWrapper):
         """See :meth:`World.execute`; what is carried out is the very text that was judged."""
         world = self.inner
         try:  # also where it was done before: a robot may get its map, and with it its words, later
-            self._policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
+            self._policy.check(world)
         except PolicyError as error:
             return Pending.of(_refused(str(error)))
         return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
@@ -380,7 +384,7 @@ def guarded(world: World, policy: SkillPolicy | None, confirm: Callable[[str, st
         PolicyError: The policy does not fit the world.
     """
     if policy is not None:
-        policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
+        policy.check(world)
     if world.rules:
         own = [Rule(skill=skill, verdict=Verdict(verdict)) for skill, verdict in world.rules.items()]
         policy = (SkillPolicy((), otherwise=Verdict.ALLOW) if policy is None else policy).then(own)
