@@ -101,7 +101,7 @@ class WorldHost:
         hosted = guarded(hosted, policy, self._confirm)
         if settings.routine_skills:
             skills = hosted.household.skills
-            hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills))
+            hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills, hosted.names))
         return hosted
 
     def _check(self, policy: SkillPolicy, world: World) -> None:
