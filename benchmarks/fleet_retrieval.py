@@ -112,7 +112,8 @@ def fill(server: PostgresServer, size: int) -> float:
     """Fill a server with experiences; returns the seconds that its index took."""
     with server.connect() as connection:
         schema.prepare(connection, "this server")
-        table = schema.vectors_of(connection, ReadyEmbedder.name, DIMENSION)
+        path = schema.path_of(connection, "this server")
+        table = schema.vectors_of(connection, ReadyEmbedder.name, DIMENSION, path)
         load(connection, table, composed_vectors(size, 1))
         took = timed(partial(connection.execute, schema.index_of(table, DIMENSION)))
         connection.execute("ANALYZE")

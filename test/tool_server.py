@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -181,6 +182,26 @@ async def _serve_hostile() -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
+def answer_raw(tools: str) -> None:
+    """Answer in the protocol's lines without the library, whose types take no odd list of tools."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answers = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "raw", "version": "1"},
+            },
+            "tools/list": {"tools": json.loads(tools)},
+            "tools/call": {"content": [{"type": "text", "text": "Anna sits there"}]},
+        }
+        unknown = {"error": {"code": -32601, "message": "no such method"}}
+        answer = {"result": answers[asked["method"]]} if asked["method"] in answers else unknown
+        if "id" in asked:
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}) + "\n")
+            sys.stdout.flush()
+
+
 if __name__ == "__main__":
     which, *rest = sys.argv[1:]
     if which == "office":
@@ -189,6 +210,8 @@ if __name__ == "__main__":
         office().run("streamable-http", port=int(rest[0]))
     elif which == "guarded":
         uvicorn.run(guarded(rest[1]), port=int(rest[0]), log_level="error")
+    elif which == "raw":
+        answer_raw(rest[0])
     elif which == "silent":
         time.sleep(600)
     elif which == "ends":

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from reactree_ros.person.desk import Desk
     from reactree_ros.record.schema import Event
     from reactree_ros.record.writer import RecordFile
-    from reactree_ros.world.port import World
     from reactree_ros.world.spec import Place
 
 
@@ -77,7 +76,7 @@ def carry_out(
         steering = Steering(model, desk, paused=paused) if view else None
         episode = begin(
             spec,
-            world=_guarded(Remembering(world, kept) if kept else world, spec, desk),
+            world=Remembering(world, kept) if kept else world,
             model=steering or model,
             person=desk,
             memory=episodic,
@@ -124,18 +123,6 @@ def _desk(console: Console, *, view: bool) -> Iterator[Desk | None]:
             yield desk
     else:
         yield None
-
-
-def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
-    """Guard a world by the run's skill policy, which the person confirms skills for."""
-    from reactree_ros.person.confirmation import confirmed_by
-    from reactree_ros.person.desk import Desk
-    from reactree_ros.world.wrappers import guarded
-
-    if person is None:
-        person = Desk()
-        person.leave()
-    return guarded(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
 
 
 @contextmanager

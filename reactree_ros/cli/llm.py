@@ -58,7 +58,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
         console.print(f"! {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for one in report.advice:
         console.print(one, style="bold", markup=False, highlight=False, soft_wrap=True)
-    if not report.advice:
+    if report.is_whole and not report.advice:
         console.print("nothing to set: it is asked in the best way that was found", highlight=False)
     if report.problems:
         raise typer.Exit(NOT_ACHIEVED)

@@ -150,8 +150,7 @@ def _in_process(spec: RunSpec, place: Place, house_map: Path | None, records: Pa
     from reactree_ros.episode.remembering import Remembering
     from reactree_ros.mcp.in_process import InProcess
     from reactree_ros.mcp.robot import Questions
-    from reactree_ros.person.confirmation import confirmed_by
-    from reactree_ros.world.wrappers import PolicyGuard
+    from reactree_ros.telemetry import exporting
 
     questions, named = Questions(), spec.chosen_memory()
     if records is not None:
@@ -160,19 +159,16 @@ def _in_process(spec: RunSpec, place: Place, house_map: Path | None, records: Pa
         except OSError as error:
             raise UserError(f"--records {records}: {error.strerror or error}") from error
     with (
+        exporting("reactree mcp"),
         open_model(*spec.chosen("llm")) as model,
         open_memory(named) if named else nullcontext() as memory,
         TemporaryDirectory() if records is None else nullcontext(str(records)) as folder,
         make_world(spec, place) as world,
         open_map(house_map, spec.where) if house_map else nullcontext() as kept,
     ):
-        guarded = Remembering(world, kept) if kept else world
-        if spec.policy is not None:
-            spec.policy.check(guarded)
-            guarded = PolicyGuard(guarded, spec.policy, confirmed_by(questions, spec.options.answer_timeout))
         yield InProcess(
             spec,
-            world=guarded,
+            world=Remembering(world, kept) if kept else world,
             model=model,
             questions=questions,
             records=Path(folder),

@@ -31,7 +31,7 @@ DEFAULT_PLANNER = "reactree_wm"
 @contextmanager
 def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
     """Make a language model and wait until it is ready; Ctrl-C ends the wait."""
-    from reactree_ros.llm.port import LanguageModelError
+    from reactree_ros.llm.port import LanguageModelError, NoAnswerInTime
     from reactree_ros.llm.settings import make_model
     from reactree_ros.llm.waiting import kept_out_of_the_log, shown_while
 
@@ -41,7 +41,12 @@ def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
         with console.status(doing) as status, kept_out_of_the_log(console.is_terminal):
             ready = model.ready()
             shown_while(ready, model, lambda words: status.update(f"{doing}: {words}" if words else doing))
-            ready.result()
+            try:
+                ready.result()
+            except NoAnswerInTime as error:
+                raise UserError(
+                    f"{error}, so nothing was asked of it; if it is only slow, raise request_timeout"
+                ) from error
         yield model
     except LanguageModelError as error:
         raise UserError(str(error)) from error

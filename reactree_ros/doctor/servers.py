@@ -184,6 +184,8 @@ def _refused(server: Server, connection: Connection, refused: Refused) -> Diagno
     if not status:  # not JSON
         return _no_list(server, called)
     said = f"{called} answers HTTP {status} when asked for its models"
+    if refused.sends_on:
+        return Diagnosis(server.named_by, Level.WRONG, said, connection.redacted(refused.message))
     if status in (404, 405):  # some servers have no list
         return Diagnosis(server.named_by, Level.NOTE, said, f"{_NAME_IT}; check its path, too: most end in /v1")
     return Diagnosis(server.named_by, Level.WRONG, said, f"read its log; {_NAME_IT}")

@@ -26,6 +26,7 @@ from reactree_ros.llm.tally import Tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.person.confirmation import confirmed_by
 from reactree_ros.person.port import Person, is_stop
 from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.record.writer import Recorder
@@ -39,7 +40,7 @@ from reactree_ros.tree.own_tree import SkillNode
 from reactree_ros.tree.stuck import Watch
 from reactree_ros.tree.tried import left_undone, why
 from reactree_ros.world.port import Observation, Score, World
-from reactree_ros.world.wrappers import SkillTimeLimit
+from reactree_ros.world.wrappers import SkillTimeLimit, guarded
 
 if TYPE_CHECKING:
     from reactree_ros.telemetry.spans import Telemetry
@@ -161,7 +162,7 @@ class Episode:
 
     Args:
         instruction: What to do, in natural language.
-        world: The world at the start of the task; its maker closes it.
+        world: The world at the start of the task; its maker closes it. Its own settings guard it, if nothing else does.
         model: Decides.
         planner: Who plans.
         person: The person whom goal nodes may ask; None: nobody.
@@ -215,6 +216,7 @@ class Episode:
         self.task_name = task_name
         self._memory = memory
         options = options or TreeOptions()
+        world = guarded(world, None, confirmed_by(person, options.answer_timeout))
         remembers = planner.working_memory if working_memory is None else working_memory
         self._awake = threading.Event()
         self.context = RunContext(

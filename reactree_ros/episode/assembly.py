@@ -15,6 +15,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
+from reactree_ros.person.confirmation import confirmed_by
 from reactree_ros.person.port import Person
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
@@ -22,7 +23,7 @@ from reactree_ros.telemetry import watching
 from reactree_ros.tree.options import Routines
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place, Task, WorldSpec
-from reactree_ros.world.wrappers import guarded, nobody
+from reactree_ros.world.wrappers import guarded
 
 
 def assemble(
@@ -42,9 +43,9 @@ def assemble(
 
     Args:
         spec: What the run is.
-        world: The world at the start of the task.
+        world: The world at the start of the task; the run's policy guards it.
         model: Decides.
-        person: The person whom goal nodes ask, if the specification allows it.
+        person: The person who confirms skills, and whom goal nodes ask if the specification allows it.
         builder: The planner; None: that of the specification.
         write: Takes the events of the run's record; None: the run is not recorded.
         flush: Makes them safe; see :class:`~reactree_ros.record.writer.Recorder`.
@@ -64,7 +65,7 @@ def assemble(
         live.setdefault("again", again(spec))
     return Episode(
         spec.instruction,
-        world=guarded(world, None, nobody),  # for whoever makes a run without a guard
+        world=guarded_by(spec, world, person),
         model=model,
         planner=builder or spec.chosen_planner(),
         person=person if spec.person else None,
@@ -76,6 +77,11 @@ def assemble(
         telemetry=watching(spec.about(), spec.planner, silent) if telling else None,
         **live,
     )
+
+
+def guarded_by(spec: RunSpec, world: World, person: Person | None) -> World:
+    """Return a run's world with the guard of its policy, for which a person confirms skills; None: nobody does."""
+    return guarded(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
 
 
 def again(spec: RunSpec) -> Again | None:

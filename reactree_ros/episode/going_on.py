@@ -11,7 +11,7 @@ from reactree_ros.agent.corrections import stated_in
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, examples_from
-from reactree_ros.episode.assembly import assemble, brought
+from reactree_ros.episode.assembly import assemble, brought, guarded_by
 from reactree_ros.episode.player import (
     Departure,
     Script,
@@ -178,7 +178,8 @@ class WayBack:
             looks_anew=not says,
             later=later,
         )
-        beside = SkillTimeLimit(world, spec.options.skill_timeout)
+        guarded = guarded_by(spec, world, given.get("person"))
+        beside = SkillTimeLimit(guarded, spec.options.skill_timeout)
         try:
             self.episode = along_script(
                 spec,
@@ -266,6 +267,7 @@ def go_on(
     """
     if anew:
         spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
+        given["world"] = guarded_by(spec, given["world"], given.get("person"))
         carry_out_again(record, until, given["world"], differs, spec.options.skill_timeout)
         return assemble(spec, **given)
     way = WayBack(record, until, spec, **given)

@@ -388,6 +388,8 @@ class ScriptedWorld(SharedWorld):
         robot: The robot's name; empty: there is only one robot, or this is the whole world.
     """
 
+    is_guarded = True  # what a guard said is in the record, and the live world has one
+
     def __init__(
         self,
         script: Script,

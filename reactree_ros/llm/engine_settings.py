@@ -49,8 +49,8 @@ class AnsweringLimits(Settings):
         default=120.0,
         gt=0,
         le=86400,
-        description="longest time for one decision, and for getting ready, retries included, in seconds; "
-        "longer for a long prompt, or if the model was slow before",
+        description="longest time for one decision, retries included, in seconds; a server that is tried for the first "
+        "time has as long for each of its answers; longer for a long prompt, or if the model was slow before",
     )
     max_concurrent: int = Field(default=32, ge=1, le=4096, description="most requests at once")
 

@@ -12,7 +12,7 @@ from typing import Any
 from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending, followed
 from reactree_ros.background.worker import Worker
-from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.assembly import assemble, guarded_by
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.mcp.robot import Questions, Robot, lowered
@@ -33,7 +33,7 @@ class InProcess(Robot):
 
     Args:
         spec: What every run is, but for its instruction.
-        world: The world, guarded by the run's skill policy.
+        world: The world; the policy of the specification guards it.
         model: Decides.
         questions: The desk that the world's guard and the runs ask.
         records: The folder for the runs' records.
@@ -53,8 +53,9 @@ class InProcess(Robot):
         house_map: HouseMap | None = None,
     ) -> None:
         self.questions = questions
-        self._spec, self._world, self._model, self._memory = spec, world, model, memory
-        self._limited = SkillTimeLimit(world, spec.options.skill_timeout)
+        self._world = guarded_by(spec, world, questions)
+        self._spec, self._model, self._memory = spec, model, memory
+        self._limited = SkillTimeLimit(self._world, spec.options.skill_timeout)
         self._records, self._record, self._runs = records, None, 0
         self._house_map = house_map
         self._worker = Worker("the robot of clients", WorldError)
@@ -180,6 +181,7 @@ class InProcessRun:
             model=self._steering,
             person=self._questions,
             memory=self._memory,
+            telling=True,
             write=self._write,
             flush=self._record.flush,
         )

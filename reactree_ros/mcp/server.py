@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from reactree_ros.agent.foreign import QUOTE
 from reactree_ros.agent.parameters import ParameterError
@@ -132,6 +132,15 @@ class Call:
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
+def _unpacked(limits: Any) -> Any:
+    """Return limits as clients write them, as an object or as the text of one; null and an empty text are none."""
+    with suppress(ValueError):
+        limits = json.loads(limits or "{}") if isinstance(limits, str) else limits
+    if not isinstance(limits, dict | None | Limits):
+        raise ValueError('write an object, such as {"max_steps": 50}')
+    return {name: one for name, one in dict(limits or {}).items() if one is not None}
+
+
 class Tool(Settings):
     """A tool that is no skill: its text is what the client is told of it, its fields are its arguments."""
 
@@ -165,7 +174,11 @@ class CarryOut(Tool):
     word = "carry_out"
     harmless = False
     instruction: str = Field(min_length=1, max_length=LONGEST_INSTRUCTION, description="what to do")
-    limits: Limits = Field(default_factory=Limits, description="what the run may take")  # type: ignore[valid-type]
+    limits: Annotated[
+        Limits,  # type: ignore[valid-type]
+        BeforeValidator(_unpacked),
+        WithJsonSchema(Limits.model_json_schema()),  # some clients refuse the reference that stands there otherwise
+    ] = Field(default_factory=Limits, description="what the run may take")
     wait: bool = Field(default=True, description="false: return at once, and let the run go on if the client goes")
 
     async def do(self, door: Door, call: Call) -> Answer:
@@ -267,7 +280,7 @@ class Status(Tool):
     async def do(self, door: Door, call: Call) -> Answer:
         """Tell it."""
         report = door.report()
-        lines = [f"{name}: {value}" for name, value in {**report.data, **report.observed}.items()]
+        lines = [f"{name}: {_as_text(value)}" for name, value in {**report.data, **report.observed}.items()]
         return _result(replace(report, seen="\n".join(lines)))
 
 
@@ -567,14 +580,13 @@ class Door:
 
     async def _list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
         tools = [tool.told() for tool in TOOLS.values()]
-        skills = list(self._skills())
-        for name, offer in skills:
+        for name, offer in self._skills():
             said = f"One skill of the robot: {offer.skill.wording}"
             annotations = types.ToolAnnotations(read_only_hint=False)
             tools.append(types.Tool(name=name, description=said, input_schema=offer.schema(), annotations=annotations))
-        if not skills and self.robot.household.actions:
+        if texts := self.robot.household.texts:
             one = DoSkill.told()
-            said = f"{one.description} One begins with: {', '.join(self.robot.household.actions)}."
+            said = f"{one.description} One begins with: {', '.join(texts)}."
             tools.append(one.model_copy(update={"description": said}))
         return types.ListToolsResult(tools=tools)
 
@@ -583,11 +595,12 @@ class Door:
         try:
             if params.request_state is not None:
                 return await self._asked_again(params.request_state, call)
-            given = params.arguments or {}
+            given = {name: one for name, one in (params.arguments or {}).items() if one is not None}
             offers = dict(self._skills())
             if params.name in offers:
                 return await self.do_skill(_said(offers[params.name], given), call)
-            tools: Mapping[str, type[Tool]] = TOOLS if offers else {**TOOLS, DoSkill.word: DoSkill}
+            more: Mapping[str, type[Tool]] = {DoSkill.word: DoSkill} if self.robot.household.texts else {}
+            tools = {**TOOLS, **more}
             if params.name not in tools:
                 known = did_you_mean(shortened_line(params.name, 80), [*tools, *offers])
                 raise UserError(f"there is no tool '{shortened_line(params.name, 80)}'; {known}")
@@ -724,6 +737,10 @@ def _visible(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     return {name: _visible(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _end_of(data: bytes) -> str:

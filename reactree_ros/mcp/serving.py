@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
-import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
@@ -26,7 +25,7 @@ from starlette.responses import JSONResponse
 
 from reactree_ros.errors import UserError
 from reactree_ros.mcp.server import Door, Leaving
-from reactree_ros.view.server import LOOPBACK, bound, is_loopback
+from reactree_ros.view.http import address_of, admit, bound, own_hosts, server_of
 
 #: The environment variable with the token of HTTP, and its least length.
 TOKEN, SHORTEST_TOKEN = "REACTREE_MCP_TOKEN", 16
@@ -113,8 +112,6 @@ def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[s
     """
     listening = bound(host, port)
     _notice_who_vanishes(listening)
-    address, number = listening.getsockname()[:2]
-    own = [f"{name}:{number}" for name in LOOPBACK] if is_loopback(address) else []
     app = door.server().streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=LARGEST_REQUEST,
@@ -122,11 +119,9 @@ def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[s
         session_idle_timeout=SILENT,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate looks
     )
-    config = uvicorn.Config(
-        Gate(app, token=token, hosts=own), log_level="error", access_log=False, timeout_graceful_shutdown=1, ws="none"
-    )
-    say(f"http://{f'[{address}]' if ':' in address else address}:{number}{PATH}")
-    _until_ended(door, uvicorn.Server(config).serve(sockets=[listening]), threading.Event())
+    server = server_of(Gate(app, token=token, hosts=own_hosts(listening)))
+    say(f"http://{address_of(listening)}{PATH}")
+    _until_ended(door, server.serve(sockets=[listening]), threading.Event())
 
 
 def _notice_who_vanishes(listening: socket.socket) -> None:
@@ -194,6 +189,7 @@ class Gate:
             headers = {"www-authenticate": "Bearer"} if status == 401 else {}
             await JSONResponse({"error": reason}, status, headers=headers)(scope, receive, send)
             return
+        admit(scope)
         leaving, whole = Leaving(), False
         scope["reactree.leaving"] = leaving
 

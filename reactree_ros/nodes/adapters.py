@@ -84,6 +84,7 @@ class RosWorld(SharedWorld):
 
     #: The robots that share this world and learn of one another there; empty: there is one.
     robots: Sequence[str] = ()
+    is_guarded = True  # by the bridge
 
     def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat

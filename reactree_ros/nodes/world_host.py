@@ -96,17 +96,13 @@ class WorldHost:
         hosted: World = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         if (kept := self.kept()) is not None:
             hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(unwrapped(world), RobotWorld))
-        if policy is not None:
-            self._check(policy, world)
-        hosted = guarded(hosted, policy, self._confirm)
+        if policy is not None and not world.words and any(rule.object for rule in policy.rules):
+            self._log.warning(f"{policy.where}: the world does not say its words: the objects are not checked")
+        hosted = guarded(hosted, policy, self._confirm, self._log.warning)
         if settings.routine_skills:
             skills = hosted.household.skills
             hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills, hosted.names))
         return hosted
-
-    def _check(self, policy: SkillPolicy, world: World) -> None:
-        if not world.words and any(rule.object for rule in policy.rules):
-            self._log.warning(f"{policy.where}: the world does not say its words: the objects are not checked")
 
     def kept(self) -> HouseMap | None:
         """Return what is kept of the house, opened where it is not; None: nothing is kept.

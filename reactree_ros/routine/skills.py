@@ -35,9 +35,9 @@ from reactree_ros.routine.model import (
     Sequence as InOrder,
 )
 from reactree_ros.world.check import REFUSALS
-from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Seen, World
+from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World
 from reactree_ros.world.team import SharedWorld, Use
-from reactree_ros.world.wrappers import WorldWrapper
+from reactree_ros.world.wrappers import AddedSkills
 
 #: The most steps of one skill: one that goes round for ever fails.
 MOST_STEPS = 1000
@@ -45,7 +45,7 @@ MOST_STEPS = 1000
 Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
 
 
-class RoutineSkills(WorldWrapper):
+class RoutineSkills(AddedSkills):
     """Adds routines to the skills of a world; their steps are carried out in the world that is wrapped.
 
     A skill policy around that world judges each step. An emergency stop breaks a routine off, as it does any skill.
@@ -58,9 +58,10 @@ class RoutineSkills(WorldWrapper):
         RoutineError: A routine cannot be a skill here; the message says why.
     """
 
+    _added: Mapping[Declared, _Added]
+
     def __init__(self, inner: World, routines: Iterable[Routine]) -> None:
-        super().__init__(inner)
-        known, self._routines = list(inner.household.skills), dict[Declared, _Added]()
+        known, mine = list(inner.household.skills), dict[Declared, _Added]()
         for one in routines:
             added = _added(one, inner.household.skills)
             skill = added.skill
@@ -71,16 +72,12 @@ class RoutineSkills(WorldWrapper):
             except ValueError as error:
                 raise RoutineError(f"routine '{skill.name}': {error}") from None
             known.append(skill)
-            self._routines[skill] = added
+            mine[skill] = added
+        super().__init__(inner, mine)
 
     def around(self, world: World) -> SharedWorld:
         """Add the routines to one of the robots likewise."""
-        return RoutineSkills(world, [one.routine for one in self._routines.values()])
-
-    @property
-    def household(self) -> Household:  # type: ignore[override]
-        """The inner world's, with the routines as skills."""
-        return self.inner.household.with_skills(self._routines)
+        return RoutineSkills(world, [one.routine for one in self._added.values()])
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; what the first step does not take is whatever is known now."""
@@ -93,7 +90,7 @@ class RoutineSkills(WorldWrapper):
         ]
         now = {(one.name, place): tuple(_names(offered, one, place)) for one, place, _ in named}
         offers = []
-        for skill, added in self._routines.items():
+        for skill, added in self._added.items():
             standing = {}
             for role, kind in skill.parameters.items():
                 if isinstance(kind, Named):
@@ -103,31 +100,14 @@ class RoutineSkills(WorldWrapper):
             offers += [Offer(skill, standing)] if all(standing.values()) else []
         return offers
 
-    def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`."""
-        call = self._call(skill)
-        return self.inner.canonical(skill) if call is None else Pending.of(call)
-
     def use(self, skill: str) -> Use:
         """See :meth:`SharedWorld.use`."""
         call = self._call(skill)
         return super().use(skill) if call is None else SharedWorld.use(self, call)
 
-    def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`; a routine is one skill, whose observation tells of all its steps."""
-        call = self._call(skill)
-        if call is None:
-            return self.inner.execute(skill)
-        run = _Run(self.inner, call, self._routines[call.skill].routine)
-        return run.begin()
-
-    def _call(self, skill: str) -> SkillCall | None:
-        """Return the routine that a text says; None if it is another skill."""
-        try:
-            call = self.household.call(skill)
-        except ParameterError:
-            return None
-        return call if call.skill in self._routines else None
+    def _carry_out(self, call: SkillCall) -> Pending[Observation]:
+        """Carry a routine out; it is one skill, whose observation tells of all its steps."""
+        return _Run(self.inner, call, self._added[call.skill].routine).begin()
 
 
 class _Added(NamedTuple):

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
-import os
 import re
 import secrets
-import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import asdict
@@ -22,7 +19,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -38,6 +34,7 @@ from reactree_ros.record.reader import Reading, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
+from reactree_ros.view.http import address_of, admit, bound, own_hosts, server_of
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
 from reactree_ros.view.words import as_script
@@ -55,8 +52,6 @@ PART = 1 << 20
 LONGEST_COMMAND = 100_000
 #: Matches every line that a browser could read as the last event, however its JSON is written.
 _MAY_BE_LAST = re.compile(rb'"end"|\\u006')
-LAST_PORT = 65535
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 #: The cookie with the token; browsers send a cookie to every port of a host, so each page has its own.
 COOKIE = "reactree_token_{port}"
 _HEADERS = [
@@ -93,20 +88,15 @@ class ViewServer:
         self._runs, self._steering = runs, steering
         self._stopping = threading.Event()
         self._socket = bound(host, port)
-        address = self._socket.getsockname()
-        self._host, self.port = address[0], address[1]
-        self._token = secrets.token_urlsafe(24)
-        config = uvicorn.Config(
-            self._app(), log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1, ws="none"
-        )
-        self._server = uvicorn.Server(config)
+        self.port = self._socket.getsockname()[1]
+        self._address, self._token = address_of(self._socket), secrets.token_urlsafe(24)
+        self._server = server_of(self._app(), lifespan="off")
         self._thread = threading.Thread(target=self._serve, name="view", daemon=True)
 
     @property
     def url(self) -> str:
         """URL of the page with the token: for the person's eyes, not for a log."""
-        name = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{name}:{self.port}/?token={self._token}"
+        return f"http://{self._address}/?token={self._token}"
 
     def __enter__(self) -> ViewServer:
         self._thread.start()
@@ -137,8 +127,8 @@ class ViewServer:
             Route("/page/words.js", self._words),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
-        own = [f"{name}:{self.port}" for name in LOOPBACK] if is_loopback(self._host) else []
-        return _Guard(Starlette(routes=routes), token=self._token, cookie=self._cookie, hosts=own)
+        hosts = own_hosts(self._socket)
+        return _Guard(Starlette(routes=routes), token=self._token, cookie=self._cookie, hosts=hosts)
 
     @property
     def _cookie(self) -> str:
@@ -295,6 +285,8 @@ class _Guard:
 
         status, reason = self._objection(scope, headers)
         app = _refusal(status, reason) if reason else self._app
+        if not reason:
+            admit(scope)
         await app(scope, receive, secured)
 
     def _objection(self, scope: Scope, headers: Headers) -> tuple[int, str]:
@@ -316,27 +308,6 @@ class _Guard:
     def _has_token(self, request: Request) -> bool:
         given = (request.query_params.get("token", ""), request.cookies.get(self._cookie, ""))
         return any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given)
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; a UserError if the interface or the port is not available."""
-    if not 0 <= port <= LAST_PORT:
-        raise UserError(f"--port is {port}; it must be from 0 (a free one) to {LAST_PORT}")
-    try:
-        (family, kind, proto, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        found = socket.socket(family, kind, proto)
-        if os.name == "posix":
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen()
-    except OSError as error:
-        raise UserError(f"{host}:{port} is not available ({error.strerror or error}); choose another --port") from error
-    return found
-
-
-def is_loopback(address: str) -> bool:
-    """Return whether only this machine reaches an address."""
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 def _line(event: dict[str, Any]) -> bytes:

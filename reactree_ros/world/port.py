@@ -77,6 +77,8 @@ class World(abc.ABC):
     words: Sequence[str] = ()
     #: What its own settings say of some of its skills, by name: ``allow`` or ``confirm``, as a skill policy.
     rules: Mapping[str, str] = MappingProxyType({})
+    #: Whether a skill policy judges each skill before it is carried out; see :func:`~.wrappers.guarded`.
+    is_guarded: bool = False
 
     def names(self, kind: Named) -> Sequence[str] | None:
         """Return the names and words that can ever stand in a place of a skill; None: it cannot say them before."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, ValidationInfo, field_validator
 
-from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.household import Household, split_skill
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Thing, Value
 from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.errors import UserError
@@ -151,14 +151,12 @@ class SkillPolicy:
             skill: In the world's own words, e.g. ``pick up juice 1``: see :meth:`World.canonical`.
             verbs: Of all of the world's skills: no rule for ``turn`` is about ``turn on``.
         """
-        if self.otherwise is Verdict.ALLOW and not self._names(skill):
-            return Verdict.ALLOW, "the skill policy has no rule for it"
         if isinstance(skill, SkillCall) and not self._by_words(skill.skill):
             return self._judge_values(skill)
         known = [*(rule.skill for rule in self.rules), *verbs]
         verb, target = (skill, "") if skill in known else split_skill(skill, known)
         if not verb:
-            return Verdict.DENY, f"the skill policy knows no skill like '{skill}'"
+            return self.otherwise, f"the skill policy knows no skill like '{skill}'"
         if self._goes_on(target):
             return Verdict.DENY, f"'{skill}' is more than one skill"
         word = _INSTANCE.sub("", target) if len(_INSTANCE.findall(target)) < 2 else target
@@ -169,12 +167,13 @@ class SkillPolicy:
                 continue  # nobody knows the values
             if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
-        return Verdict.DENY, f"the skill policy has no rule for {what}"
+        return self.otherwise, f"the skill policy has no rule for {what}"
 
-    def _names(self, skill: str) -> bool:
-        """Whether a rule is about a declared skill with some values."""
-        names = (skill.skill.name, skill.skill.verb) if isinstance(skill, SkillCall) else ()
-        return any(rule.skill in names for rule in self.rules)
+    def unnamed(self, household: Household) -> list[str]:
+        """Return the skills of a household of which no rule speaks."""
+        named = {rule.skill for rule in self.rules}
+        declared = (skill.name for skill in household.skills if not {skill.name, skill.verb} & named)
+        return [*declared, *(verb for verb in household.texts if verb not in named)]
 
     def _goes_on(self, named: str) -> bool:
         """Whether a further skill stands in what is to be the name of a thing."""
@@ -196,7 +195,7 @@ class SkillPolicy:
             if rule.is_about(call):
                 why = ", ".join(f"{name}: {call.values[name]}" for name in rule.when)
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for '{call}'{why and f' ({why})'}"
-        return Verdict.DENY, f"the skill policy has no rule for '{call}'"
+        return self.otherwise, f"the skill policy has no rule for '{call}'"
 
     def offers(self, skill: Offered, verbs: Iterable[str] = ()) -> bool:
         """Whether a skill may be carried out, be it after a person has confirmed it; of an offer, with some values."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import abc
+import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from reactree_ros.agent.parameters import Named
+from reactree_ros.agent.parameters import Named, ParameterError
 from reactree_ros.agent.picture import Picture
-from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import (
     Pending,
     asked,
@@ -26,13 +29,14 @@ from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verd
 from reactree_ros.world.team import RightOfWay, SharedWorld, Use, team_of
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class WorldWrapper(SharedWorld):
     """Passes everything on to another world; what is to be otherwise is overridden."""
 
     def __init__(self, inner: World) -> None:
-        self.inner = inner
+        self.inner, self.is_guarded = inner, inner.is_guarded
 
     @property
     def household(self) -> Household:  # type: ignore[override]
@@ -136,6 +140,56 @@ class WorldWrapper(SharedWorld):
     def close(self) -> None:
         """Close the inner world."""
         self.inner.close()
+
+
+class AddedSkills(WorldWrapper):
+    """Adds declared skills to those of a world.
+
+    Args:
+        inner: The world.
+        added: What carries out each of them.
+    """
+
+    def __init__(self, inner: World, added: Mapping[Skill, Any]) -> None:
+        super().__init__(inner)
+        self._added = added
+
+    @property
+    def household(self) -> Household:  # type: ignore[override]
+        """The inner world's, with the added skills."""
+        return self.inner.household.with_skills(self._added)
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        call = self._call(skill)
+        return self.inner.canonical(skill) if call is None else Pending.of(call)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`; what is no skill at all is told of the added ones, too."""
+        call = self._call(skill)
+        if call is not None:
+            return self._carry_out(call)
+        known = self.inner.household
+        if skill in known.actions or known.split_skill(skill)[0]:
+            return self.inner.execute(skill)
+        return mapped(asked(self.inner.execute, skill), self._told)
+
+    @abc.abstractmethod
+    def _carry_out(self, call: SkillCall) -> Pending[Observation]:
+        """Carry out one of the added skills."""
+
+    def _call(self, skill: str) -> SkillCall | None:
+        """Return the added skill that a text says; None if it says another one."""
+        try:
+            call = self.household.call(skill)
+        except ParameterError:
+            return None
+        return call if call.skill in self._added else None
+
+    def _told(self, seen: Observation) -> Observation:
+        if seen.outcome is not Outcome.UNKNOWN_SKILL or not self._added:
+            return seen
+        also = ", ".join(f"'{skill.listed}'" for skill in self._added)
+        return replace(seen, text=f"{seen.text} Skills are also {also}.")
 
 
 class SkillTimeLimit(WorldWrapper):
@@ -302,12 +356,7 @@ class PolicyGuard(WorldWrapper):
 
     def __init__(self, inner: World, policy: SkillPolicy, confirm: Callable[[str, str], Pending[str]]) -> None:
         super().__init__(inner)
-        self._policy, self._confirm = policy, confirm
-
-    @property
-    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
-        """None that are not kept to."""
-        return {}
+        self._policy, self._confirm, self.is_guarded = policy, confirm, True
 
     def around(self, world: World) -> SharedWorld:
         """Guard one of the robots likewise."""
@@ -372,33 +421,47 @@ class PolicyGuard(WorldWrapper):
         return followed(asked(self.inner.canonical, meant), carried_out)
 
 
-def guarded(world: World, policy: SkillPolicy | None, confirm: Callable[[str, str], Pending[str]]) -> World:
-    """Return a world with a guard around it, if there is a policy, or the world's own settings say what is allowed.
+def guarded(
+    world: World,
+    policy: SkillPolicy | None,
+    confirm: Callable[[str, str], Pending[str]],
+    tell: Callable[[str], object] = _log.warning,
+) -> World:
+    """Return a world in which every skill is judged before it is carried out: what starts skills gets it here.
+
+    The first of these that speaks of a skill decides:
+
+    1. the rules of the user's policy, in their order;
+    2. the world's own settings, such as the ``policy`` of a tool, in its file or in ``robot.yaml``;
+    3. without a user's policy it is allowed; with one it is denied, and told once, here.
+
+    So a file loosens a tool's own policy only where it names the tool. What is to be confirmed is denied where nobody
+    can be asked. A world that is guarded already, such as one behind a bridge, stays as it is.
 
     Args:
         world: The world.
-        policy: The user's policy, whose rules decide first; None: what the world's settings do not name is allowed.
+        policy: The user's policy; None: there is none.
         confirm: See :class:`PolicyGuard`.
+        tell: Takes the line that names what no rule speaks of.
 
     Raises:
         PolicyError: The policy does not fit the world.
     """
-    if policy is not None:
-        policy.check(world)
-    if world.rules:
-        own = [Rule(skill=skill, verdict=Verdict(verdict)) for skill, verdict in world.rules.items()]
-        policy = (SkillPolicy((), otherwise=Verdict.ALLOW) if policy is None else policy).then(own)
-    return world if policy is None else PolicyGuard(world, policy, confirm)
+    if world.is_guarded:
+        return world
+    own = [Rule(skill=skill, verdict=Verdict(verdict)) for skill, verdict in world.rules.items()]
+    if policy is None:
+        return PolicyGuard(world, SkillPolicy(own, otherwise=Verdict.ALLOW, written=0), confirm) if own else world
+    policy.check(world)
+    policy = policy.then(own)
+    if unnamed := policy.unnamed(world.household):
+        tell(f"not allowed by {policy.where}: {', '.join(unnamed)} (no rule names them)")
+    return PolicyGuard(world, policy, confirm)
 
 
 def unwrapped(world: World) -> World:
     """Return the world within all that is around it."""
     return unwrapped(world.inner) if isinstance(world, WorldWrapper) else world
-
-
-def nobody(skill: str, reason: str) -> Pending[str]:
-    """Confirm nothing: there is nobody to ask."""
-    return Pending.of(f"{reason}, and nobody can be asked")
 
 
 def _refused(reason: str) -> Observation:

@@ -523,7 +523,7 @@ def test_a_check_says_how_far_it_is_and_asks_the_prompt_of_the_planner_that_is_n
     ended = cli("llm", "check", "--planner", "react", "--base-url", peer.base_url)
     said = ended.err.splitlines()
     assert said[0] == "about 19 requests: two with a planner's first prompt, the others small"
-    assert len([line for line in said if line.startswith("the right skill of three")]) == 12
+    assert len([line for line in said if " of 19: the right skill of three" in line]) == 12
     assert not any("Expand:" in request.prompt for request in peer.asked)
 
 

@@ -113,10 +113,10 @@ class Exchange:
         if connection in ready:
             self.peer.gone.put(self.request)
 
-    def begin_stream(self) -> None:
+    def begin_stream(self, kind: str = "text/event-stream; charset=utf-8") -> None:
         self.handler.close_connection = True  # the end of the stream is that of the connection
         self.handler.send_response(200)
-        self.handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.handler.send_header("Content-Type", kind)
         self.handler.send_header("Connection", "close")
         self.handler.end_headers()
 

@@ -358,13 +358,39 @@ def test_a_cold_prompt_that_comes_too_late_is_asked_again_a_few_times(asked: Les
 
     told: list[str] = []
     report = check(Answering(says), asked, Given(request_timeout=120.0), tell=told.append)
-    assert [line for line in told if "with more time" in line] == [
+    assert [line.partition(": ")[2] for line in told if "with more time" in line] == [
         "the planner's first prompt: no answer within 120 s; again, with more time"
     ] * 2
     assert report.advice[0].startswith("set request_timeout=240 and decision_timeout=240")
     never = Answering(lambda request: understands(request) if len(request.turns) == 1 else says_late())
     assert check(never, asked).problems == ["no decision: no answer within 120 s"]
     assert len(never.asked) == 4
+
+
+@pytest.mark.parametrize(("limit", "took", "needed"), [(120.0, 130.0, 300), (600.0, 650.0, 1320), (3.0, 4.9, 60)])
+@pytest.mark.parametrize("answers", [0, 1, 7])
+def test_a_check_that_breaks_off_says_how_far_it_came_and_which_time_to_raise(
+    asked: Lesson, answers: int, limit: float, took: float, needed: int
+) -> None:
+    model = Answering(lambda request: understands(request) if len(model.asked) <= answers else says_late())
+    model.seconds = lambda number: took if number > answers else 0.1
+    report = checked(model, asked, request_timeout=limit)
+    assert report.facts["answered"].startswith(f"{answers} of about ")
+    assert report.advice[0].startswith(
+        f"set request_timeout={needed} and decision_timeout={needed}: there was no answer"
+    )
+    assert not report.is_whole
+    assert min(one.patience for one in model.asked) == max(300.0, limit)
+
+
+def test_each_line_says_how_far_the_check_is(asked: Lesson) -> None:
+    told, shown = list[str](), set[str]()
+    model = Answering(understands)
+    assert check(model, asked, tell=told.append, show=shown.add).is_whole
+    last = len(model.asked)
+    numbers = [int(line.partition(" of ")[0]) for line in told[1:]]
+    assert (numbers[-1], numbers) == (last, sorted(numbers))
+    assert all(line.partition(" of ")[2].startswith(f"{last}: ") for line in told[1:])
 
 
 def says_late() -> str:

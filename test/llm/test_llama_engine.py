@@ -6,6 +6,7 @@ import asyncio
 import gc
 import random
 import re
+import struct
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -255,6 +256,14 @@ def cut(file: Path, to: Path, share: float) -> Path:
     return to
 
 
+def with_number(file: Path, to: Path, key: str, value: int) -> Path:
+    """Write a model with another number (32 bits) for a key."""
+    content, named = file.read_bytes(), struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", 4)
+    at = content.index(named) + len(named)
+    to.write_bytes(content[:at] + struct.pack("<I", value) + content[at + 4 :])
+    return to
+
+
 def bad_files(tiny: Path, folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what is wrong, and the settings that name such a file."""
     from gguf import GGUFWriter
@@ -263,6 +272,9 @@ def bad_files(tiny: Path, folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
         yield f"cut at {share}", {"model": str(cut(tiny, folder / f"{share}.gguf", share))}
     (folder / "text").write_text("GGU")
     yield "no GGUF", {"model": str(folder / "text")}
+    for key in ("block_count", "attention.head_count", "context_length", "embedding_length", "feed_forward_length"):
+        for value in (0, 1, 1 << 31, (1 << 32) - 1):
+            yield f"{key}={value}", {"model": str(with_number(tiny, folder / f"{key}-{value}", f"llama.{key}", value))}
     yield "not there", {"model": str(folder / "none")}
     yield "a folder", {"model": str(folder)}
     adapter = folder / "adapter.gguf"

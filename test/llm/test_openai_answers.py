@@ -303,3 +303,29 @@ def test_an_answer_that_is_too_much_is_an_error_in_one_line(
     peer.script.append(behaviour)
     assert problem in str(refusal(one))
     assert decided(ask(one)) == "Think: well"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_told_and_not_followed(peer: Peer, model: Model, status: int) -> None:
+    with Peer(chats=True) as elsewhere:
+
+        def redirects(exchange: Exchange) -> None:
+            path = exchange.request.path
+            exchange.reply(status, {}, {"Location": f"{elsewhere.base_url.removesuffix('/v1')}{path}?key={SECRET}"})
+
+        peer.on_models = redirects
+        told = refusal(model(peer))
+        assert isinstance(told, RequestRejected), "to ask again would not help"
+        assert f"it redirects to {elsewhere.base_url}; if that is the server, set --base-url" in str(told)
+        peer.on_models = None
+        one = model(peer)
+        one.ready().result(20)
+        peer.script.append(redirects)
+        assert f"it redirects to {elsewhere.base_url}" in str(refusal(one))
+        assert elsewhere.requests == [], "neither the key nor a prompt goes to another host"
+
+
+@pytest.mark.parametrize("place", ["", "/v1/models", "http://[", "//"])
+def test_a_redirect_to_nowhere_else_is_told(peer: Peer, model: Model, place: str) -> None:
+    peer.on_models = lambda exchange: exchange.reply(307, {}, {"Location": place})
+    assert "redirects in circles" in str(refusal(model(peer)))

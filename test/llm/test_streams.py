@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import itertools
 import queue
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from clients import PATIENCE, Model, ask, clients, decided, refusal
@@ -14,6 +17,7 @@ from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import read, whole_part
 from reactree_ros.agent.turns import Told
+from reactree_ros.llm.openai.way import LONGEST_ANSWER
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected, ServerUnavailable
 
 SKILLS = ("done", "failure", "go to kitchen 1", "go to kitchen 12", "pick up apple 1")
@@ -236,6 +240,36 @@ def test_a_part_that_is_none_is_told(peer: Peer, model: Model, value: object) ->
     failure = refusal(model(peer), may_say=GRAMMAR)
     assert type(failure) is ServerUnavailable
     assert "no completion" in str(failure)
+
+
+def longer_than_is_read(exchange: Exchange, parts: bool = False) -> None:
+    """Answer with more than is read, as a whole or in parts that say nothing."""
+    begin, size = b'data: {"choices": []}\n\n' if parts else b'{"choices": "', 1 << 20
+    with contextlib.suppress(OSError):  # the client goes away
+        exchange.begin_stream("text/event-stream" if parts else "application/json")
+        for _ in range(LONGEST_ANSWER // size + 2):
+            exchange.handler.wfile.write(begin * (size // len(begin) + 1))
+
+
+TOO_MUCH: dict[str, tuple[Behaviour, str]] = {
+    "long": (longer_than_is_read, "its answer is longer than 16 MiB"),
+    "long, in parts": (partial(longer_than_is_read, parts=True), "its answer is longer than 16 MiB"),
+    "packed": (
+        lambda exchange: exchange.raw(200, gzip.compress(b"{}"), "text/event-stream", {"Content-Encoding": "gzip"}),
+        "its answer is compressed (gzip)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "said"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_an_answer_that_is_not_read_to_its_end_is_told_in_one_line(
+    peer: Peer, model: Model, behaviour: Behaviour, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = model(peer, retries=0)
+    one.ready().result(PATIENCE)
+    peer.script.append(behaviour)
+    assert said in str(refusal(one, may_say=GRAMMAR))
+    assert not [record for record in caplog.records if record.exc_info], "no traceback"
 
 
 def test_nothing_is_left_of_what_the_peers_held(peer: Peer, model: Model) -> None:

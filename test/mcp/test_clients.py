@@ -22,6 +22,7 @@ import pytest
 pytest.importorskip("mcp")
 
 import mcp_peer
+from flood import flood
 from mcp_peer import STUCK, TOKEN, Peer, Robot, served, until
 from tool_server import HOSTILE, PIXEL
 
@@ -351,6 +352,19 @@ def test_nobody_without_the_token_or_from_elsewhere_gets_in(
     asking.request("POST", address.path, call, {"Content-Type": "application/json", **headers})
     assert asking.getresponse().status == status
     assert shared.done == []
+
+
+def test_stop_comes_through_a_flood_of_clients_without_the_token(tmp_path: Path, start: Any) -> None:
+    with robot_of("http", tmp_path / "robot") as robot:
+        robot.hold()
+        peer = start(robot)
+        peer.call("carry_out", instruction=f"Act: {OPEN}; Act: done")
+        robot.does(OPEN)
+        address = urlsplit(robot.where[0])
+        with flood((address.hostname or "", address.port or 0), 400):
+            assert "It has stopped" in text_of(start(robot).say("stop"))
+        assert robot.end["end"] == "interrupted"
+        assert (robot.folder / "said").read_text().count("without the token") == 1
 
 
 # ---------------------------------------------------------------------- the command itself

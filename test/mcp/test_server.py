@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("mcp")
 
+from doubles import ScriptedModel, ScriptedWorld
 from mcp import Client
 from mcp_types import ElicitResult
 
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.skill import Skill
 from reactree_ros.episode.assembly import make_world
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.settings import make_model
@@ -20,10 +26,8 @@ from reactree_ros.llm.spec import MODELS
 from reactree_ros.mcp.in_process import InProcess
 from reactree_ros.mcp.robot import Questions
 from reactree_ros.mcp.server import Door
-from reactree_ros.person.confirmation import confirmed_by
 from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.spec import WORLDS, Place
-from reactree_ros.world.wrappers import PolicyGuard
 
 RULES = [
     {"skill": "go to", "verdict": "confirm"},
@@ -33,16 +37,14 @@ RULES = [
 
 
 @contextmanager
-def door_of(tmp_path, rules=None):
+def door_of(tmp_path, rules=None, **given):
     world, llm = WORLDS.get("virtualhome"), MODELS.get("expert")
-    place = Place.of(world, world.settings())
+    place = Place.of(world, world.settings(**given))
     spec = RunSpec.in_place(place, None, llm=(llm, llm.settings()), planner="reactree_wm", person=True)
-    spec, questions, model = spec.but(task_id=None), Questions(), make_model(llm, llm.settings())
+    policy = None if rules is None else policy_from_list(rules, where="rules")
+    spec, questions, model = spec.but(task_id=None, policy=policy), Questions(), make_model(llm, llm.settings())
     with make_world(spec, place) as made:
-        guarded = made
-        if rules is not None:
-            guarded = PolicyGuard(made, policy_from_list(rules, where="rules"), confirmed_by(questions, 20.0))
-        yield Door(InProcess(spec, world=guarded, model=model, questions=questions, records=tmp_path)), spec.instruction
+        yield Door(InProcess(spec, world=made, model=model, questions=questions, records=tmp_path)), spec.instruction
 
 
 def text_of(result):
@@ -143,6 +145,8 @@ def test_a_second_client_is_refused_and_may_stop_the_first(tmp_path, mode):
         ("carry_out", {"instruction": " "}),
         ("carry_out", {"instruction": "x" * 20_000}),
         ("carry_out", {"instruction": "x", "limits": {"max_steps": -1}}),
+        ("carry_out", {"instruction": "x", "limits": "five"}),
+        ("carry_out", {"instruction": "x", "limits": [5]}),
         ("skill_go_to", {"thing": "x" * 200_000}),
         ("skill_go_to", {"other": "x"}),
         ("nothing", {}),
@@ -160,3 +164,76 @@ def test_wrong_arguments_are_told_in_one_line(tmp_path, tool, given):
     assert result.is_error
     assert len(text_of(result)) < 2500
     assert "Traceback" not in text_of(result)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_steps": 1}, '{"max_steps": 1}', {"max_steps": "1", "max_cost": None}, "", "null", "{}", None]
+)
+def test_limits_are_taken_as_clients_write_them(tmp_path, limits):
+    async def go():
+        with door_of(tmp_path) as (door, instruction):
+            async with Client(door.server()) as client:
+                await client.call_tool("carry_out", {"instruction": instruction, "limits": limits, "wait": None})
+                return await client.call_tool("status", {})
+
+    status = asyncio.run(go())
+    last = status.structured_content["last"]
+    assert (last["end"] == "out_of_steps") == ("1" in str(limits))
+    lines = dict(line.removeprefix("| ").partition(": ")[::2] for line in text_of(status).splitlines()[2:])
+    assert json.loads(lines["last"])["client"]
+    assert lines["state"] == "idle"
+
+
+def test_no_schema_has_a_reference_or_a_choice_of_kinds(tmp_path):
+    async def go():
+        with door_of(tmp_path) as (door, _):
+            async with Client(door.server()) as client:
+                return (await client.list_tools()).tools
+
+    for tool in asyncio.run(go()):
+        said = json.dumps(tool.input_schema)
+        assert not [one for one in ("$ref", "$defs", "anyOf", "oneOf", "allOf") if one in said], tool.name
+
+
+def test_skills_that_are_texts_are_said_beside_those_that_have_a_tool(tmp_path):
+    class Lift(ScriptedWorld):
+        household = Household(name="lift", actions=("go to",)).with_skills(
+            [Skill(name="ride", wording="ride the lift")]
+        )
+
+    async def go():
+        spec, world, questions = RunSpec(instruction="x", planner="reactree"), Lift(), Questions()
+        door = Door(InProcess(spec, world=world, model=ScriptedModel({}), questions=questions, records=tmp_path))
+        async with Client(door.server()) as client:
+            listed = {one.name: one for one in (await client.list_tools()).tools}
+            assert listed["skill"].description.endswith("One begins with: go to.")
+            for name, given in (("skill_ride", {}), ("skill", {"text": "go to hall 1"}), ("skill", {"text": "dance"})):
+                await client.call_tool(name, given)
+        return world.executed
+
+    assert asyncio.run(go()) == ["ride the lift", "go to hall 1"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy", "well"),
+    [
+        (None, "confirm", False),
+        (None, "allow", True),
+        ([{"skill": "go to", "verdict": "allow"}], "confirm", False),
+        ([{"skill": "go to", "verdict": "allow"}], "allow", True),
+        ([{"skill": "who_sits_in", "verdict": "allow"}], "confirm", True),
+    ],
+)
+def test_a_tools_own_policy_holds_with_and_without_a_policy_file(tmp_path, rules, policy, well):
+    settings = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "tool_server.py"), "office"]}
+    tools = {"who_sits_in": {"policy": policy}}
+    (tmp_path / "mcp.yaml").write_text(json.dumps({"mcp": {"office": {**settings, "tools": tools}}}))
+
+    async def go():
+        with door_of(tmp_path, rules, mcp=str(tmp_path / "mcp.yaml")) as (door, _):
+            async with Client(door.server()) as client:
+                return await client.call_tool("skill_who_sits_in", {"room": "204"})
+
+    result = asyncio.run(go())
+    assert result.is_error is not well
+    assert ("Anna sits in 204" in text_of(result)) == well

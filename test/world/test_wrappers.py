@@ -8,15 +8,18 @@ import queue
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
+from typing import Any
 
 import pytest
 
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.parameters import Number
+from reactree_ros.agent.skill import Skill
 from reactree_ros.background.pending import Pending, _Alarms
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
-from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
+from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict, policy_from_list
 from reactree_ros.world.team import SharedWorld
-from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
+from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper, guarded
 
 PATIENCE = 20.0
 SHORT = 0.05
@@ -368,9 +371,9 @@ def test_what_is_denied_is_not_offered() -> None:
         def available_skills(self) -> Pending[Sequence[str]]:
             return Pending.of(["go to kitchen 1", "turn on stove 1", "turn on tv 1", "open fridge 1"])
 
-    guarded = PolicyGuard(Kitchen(), POLICY, Person())
-    assert guarded.available_skills().take() == ["go to kitchen 1", "turn on stove 1"]
-    assert guarded.household.actions == ("go to", "turn on")
+    world = PolicyGuard(Kitchen(), POLICY, Person())
+    assert world.available_skills().take() == ["go to kitchen 1", "turn on stove 1"]
+    assert world.household.actions == ("go to", "turn on")
 
 
 def test_a_world_that_says_its_words_late_is_not_touched_by_a_policy_that_does_not_fit_it() -> None:
@@ -382,6 +385,59 @@ def test_a_world_that_says_its_words_late_is_not_touched_by_a_policy_that_does_n
     assert refused.outcome is Outcome.REFUSED_BY_POLICY
     assert "the skill policy: rules.0.object: 'stove' is nothing here; did you mean 'oven'?" in refused.text
     assert inner.skills == ["go to kitchen 1"]
+
+
+FILE, LIFT = "policy.yaml", "call the lift to floor 3"
+
+
+@pytest.mark.parametrize(
+    ("rules", "own", "said", "left_out"),
+    [
+        (None, "", "allow", ""),
+        (None, "confirm", "confirm", ""),
+        (None, "deny", "deny", ""),
+        ([], "", "deny", "lift, go to, open"),
+        ([], "confirm", "confirm", "go to, open"),
+        ([{"skill": "lift", "verdict": "allow"}], "confirm", "allow", "go to, open"),
+        ([{"skill": "call the lift to floor", "verdict": "deny"}], "allow", "deny", "go to, open"),
+        ([{"skill": "lift", "when": {"floor": 3}, "verdict": "deny"}], "allow", "deny", "go to, open"),
+        ([{"skill": "lift", "when": {"floor": 4}, "verdict": "allow"}], "confirm", "confirm", "go to, open"),
+        ([{"skill": "lift", "when": {"floor": 4}, "verdict": "allow"}], "", "deny", "go to, open"),
+        ([{"skill": "go to", "verdict": "deny"}, {"skill": "open", "verdict": "confirm"}], "allow", "allow", ""),
+    ],
+)
+def test_the_first_that_speaks_of_a_skill_decides(
+    rules: list[dict[str, Any]] | None, own: str, said: str, left_out: str
+) -> None:
+    lift = Skill(name="lift", wording="call the lift to floor {floor}", parameters={"floor": Number(1, 9)})
+
+    class House(Slow):
+        household = Household(name="house", actions=("go to", "open")).with_skills([lift])
+
+    inner, person, told = House(), Person(), list[str]()
+    inner.rules = {"lift": own} if own else {}
+    policy = None if rules is None else policy_from_list(rules, where=FILE)
+    world = guarded(inner, policy, person, told.append)
+    assert told == ([f"not allowed by {FILE}: {left_out} (no rule names them)"] if left_out else [])
+    came = world.execute(LIFT)
+    came = came.take().outcome if came.done() else None
+    assert (came is Outcome.REFUSED_BY_POLICY, len(person.asked), len(inner.skills)) == {
+        "allow": (False, 0, 1),
+        "confirm": (False, 1, 0),
+        "deny": (True, 0, 0),
+    }[said]
+    again = guarded(world, policy_from_list([], where="another file"), person, told.append)
+    assert (again is world) == world.is_guarded == (bool(own) or rules is not None)
+
+
+def test_the_own_rules_of_a_world_hold_for_skills_that_are_texts() -> None:
+    inner = Slow()
+    inner.rules = {"turn on": "deny"}
+    world = guarded(inner, None, Person())
+    assert world.execute("turn on tv 1").take().outcome is Outcome.REFUSED_BY_POLICY
+    world.execute("go to kitchen 1")
+    world.execute("levitate")
+    assert inner.skills == ["go to kitchen 1", "levitate"]
 
 
 # ---------------------------------------------------------------------- several robots

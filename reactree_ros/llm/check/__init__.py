@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from reactree_ros.agent.turns import ToldStart
 from reactree_ros.llm.chat import Examples
-from reactree_ros.llm.check.advice import advice, problems
-from reactree_ros.llm.check.asking import Asking, Way
+from reactree_ros.llm.check.advice import advice, more_time, problems
+from reactree_ros.llm.check.asking import PATIENCE, Asking, Way
 from reactree_ros.llm.check.findings import HOLDING, Findings, Given, small
 from reactree_ros.llm.check.first_prompt import ask_first
 from reactree_ros.llm.check.looking import COLOURS, look
 from reactree_ros.llm.check.questions import Lesson, Moment, a_thought, after_a_refusal, which_is_nearer
-from reactree_ros.llm.port import LanguageModel, LanguageModelError
+from reactree_ros.llm.port import LanguageModel, LanguageModelError, NoAnswerInTime
 
 #: With a cached prompt that takes longer, in seconds, fewer questions are asked.
 _SLOW = 15.0
@@ -30,11 +30,13 @@ class Report:
         facts: What was found, in words.
         problems: What is wrong, with the way out.
         advice: What to set, and why: ``set …: …``.
+        is_whole: Whether all was asked.
     """
 
     facts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
+    is_whole: bool = False
 
 
 def check(
@@ -58,10 +60,10 @@ def check(
     """
     given = given or Given()
     model.learn(examples=None, method=None).result()  # an earlier check decides nothing in this one
-    asking, report = Asking(model, show, tell, clock), Report(dict(model.status()))
-    tell(
-        f"about {_requests(lesson, report.facts, given)} requests: two with a planner's first prompt, the others small"
-    )
+    patience = max(PATIENCE, given.request_timeout or 0)
+    asking, report = Asking(model, show, tell, clock, patience=patience), Report(dict(model.status()))
+    asking.planned = _requests(lesson, report.facts, given)
+    tell(f"about {asking.planned} requests: two with a planner's first prompt, the others small")
     try:
         asking.greet()
         first = ask_first(asking, lesson)
@@ -72,17 +74,23 @@ def check(
             if first.cached[1] > _SLOW:
                 tell(f"a prompt that is cached takes longer than {_SLOW:g} s, so half of the questions are left out")
                 moments = moments[: len(moments) // 2]
+                asking.planned = _requests(replace(lesson, moments=moments), report.facts, given)
             found = _asked(asking, small(first.start), moments, found)
             found = replace(found, remembered=model.learn(examples=found.examples, method=found.method).result())
         if given.sees:
             sight, blind = look(asking)
             found = replace(found, sight=sight, blind=blind)
     except LanguageModelError as error:
+        report.facts["answered"] = f"{asking.answered} of about {asking.planned} requests; the check broke off there"
         report.problems.append(f"no decision: {error}")
+        if isinstance(error, NoAnswerInTime):
+            why = f"there was no answer in {asking.waited:.0f} s"
+            report.advice.append(f"set {more_time(asking.waited, given.request_timeout or 0, why)}")
         return report
     report.facts = {**model.status(), **found.in_words(), **_kept(found)}
     report.problems += problems(found)
     report.advice += advice(found)
+    report.is_whole = True
     return report
 
 

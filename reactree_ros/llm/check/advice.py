@@ -111,14 +111,17 @@ def _context(found: Findings) -> Iterator[str]:
         )
 
 
+def more_time(took: float, limit: float, why: str) -> str:
+    """Return what to set where a request took so many seconds and had a limit."""
+    needed = max(1, ceil(2 * max(took, limit) / 60)) * 60
+    less = "or a smaller max_examples, which is less to read"
+    return f"request_timeout={needed} and decision_timeout={needed}: {why}; {less}"
+
+
 def _time(found: Findings) -> Iterator[str]:
     limit, cold = found.given.request_timeout, found.first.cold[1]
     if limit and (cold > limit or found.first.late):
-        needed = ceil(max(2 * cold, 2 * limit) / 60) * 60
-        yield (
-            f"request_timeout={needed} and decision_timeout={needed}: the first prompt took {cold:.0f} s, longer than "
-            f"{limit:g} s; or a smaller max_examples, which is less to read"
-        )
+        yield more_time(cold, limit, f"the first prompt took {cold:.0f} s, longer than {limit:g} s")
 
 
 def _model(found: Findings) -> Iterator[str]:

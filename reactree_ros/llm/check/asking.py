@@ -15,7 +15,7 @@ from reactree_ros.llm.check.questions import Mark, Question
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, MaySay, NoAnswerInTime, Reply
 from reactree_ros.llm.waiting import shown_while
 
-#: Longest wait for a reply that comes as fast as usual, in seconds.
+#: Longest wait for a reply that comes as fast as usual, in seconds, unless the model's own limit is longer.
 PATIENCE = 300.0
 _LONGEST = 60  # of a reply that is shown, in characters
 
@@ -72,6 +72,12 @@ class Asking:
         show: Shows what is waited for.
         tell: Tells what came.
         clock: Seconds, never going back.
+        patience: Longest wait for a reply, in seconds.
+
+    Attributes:
+        planned: About how many requests there will be.
+        answered: How many were answered.
+        waited: How long the last one was waited for, in seconds.
     """
 
     def __init__(
@@ -80,10 +86,20 @@ class Asking:
         show: Callable[[str], object],
         tell: Callable[[str], object],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        patience: float = PATIENCE,
     ) -> None:
-        self.model, self._show, self.tell, self._clock = model, show, tell, clock
+        self.model, self._show, self._tell, self._clock, self._patience = model, show, tell, clock, patience
         self._mark = f"Trial {uuid.uuid4()}."
-        self._asked = 0
+        self.planned = self.answered = self._asked = 0
+        self.waited = 0.0
+
+    def tell(self, words: str) -> None:
+        """Tell what came, and how far the check is."""
+        self._tell(f"{self._how_far()}: {words}")
+
+    def _how_far(self) -> str:
+        return f"{self._asked} of {max(self._asked, self.planned)}"
 
     def marked(self, start: Turn) -> Turn:
         """Return the start of a prompt with a mark before it, which makes its first request cold for every cache."""
@@ -103,17 +119,18 @@ class Asking:
         """
         self._asked += 1
         asked = DecisionRequest(tuple(turns), may_say, id=f"check {self._asked}", **more)  # type: ignore[arg-type]
-        patience = PATIENCE * self.model.slowness(asked)
+        patience = self._patience * self.model.slowness(asked)
         begin = self._clock()
         pending = self.model.decide(replace(asked, patience=patience))
         give_up_after(pending, patience, lambda: NoAnswerInTime(f"no answer within {patience:.0f} s"))
         try:
-            shown_while(pending, self.model, self._show)
+            shown_while(pending, self.model, lambda words: self._show(f"{self._how_far()}: {words or 'asking'}"))
             reply = pending.result()
         finally:
             pending.cancel()
-        seconds = self._clock() - begin
-        return reply, seconds - sum(one.seconds for one in reply.attempts[1:])
+            self.waited = self._clock() - begin
+        self.answered += 1
+        return reply, self.waited - sum(one.seconds for one in reply.attempts[1:])
 
     def score(self, start: ToldStart, questions: Iterable[Question], way: Way, what: str) -> Score:
         """Ask questions in a way; errors as of :meth:`ask`."""

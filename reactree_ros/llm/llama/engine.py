@@ -17,6 +17,7 @@ from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.in_process.thread_engine import ThreadEngine
 from reactree_ros.llm.llama.model import Model
 from reactree_ros.llm.llama.sequences import Sequences
+from reactree_ros.llm.llama.trial import try_out
 from reactree_ros.llm.llama.words import Words
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
@@ -66,6 +67,7 @@ class LlamaEngine(ThreadEngine):
         model: A GGUF file.
         adapter: A GGUF file of a LoRA adapter; empty for none.
         limits: What it may use.
+        is_known: Whether the files are of an installed package: whatever else is named is tried out first.
     """
 
     _batch: Sequences | None = None
@@ -80,17 +82,21 @@ class LlamaEngine(ThreadEngine):
         reasoning: Reasoning | None = None,
         examples: Examples | None = None,
         limits: LlamaLimits | None = None,
+        is_known: bool = False,
     ) -> None:
         super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
         self._waited_for: dict[Row, asyncio.Future[Generated]] = {}
-        self._adapter, self._limits = adapter, limits or LlamaLimits()
+        self._adapter, self._limits, self._is_known = adapter, limits or LlamaLimits(), is_known
         self._threads = self._limits.threads or max(1, len(os.sched_getaffinity(0)) // 2)
         self.name = f"llama.cpp with {model}{f' and {adapter}' if adapter else ''}"
 
     def load(self) -> Words:
         """Load the model, and return its tokenizer."""
         adapter = Path(self._adapter) if self._adapter else None
-        model = Model(Path(self.model), adapter=adapter, context=self._limits.context, threads=self._threads)
+        path, limits = Path(self.model), {"context": self._limits.context, "threads": self._threads}
+        if not self._is_known:
+            try_out(path, adapter=adapter, **limits)
+        model = Model(path, adapter=adapter, **limits)
         words = Words(model)
         self.ends, self.context = words.ends, model.context
         try:

@@ -68,7 +68,9 @@ class Model:
         self.size = calls.vocab_n_tokens(self.vocabulary)
         self.template = (calls.model_chat_template(model, None) or b"").decode(errors="replace")
         self.can_be_cut = not (calls.model_is_recurrent(model) or calls.model_is_hybrid(model))
-        self._context = self._opened(model, path, min(context, calls.model_n_ctx_train(model)), threads)
+        if (trained := calls.model_n_ctx_train(model)) < 1:
+            raise UserError(f"{path}: says that it was trained for {trained} tokens; name a whole GGUF of a model")
+        self._context = self._opened(model, path, min(context, trained), threads)
         held.append(self._context)
         self.context = calls.n_ctx(self._context)
         self._memory = calls.get_memory(self._context)

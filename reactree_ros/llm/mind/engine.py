@@ -52,7 +52,8 @@ def _adapter(settings: MindSettings) -> Path:
 
 def _make(settings: MindSettings) -> LanguageModel:
     model, adapter = settings.model or str(base()), str(_adapter(settings))
-    engine = LlamaEngine(model, adapter=adapter, chat=False, limits=settings)
+    is_known = not (settings.model or settings.adapter)
+    engine = LlamaEngine(model, adapter=adapter, chat=False, limits=settings, is_known=is_known)
     return FairQueue(EngineModel(engine, request_timeout=settings.request_timeout), settings.max_concurrent)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urljoin
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import well_formed
@@ -24,6 +26,7 @@ _ASIDE = 10.0
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 #: By name, because the SDK has used two HTTP libraries.
 _CLOSED_HTTP = frozenset({"ReadError", "WriteError", "CloseError", "RemoteProtocolError"})
+_OF_HTTP = frozenset({"HTTPError", "StreamError"})
 
 
 class Connection:
@@ -132,16 +135,27 @@ class Connection:
         except openai.APIConnectionError as error:
             failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")
         except openai.APIStatusError as error:
-            failure = Refused(error.status_code, error.body or error.message)
+            elsewhere = self._elsewhere(error) if error.response.is_redirect else ""
+            failure = Refused(error.status_code, elsewhere or error.body or error.message)
         except openai.APIError as error:  # in the middle of a stream
             failure = error_in(error.body or error.message)
         except (openai.OpenAIError, ValueError, RecursionError) as error:  # not JSON, or not the protocol
             failure = Refused(0, str(error), "with garbage")
         except Exception as error:
-            if not {kind.__name__ for kind in type(error).__mro__} & _CLOSED_HTTP:
+            if not {kind.__name__ for kind in type(error).__mro__} & _OF_HTTP:
                 raise
-            failure = ServerUnavailable(f"{self.called} {GONE}")  # in a stream, older SDKs tell it in their own way
+            failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")  # in a stream, it comes bare
         raise failure
+
+    def _elsewhere(self, error: Any) -> str:
+        """Say where a server redirects to; it is not followed, as prompts would go to somebody whom nobody named."""
+        asked = str(error.request.url)
+        with contextlib.suppress(ValueError):  # it may be no address
+            place = shown_address(urljoin(asked, error.response.headers.get("location", "")))
+            base = place.rstrip("/").removesuffix(asked.removeprefix(self.url))
+            if base != shown_address(self.url):
+                return f"it redirects to {base}; if that is the server, set --base-url {base}"
+        return "it redirects in circles; is its base URL right?"
 
     async def _opened(self) -> Any:
         """Return the client, made at the first call; a check whether the server answers uses the same client."""
@@ -191,6 +205,8 @@ def _problem(error: BaseException) -> str:
     names = {kind.__name__ for one in causes for kind in type(one).__mro__}
     if any(isinstance(one, _CLOSED) for one in causes) or names & _CLOSED_HTTP:
         return GONE
+    if "DecodingError" in names:
+        return f"is not listened to: {next(str(one) for one in causes if type(one).__name__ == 'DecodingError')}"
     root = error
     while root.__cause__ is not None:
         root = root.__cause__

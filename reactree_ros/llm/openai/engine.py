@@ -221,7 +221,7 @@ class OpenAIEngine(Engine):
             return next(iter(models.values()))
         if refused is not None:
             told = self._told(refused)
-            raise type(told)(f"{told}; {_NAME_IT}")
+            raise told if refused.sends_on else type(told)(f"{told}; {_NAME_IT}")
         what = "has no model" if _is_list(listed) and not listed["data"] else "lists no models; is its base URL right?"
         raise ServerUnavailable(f"{self._connection.called} {what}; {_NAME_IT}")
 

@@ -66,6 +66,11 @@ class Refused(Exception):
         return self.status in (400, 413, 422) and any(mark in str(self.body) for mark in _TOO_LONG)
 
     @property
+    def sends_on(self) -> bool:
+        """Whether the server redirects; the message says where to."""
+        return 300 <= self.status < 400
+
+    @property
     def is_cut(self) -> bool:
         """Whether thinking reached the token limit before any answer; OpenAI's models make it an error."""
         return "max_tokens or model output limit was reached" in self.message
@@ -113,7 +118,7 @@ class Refused(Exception):
             return RequestRejected(
                 f"{server} does not accept the key (HTTP {self.status}); set OPENAI_API_KEY or api_key_file"
             )
-        passing = self.status < 400 or self.status >= 500 or self.status in _PASSING
+        passing = self.status < 300 or self.status >= 500 or self.status in _PASSING
         if self.status == 500 and _OF_TEMPLATE.search(message):
             passing = False
         return (ServerUnavailable if passing else RequestRejected)(f"{server} answered {self.how}: {message[:400]}")

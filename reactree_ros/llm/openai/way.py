@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.addresses import is_loopback
 from reactree_ros.plugins.installation import install_line
 
 #: The longest answer that is read, in bytes; far above the longest text that is used.
 LONGEST_ANSWER = 16 * 2**20
 _NO_PROXY_AT_ALL = "it is no proxy URL; a proxy URL looks like http://proxy:3128 or socks5://proxy:1080"
-_NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def proxy_to(url: str) -> Proxy | None:
 
 
 def http_client(proxy: Proxy | None) -> Any:
-    """Make the SDK's HTTP client: it uses this proxy or none, and limits the length of an answer.
+    """Make the SDK's HTTP client: it uses this proxy or none, follows no redirect, and limits the length of an answer.
 
     Raises:
         UserError: The proxy cannot be used; the message says why, without its password.
@@ -76,14 +76,14 @@ def http_client(proxy: Proxy | None) -> Any:
             async for part in self._inner:
                 length += len(part)
                 if length > LONGEST_ANSWER:
-                    raise library.DecodingError(f"its answer is longer than {LONGEST_ANSWER} bytes")
+                    raise library.DecodingError(f"its answer is longer than {LONGEST_ANSWER >> 20} MiB")
                 yield part
 
         async def aclose(self) -> None:
             await self._inner.aclose()
 
     # A short compressed answer may be a very long one.
-    more = {"event_hooks": {"response": [bound]}, "headers": {"Accept-Encoding": "identity"}}
+    more = {"event_hooks": {"response": [bound]}, "headers": {"Accept-Encoding": "identity"}, "follow_redirects": False}
     if proxy is None:  # an explicit transport: without one, the client takes the environment's proxy
         return client(transport=library.AsyncHTTPTransport(limits=limits), **more)
     url = proxy.url if "://" in proxy.url else f"http://{proxy.url}"
@@ -120,7 +120,7 @@ def _names(entry: str, host: str, port: int) -> bool:
 
 
 def _is_this_machine(host: str) -> bool:
-    if host.rpartition(".")[2] in _NAMES_OF_THIS_MACHINE:
+    if is_loopback(host):
         return True
     # Only the proxy may know a name with a dot, or be allowed to see it.
     flags = socket.AI_NUMERICHOST if re.search(r"[.:]", host) else 0
@@ -132,6 +132,4 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _is_local(text: str) -> bool:
-    address = ipaddress.ip_address(text)
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_loopback or address.is_unspecified
+    return is_loopback(text) or ipaddress.ip_address(text).is_unspecified

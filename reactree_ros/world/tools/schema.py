@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -187,14 +186,13 @@ def _whole(value: Any) -> int:
 
 def _number(schema: Mapping[str, Any], own: Parameter | None, *, whole: bool) -> Number:
     least, most = _bound(schema, "minimum", whole=whole), _bound(schema, "maximum", whole=whole)
-    step = schema.get("multipleOf", 1 if whole else 0)
+    given = _said(schema, "multipleOf", least=1e-9)
+    step = given or (1 if whole else 0)
     if own is None:
         if least is None or most is None:
             raise ValueError(f"is a number without bounds; {_HINT}")
-        if not _is_number(step):
-            raise ValueError(f"multipleOf {_shown(step)} is no number")
-        if step and "multipleOf" in schema and not _fits(least, step):
-            raise ValueError(f"its numbers are multiples of {step:g}, but do not begin with one; {_HINT}")
+        if given and not _fits(least, given):
+            raise ValueError(f"its numbers are multiples of {given:g}, but do not begin with one; {_HINT}")
         own = _made(least if whole else _upward(least, step or 0.01), most, step, whole=whole)
     if not isinstance(own, Number):
         raise ValueError(f"is a number; {own.words()} cannot stand there")
@@ -202,7 +200,7 @@ def _number(schema: Mapping[str, Any], own: Parameter | None, *, whole: bool) ->
         raise ValueError(f"{own.words()}: is more than its schema allows")
     steps = (own.least, own.step)
     if (whole and not all(float(one).is_integer() for one in steps)) or (
-        "multipleOf" in schema and _is_number(step) and step and not all(_fits(one, step) for one in steps)
+        given and not all(_fits(one, given) for one in steps)
     ):
         raise ValueError(f"{own.words()}: has steps that its schema does not allow")
     return own
@@ -217,8 +215,6 @@ def _made(least: float, most: float, step: float, *, whole: bool) -> Number:
 
 def _upward(number: float, step: float) -> float:
     """Return the next multiple of a step: a bound such as 1e-107 cannot be said, nor what is some steps above it."""
-    if not 1e-9 < step < math.inf:
-        return number  # which is refused later
     exact = Decimal(str(step))
     return float((Decimal(str(number)) / exact - Decimal("1e-9")).to_integral_value(ROUND_CEILING) * exact)
 
@@ -231,11 +227,9 @@ def _bound(schema: Mapping[str, Any], which: str, *, whole: bool) -> float | Non
     """Return the least or the greatest number of a schema; None if it has none."""
     bounds = []
     for key in (which, f"exclusive{which.capitalize()}"):
-        if key not in schema:
+        value = _said(schema, key)
+        if value is None:
             continue
-        value = schema[key]
-        if not _is_number(value) or not abs(value) < 1e12:
-            raise ValueError(f"{key} {_shown(value)} is no number that can be said")
         if key != which:
             value = _beside(value, up=which == "minimum", whole=whole)
         bounds.append(value)
@@ -254,8 +248,14 @@ def _beside(value: float, *, up: bool, whole: bool) -> float:
     return int(value // 1) + 1 if up else -int(-value // 1) - 1
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+def _said(schema: Mapping[str, Any], key: str, least: float = -1e12) -> float | None:
+    """Return a number of a schema, None if it has none of this name; one that nobody can say is refused."""
+    if key not in schema:
+        return None
+    value = schema[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e12:
+        raise ValueError(f"{key} {_shown(value)} is no number that can be said")
+    return value
 
 
 def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:

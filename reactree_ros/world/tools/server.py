@@ -6,7 +6,8 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,11 +20,13 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.world.tools.schema import said_schema
 from reactree_ros.world.tools.settings import ServerSettings
-from reactree_ros.world.tools.ways import MOST_MESSAGES, Flood, said_last, way_to
+from reactree_ros.world.tools.ways import MOST_MESSAGES, Flood, Readable, said_last, way_to
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.client import Transport
 
+_log = logging.getLogger(__name__)
 #: How often in a row a server is begun anew, before it is given up.
 _TRIES = 3
 #: The most pages of a list of tools, and the most tools.
@@ -91,6 +94,10 @@ class ToolServer:
         name: Its name.
         settings: Say how it is reached.
 
+    Attributes:
+        schemas: What each tool took when the server was begun.
+        passed_over: Why tools that nobody can read are left out.
+
     Raises:
         UserError: The package for it is not installed, or it cannot be reached.
     """
@@ -108,6 +115,7 @@ class ToolServer:
         self._connection: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
         self._failed, self._closed = 0, False
+        self.passed_over: dict[str, str] = {}
         self._calls: set[asyncio.Task[Any]] = set()
         self._stopping: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name=f"MCP server {name}", daemon=True)
@@ -115,6 +123,9 @@ class ToolServer:
         listed: Pending[Mapping[str, Any]] = self._do(self._begin)
         try:
             self.schemas: Mapping[str, Any] = listed.result()  # what takes long in it has limits
+            if self.passed_over:
+                said = [f"'{_shown(tool)}', as {why}" for tool, why in self.passed_over.items()]
+                _log.warning("MCP server '%s': tools are passed over: %s", name, "; ".join(said[:10]))
         except BaseException as error:
             self.close()
             if isinstance(error, CallFailed):
@@ -260,7 +271,7 @@ class ToolServer:
         try:
             with anyio.CancelScope() as scope:
                 way = way_to(self.name, self._settings, self._last_words, link.ended.set)
-                async with Client(way, mode=mode, message_handler=heard, cache=None) as client:
+                async with Client(self._readable(way), mode=mode, message_handler=heard, cache=None) as client:
                     ready.set_result(client)
                     await anyio.sleep_forever()
         except Exception as error:
@@ -294,12 +305,17 @@ class ToolServer:
             page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
             for tool in page.tools:
                 if tool.name in found:
-                    raise CallFailed(f"it has two tools called '{_shown(tool.name)}'")
+                    self.passed_over[tool.name] = "there are two of this name"
                 found[tool.name] = tool.input_schema
             cursor = page.next_cursor
             if cursor is None or len(found) > _MOST_TOOLS:
                 break
-        return found
+        return {name: schema for name, schema in found.items() if name not in self.passed_over}
+
+    @asynccontextmanager
+    async def _readable(self, way: Transport) -> AsyncIterator[Any]:
+        async with way as (heard, said):
+            yield Readable(heard, self.passed_over), said
 
     async def _called(self, asked: Asked) -> Any:
         """Call a tool, if its schema is what it was."""

@@ -15,11 +15,10 @@ from typing_extensions import Self
 
 from reactree_ros.agent.text import LONGEST
 from reactree_ros.errors import UserError
+from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.plugins.settings import Settings, or_nearest, read_settings
 
-#: Hosts that are this machine.
-LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 
@@ -70,7 +69,7 @@ class ServerSettings(Settings):
             parts = urlsplit(self.url)
             if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
                 raise ValueError("url: an address looks like https://tools.example/mcp, without a user or a password")
-            if self.token_variable and parts.scheme == "http" and parts.hostname not in LOCAL:
+            if self.token_variable and parts.scheme == "http" and not is_loopback(parts.hostname):
                 raise ValueError("url: a token is sent to another machine over https alone")
             if self.args or self.env:
                 raise ValueError("args and env are of a command, not of a url")

@@ -8,7 +8,6 @@ from functools import partial
 from typing import NamedTuple
 
 from reactree_ros.agent.decision import RECALL
-from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Skill, SkillCall
 from reactree_ros.background.pending import Pending, after, asked, followed, mapped
 from reactree_ros.errors import UserError
@@ -20,7 +19,7 @@ from reactree_ros.world.tools.answer import failure, observation_of
 from reactree_ros.world.tools.schema import Tool, tool_of
 from reactree_ros.world.tools.server import Asked, CallFailed, ToolServer, names_of
 from reactree_ros.world.tools.settings import ServerSettings, load_servers
-from reactree_ros.world.wrappers import WorldWrapper
+from reactree_ros.world.wrappers import AddedSkills
 
 #: Words that the agent's own skills begin with.
 _OWN = (RECALL.strip(), "done", "failure")
@@ -33,7 +32,7 @@ class _Added(NamedTuple):
     tool: Tool
 
 
-class ToolSkills(WorldWrapper):
+class ToolSkills(AddedSkills):
     """Adds tools to the skills of a world.
 
     What a tool answers is an observation, in the words of somebody else. A call that fails, by whatever its server
@@ -45,18 +44,15 @@ class ToolSkills(WorldWrapper):
         servers: The servers that end with the world; those of a robot of several end with the first.
     """
 
+    _added: Mapping[Skill, _Added]
+
     def __init__(self, inner: World, added: Mapping[Skill, _Added], servers: Sequence[ToolServer] = ()) -> None:
-        super().__init__(inner)
-        self._added, self._servers = added, servers
+        super().__init__(inner, added)
+        self._servers = servers
 
     def around(self, world: World) -> SharedWorld:
         """Add the same tools to one of the robots."""
         return ToolSkills(world, self._added)
-
-    @property
-    def household(self) -> Household:  # type: ignore[override]
-        """The inner world's, with the tools as skills."""
-        return self.inner.household.with_skills(self._added)
 
     @property
     def rules(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -68,20 +64,11 @@ class ToolSkills(WorldWrapper):
         """See :meth:`World.available_skills`; every tool may be tried at any time."""
         return mapped(asked(self.inner.available_skills), lambda now: [*now, *map(Offer, self._added)])
 
-    def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`."""
-        call = self._call(skill)
-        return self.inner.canonical(skill) if call is None else Pending.of(call)
-
     def use(self, skill: str) -> Use:
         """See :meth:`SharedWorld.use`; a tool needs nothing for the robot alone."""
         return super().use(skill) if self._call(skill) is None else Use()
 
-    def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`."""
-        call = self._call(skill)
-        if call is None:
-            return self.inner.execute(skill)
+    def _carry_out(self, call: SkillCall) -> Pending[Observation]:
         if reason := self.inner.halted():
             return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
         server, tool = self._added[call.skill]
@@ -100,14 +87,6 @@ class ToolSkills(WorldWrapper):
         super().close()
         for server in self._servers:
             server.close()
-
-    def _call(self, skill: str) -> SkillCall | None:
-        """Return the tool that a text says; None if it is another skill."""
-        try:
-            call = self.household.call(skill)
-        except ParameterError:
-            return None
-        return call if call.skill in self._added else None
 
 
 def _rested(server: ToolServer, _: object) -> Pending[None]:
@@ -175,6 +154,8 @@ def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSetti
     for server, settings in servers:
         for name, said in settings.tools.items():
             where = f"MCP server '{server.name}': tool '{name}'"
+            if name in server.passed_over:
+                raise UserError(f"{where}: it cannot be used, as {server.passed_over[name]}")
             if name not in server.schemas:
                 listed = f"it has {names_of(list(server.schemas))}{or_nearest(name, server.schemas)}"
                 raise UserError(f"{where}: the server has no such tool; {listed}")

@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from typing_extensions import Self
+
 from reactree_ros.agent.foreign import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
+from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.world.tools.settings import LOCAL, ServerSettings
+from reactree_ros.world.tools.settings import ServerSettings
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -52,6 +55,44 @@ def way_to(name: str, settings: ServerSettings, last_words: deque[bytes], ended:
         environment = {one: os.environ[one] for one in _INHERITED if one in os.environ}
         return _process([settings.command, *settings.args], environment | variables, last_words, ended)
     return _address(settings.url, variables.get(settings.token_variable, ""))
+
+
+class Readable:
+    """What is heard of a server; of a listed tool only the name and what it takes are read, each for itself.
+
+    The library refuses a whole list for one tool in it. Why one is left out is put into ``passed_over``, by its name.
+    """
+
+    def __init__(self, heard: Any, passed_over: dict[str, str]) -> None:
+        self._heard, self._passed_over = heard, passed_over
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._heard, name)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._heard.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        heard = await self._heard.__anext__()
+        result = getattr(getattr(heard, "message", None), "result", None)
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            result["tools"] = [one for tool in result["tools"] for one in self._read(tool)]
+        return heard
+
+    def _read(self, tool: Any) -> Iterator[dict[str, Any]]:
+        name, schema = (tool.get("name"), tool.get("inputSchema")) if isinstance(tool, dict) else (None, None)
+        if not isinstance(name, str):
+            self._passed_over[str(name)] = "it has no name"
+        elif not isinstance(schema, dict) or schema.get("type") != "object":
+            self._passed_over[name] = "its inputSchema is not of an object"
+        else:
+            yield {"name": name, "inputSchema": schema}
 
 
 def said_last(last_words: deque[bytes]) -> str:
@@ -188,7 +229,7 @@ async def _address(url: str, token: str) -> AsyncIterator[Any]:
         response.stream = Bounded(response.stream)
 
     headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
-    direct = urlsplit(url).hostname in LOCAL
+    direct = is_loopback(urlsplit(url).hostname or "")
     hooks: dict[str, list[Any]] = {"response": [bounded]}
     limits = httpx2.Timeout(30.0, read=None)  # each call has a limit of its own
     async with (

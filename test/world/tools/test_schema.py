@@ -89,17 +89,21 @@ def test_the_user_may_narrow_what_may_be_said_but_not_widen_it() -> None:
 
 _WORDS = st.text(st.characters(min_codepoint=97, max_codepoint=122), min_size=1, max_size=12)
 _INTEGERS = st.integers(-(10**6), 10**6)
+#: Numbers that JSON has and nobody says.
+_NUMBERS = [0, -1, 5e-324, 1e-9, 1e300, -1e300, 10**400, -(10**400), float("inf"), float("nan"), True, "1", None]
+_BOUNDS = _INTEGERS | st.floats(-1e4, 1e4) | st.floats() | st.sampled_from(_NUMBERS)
+_LENGTHS = st.integers(1, 900) | st.sampled_from(_NUMBERS)
 _KINDS = st.one_of(
-    st.fixed_dictionaries({"type": st.just("string")}, optional={"maxLength": st.integers(1, 900)}),
+    st.fixed_dictionaries({"type": st.just("string")}, optional={"maxLength": _LENGTHS}),
     st.just({"type": "boolean"}),
     st.fixed_dictionaries(
         {"type": st.sampled_from(["integer", "number"])},
         optional={
-            "minimum": _INTEGERS | st.floats(-1e4, 1e4),
-            "maximum": _INTEGERS | st.floats(-1e4, 1e4),
-            "exclusiveMinimum": _INTEGERS | st.floats(-1e4, 1e4),
-            "exclusiveMaximum": _INTEGERS | st.floats(-1e4, 1e4),
-            "multipleOf": st.sampled_from([1, 2, 5, 0.5, 0.25]),
+            "minimum": _BOUNDS,
+            "maximum": _BOUNDS,
+            "exclusiveMinimum": _BOUNDS,
+            "exclusiveMaximum": _BOUNDS,
+            "multipleOf": st.sampled_from([1, 2, 5, 0.5, 0.25, *_NUMBERS]),
         },
     ),
     st.fixed_dictionaries({"enum": st.lists(_WORDS | st.integers(-5, 5) | st.booleans() | st.none(), min_size=1)}),
@@ -120,6 +124,8 @@ _KINDS = st.one_of(
 @settings(max_examples=400, deadline=None)
 @example({"_": {"type": "number", "exclusiveMinimum": -1, "minimum": 1.0568884020854646e-107, "exclusiveMaximum": 1}})
 @example({"_": {"type": "number", "minimum": 1e-107, "maximum": 1, "multipleOf": 0.5}})
+@example({"_": {"type": "number", "minimum": 1.5, "maximum": 2, "multipleOf": 5e-324}})
+@example({"_": {"type": "number", "minimum": 1.5, "maximum": 2, "multipleOf": 10**400}})
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), _KINDS, min_size=1, max_size=3))
 def test_whatever_the_schema_a_tool_is_refused_or_gets_what_its_schema_allows(properties: dict[str, Any]) -> None:
     schema = taking(**properties)

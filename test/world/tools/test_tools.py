@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -30,7 +31,7 @@ from reactree_ros.world.skill_policy import PolicyError, policy_from_list
 from reactree_ros.world.spec import WORLDS, Place
 from reactree_ros.world.tools.settings import ServerSettings
 from reactree_ros.world.tools.skills import ToolSkills
-from reactree_ros.world.wrappers import guarded, nobody
+from reactree_ros.world.wrappers import guarded
 
 if TYPE_CHECKING:
     from command_line import Cli
@@ -251,6 +252,39 @@ def test_a_server_that_cannot_be_used_is_an_error_at_the_start(marks: Path, wron
     assert "sk-1234" not in str(error.value)
 
 
+_TOOL = {"name": "who_sits_in", "inputSchema": {"type": "object", "properties": {"room": {"type": "string"}}}}
+_ODD: dict[str, Any] = {
+    "no type": {"name": "odd", "inputSchema": {}},
+    "no schema": {"name": "odd"},
+    "a schema that is none": {"name": "odd", "inputSchema": None},
+    "a list": {"name": "odd", "inputSchema": {"type": "array"}},
+    "no name": {"inputSchema": {"type": "object"}},
+    "a number": 7,
+    "twice": {**_TOOL, "name": "odd"},
+}
+
+
+@pytest.mark.parametrize("odd", _ODD.values(), ids=_ODD)
+def test_a_tool_that_nobody_can_read_is_passed_over_and_spoils_no_other(
+    marks: Path, odd: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    listed = json.dumps([odd, {**_TOOL, "annotations": 3, "outputSchema": {}}, odd])
+    server = entry("raw", {"who_sits_in": {"wording": "look up {room}"}})
+    with closing(house(marks, office=server | {"args": [*server["args"], listed]})) as world:
+        assert done(world.execute("look up 204")).text == "office says: Anna sits there"
+    (line,) = [one.getMessage() for one in caplog.records if "passed over" in one.getMessage()]
+    assert "'odd'" in line or "'None'" in line
+    with pytest.raises(UserError, match=r"'odd': (it cannot be used, as|the server has no such tool)") as error:
+        house(marks, office=entry("raw", ["odd"]) | {"args": [*server["args"], listed]})
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_skill_is_told_of_the_tools_too(marks: Path) -> None:
+    with closing(house(marks, office=entry("office", {"who_sits_in": {"wording": "look up {room}"}}))) as world:
+        assert done(world.execute("dance")).text.endswith("or turn on. Skills are also 'look up {room}'.")
+        assert "look up" not in done(world.execute("open sesame 1")).text
+
+
 def test_what_a_user_wants_confirmed_is_asked_and_what_is_denied_is_no_skill(marks: Path) -> None:
     tools = {"who_sits_in": {"policy": "confirm"}, "open_safe": {"policy": "deny"}, "rooms_on": {}}
     asked = list[str]()
@@ -279,7 +313,7 @@ def test_what_a_user_wants_confirmed_is_asked_and_what_is_denied_is_no_skill(mar
         assert done(both.execute("who sits in 205")).outcome is Outcome.DONE
         assert done(both.execute("rooms on floor 3 light no")).outcome is Outcome.REFUSED_BY_POLICY
         with pytest.raises(PolicyError, match="open_safe"):
-            guarded(world, policy_from_list([{"skill": "open_safe", "verdict": "allow"}], where="here"), nobody)
+            guarded(world, policy_from_list([{"skill": "open_safe", "verdict": "allow"}], where="here"), says(""))
     assert not (marks / "safe").exists()
 
 

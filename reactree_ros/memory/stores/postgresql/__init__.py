@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -23,11 +24,13 @@ from reactree_ros.memory.stores.postgresql import schema
 from reactree_ros.memory.stores.postgresql.link import Link
 from reactree_ros.memory.stores.postgresql.own import OwnMemory
 from reactree_ros.memory.stores.postgresql.server import Server, Unreachable, connected, explained
+from reactree_ros.memory.stores.postgresql.way import demands
 from reactree_ros.memory.stores.sqlite import diagnosis
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.plugins.settings import Settings
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class FleetMemory(EpisodicMemory):
@@ -58,6 +61,8 @@ class FleetMemory(EpisodicMemory):
         except BaseException:
             self._own.close()
             raise
+        if loosened := demands(url)[1]:
+            _log.warning("%s: %s", url, loosened)
 
     @property
     def path(self) -> Path:
@@ -193,6 +198,8 @@ def _diagnose(settings: FleetSettings) -> Iterator[Diagnosis]:
     else:
         said = f"schema {version}" if version else "no memory yet, the first robot makes it"
         yield Diagnosis("fleet", Level.RIGHT, f"{settings.url}: {said}")
+        if loosened := demands(settings.url)[1]:
+            yield Diagnosis("fleet", Level.NOTE, f"{settings.url}: {loosened}", "leave it out where you can")
     if settings.own.exists():
         yield from diagnosis.diagnose(settings.own)
     else:

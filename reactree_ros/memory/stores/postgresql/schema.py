@@ -114,11 +114,35 @@ def prepare(connection: Any, where: str) -> None:
         connection.execute(f"UPDATE {NAME}.meta SET version = %s", (version,))
 
 
-def vectors_of(connection: Any, embedder: str, dimension: int) -> str:
-    """Return the table with the vectors of an embedder; made if it is not there."""
+def path_of(connection: Any, where: str) -> str:
+    """Return the statement that finds pgvector's types in a transaction, in whatever schema they are, and nothing else.
+
+    Raises:
+        EpisodicMemoryError: They are not there, or the user may not use them.
+    """
+    look = (
+        "SELECT quote_ident(nspname), has_schema_privilege(n.oid, 'USAGE'), quote_ident(current_user) "
+        "FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'vector'"
+    )
+    if (row := connection.execute(look).fetchone()) is None:
+        raise EpisodicMemoryError(
+            f"{where}: has no pgvector any more; an administrator does CREATE EXTENSION vector there"
+        )
+    name, may_use, user = row
+    if not may_use:
+        raise EpisodicMemoryError(
+            f"{where}: pgvector is in the schema {name}, which {user} may not use; its owner does "
+            f"GRANT USAGE ON SCHEMA {name} TO {user}"
+        )
+    return f"SET LOCAL search_path = {name}"
+
+
+def vectors_of(connection: Any, embedder: str, dimension: int, path: str) -> str:
+    """Return the table with the vectors of an embedder; made if it is not there, with the types of a path."""
     find = f"SELECT id FROM {NAME}.embedder WHERE name = %s AND dimension = %s"
     if (row := connection.execute(find, (embedder, dimension)).fetchone()) is None:
         with connection.transaction():
+            connection.execute(path)
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             add = f"INSERT INTO {NAME}.embedder (name, dimension) VALUES (%s, %s) ON CONFLICT DO NOTHING"
             connection.execute(add, (embedder, dimension))

@@ -24,6 +24,7 @@ from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.postgresql import schema
 from reactree_ros.memory.stores.postgresql.own import Waiting
 from reactree_ros.memory.stores.postgresql.schema import NAME
+from reactree_ros.memory.stores.postgresql.way import checked, demands
 from reactree_ros.memory.stores.sqlite import FETCHED_AT_ONCE, Kept
 from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of, read_turns
 from reactree_ros.memory.stores.sqlite.index import TIE, drawn, seed_of
@@ -46,11 +47,14 @@ _PASSING = ("53", "57", "25006")
 _REFUSING = ("22", "23", "54")
 #: Of refused connections, those that pass; they come without an SQL state.
 _CROWDED = ("too many", "remaining connection slots")
+_GRANT = "; an administrator does it once (CREATE EXTENSION vector, in that database), or grants the right to it"
 #: An experience's number, end and digest.
 Member: TypeAlias = tuple[int, int, int]
-_SESSION = (
-    f"SET statement_timeout = '{_ANSWER:.0f}s'; SET idle_in_transaction_session_timeout = '{_ANSWER:.0f}s'; "
-    "SET hnsw.ef_search = 100; SET hnsw.iterative_scan = relaxed_order"
+#: For the transaction alone: between two of them a pooler may give the session to somebody else.
+_LOCALLY = (
+    f"SET LOCAL statement_timeout = '{_ANSWER:.0f}s'; "
+    f"SET LOCAL idle_in_transaction_session_timeout = '{_ANSWER:.0f}s'; "
+    "SET LOCAL hnsw.ef_search = 100; SET LOCAL hnsw.iterative_scan = relaxed_order; "
 )
 _EXPERIENCES = (
     'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
@@ -99,9 +103,10 @@ class Server:
                     self._patience = _MIGRATE
                     schema.prepare(self._connection, url)
                     self._patience = _ANSWER
-                self._vectors = schema.vectors_of(self._connection, embedder, dimension)
-                self._connection.execute(_SESSION)
-                (self.fleet,) = self._connection.execute(f"SELECT fleet::text FROM {NAME}.meta").fetchone()
+                path = schema.path_of(self._connection, url)
+                self._vectors = schema.vectors_of(self._connection, embedder, dimension, path)
+            self._locally = (_LOCALLY + path).replace("%", "%%")  # a name may have one
+            (self.fleet,) = self._one(f"SELECT fleet::text FROM {NAME}.meta")
             opened.pop_all()
 
     @property
@@ -123,7 +128,7 @@ class Server:
         """Add a run, as a whole; one that is there already stays as it is."""
         subgoals = {key_of(row.subgoal): row for row in run.rows}
         subgoals = dict(sorted(subgoals.items(), key=itemgetter(0)))  # so that no two writers wait for each other
-        with explained(self._where, "write to"), self._connection.transaction():
+        with self._writing():
             execute = self._connection.execute
             new = f"INSERT INTO {NAME}.run (id, experiences) VALUES (%s, %s) ON CONFLICT DO NOTHING"
             if execute(new, (run.id, len(run.rows))).rowcount == 0:
@@ -146,8 +151,14 @@ class Server:
 
     def add_vectors(self, vectors: dict[UUID, NDArray[np.float32]]) -> None:
         """Add the vectors of subgoals that have none of this embedder."""
-        with explained(self._where, "write to"):
+        with self._writing():
             self._add_vectors(dict(sorted(vectors.items(), key=itemgetter(0))))
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with explained(self._where, "write to"), self._connection.transaction():
+            self._connection.execute(self._locally, ())
+            yield
 
     def _add_subgoals(self, subgoals: dict[UUID, str]) -> None:
         add = f"INSERT INTO {NAME}.subgoal SELECT * FROM unnest(%s::uuid[], %s::text[]) ON CONFLICT DO NOTHING"
@@ -342,8 +353,12 @@ class Server:
         return (rows[-1][0], {row[1]: str(parse_json(row[2])) for row in rows if row[3]}) if rows else None
 
     def _all(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+        """Read in a transaction of its own, all of it sent at once."""
         with explained(self._where, "read"):
-            rows: list[Any] = self._connection.execute(statement, values).fetchall()
+            results = self._connection.execute(f"{self._locally}; {statement}", values)
+            while results.nextset():
+                pass
+            rows: list[Any] = results.fetchall()
             return rows
 
     def _one(self, statement: str) -> Any:
@@ -363,7 +378,8 @@ def explained(where: str, doing: str) -> Iterator[None]:
             kind = Refused
         elif state.startswith(_PASSING) or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
             kind = Unreachable
-        raise kind(f"{where}: cannot {doing} the fleet's memory: {in_a_line(error)}") from error
+        way_out = _GRANT if state == "42501" else ""
+        raise kind(f"{where}: cannot {doing} the fleet's memory: {in_a_line(error)}{way_out}") from error
 
 
 def connected(url: str, patience: Callable[[], float] = lambda: _ANSWER) -> Any:
@@ -380,15 +396,18 @@ def connected(url: str, patience: Callable[[], float] = lambda: _ANSWER) -> Any:
     import psycopg
     from psycopg.pq import Ping
 
-    given = {"connect_timeout": _CONNECT, "keepalives_idle": 10, "tcp_user_timeout": 1000 * _CONNECT}
     with explained(url, "reach"):
-        try:
-            connection = psycopg.connect(url, autocommit=True, application_name="reactree", **given)
+        bounds = {"connect_timeout": _CONNECT, "keepalives_idle": 10, "tcp_user_timeout": 1000 * _CONNECT}
+        address = psycopg.conninfo.make_conninfo(url, application_name="reactree", **bounds, **demands(url)[0])
+        try:  # neither prepared statements nor the extended protocol: a pooler need not know them
+            connection = psycopg.connect(
+                address, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.ClientCursor
+            )
         except psycopg.errors.ConnectionTimeout:
             raise
         except psycopg.OperationalError as error:
-            address = psycopg.conninfo.make_conninfo(url, connect_timeout=_CONNECT)
             said = in_a_line(error)
+            checked(url, said)
             if psycopg.pq.PGconn.ping(address.encode()) == Ping.OK and not any(one in said for one in _CROWDED):
                 raise EpisodicMemoryError(
                     f"{url}: the server refuses: {said}; the user and the database stand in the address, the "
