@@ -50,8 +50,10 @@ def sweep() -> int:
 
 @pytest.fixture(autouse=True)
 def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let no test remember what another one found out of a server at the same port."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "caches" / str(next(_NUMBERS))))
+    """Let no test remember what another one found out of a server at the same port, nor know its records."""
+    own = tmp_path_factory.getbasetemp() / "caches" / str(next(_NUMBERS))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own))
+    monkeypatch.setenv("XDG_STATE_HOME", f"{own}-state")
 
 
 @pytest.fixture

@@ -174,6 +174,30 @@ def test_a_second_signal_does_not_break_off_what_ends(start: Start, tmp_path: Pa
     assert command.ended(says="go on\n")[0] == 128 + signal.SIGTERM
 
 
+#: A thread that is in the middle of a library's compiled code whenever the process ends, as in torch's.
+COMPUTES = """
+import threading, time
+from typing import Annotated
+from pydantic import AfterValidator, TypeAdapter
+
+numbers = TypeAdapter(list[Annotated[int, AfterValidator(lambda one: time.sleep(0.0005) or one)]])
+threading.Thread(target=lambda: numbers.validate_python([1] * 600_000), daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("number", [*SIGNALS, None], ids=str)
+def test_what_threads_still_compute_ends_no_process_otherwise(start: Start, number: signal.Signals | None) -> None:
+    """Without a signal, too: a run that comes to its end while they do."""
+    simulated = RUN if number else RUN.replace("SymbolicWorld.execute, ", "").replace("execute, close\n", "close\n")
+    command = start(COMPUTES + simulated.replace("main", "program"), "run", DEMO)
+    if number:
+        command.wait_for("acting")
+        command.process.send_signal(number)
+    code, out, err = command.ended()
+    assert (code, "FATAL" in err) == (128 + number if number else 0, False), err
+    assert "nterrupted" in out if number else "done" in out
+
+
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT], ids=lambda one: one.name)
 def test_a_signal_that_is_ignored_from_the_start_stays_so(start: Start, ignored: signal.Signals) -> None:
     command = start(RUN, "run", DEMO, ignored=ignored)

@@ -148,7 +148,7 @@ def wordings(flows: Iterable[type[ControlFlow]]) -> str:
 
 def known_flows() -> Iterator[type[ControlFlow]]:
     """Yield every control flow that is declared, by this package or by others."""
-    return iter(CONTROL_FLOWS)
+    return CONTROL_FLOWS.every()
 
 
 def default_flows() -> tuple[type[ControlFlow], ...]:

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
-from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.text import LONGEST_TOLD, shortened_line
 from reactree_ros.agent.words import typed, without_articles, words
 from reactree_ros.plugins.settings import nearest_or_some, or_nearest
 
@@ -67,6 +67,18 @@ class Parameter(abc.ABC):
         Raises:
             ParameterError: It may not stand here.
         """
+
+    def measured(self, came: object) -> Value | None:
+        """Return what a skill brought back as it may stand here, and what may not as it came; None if nothing came.
+
+        What was done stays done, whatever came back; :meth:`~reactree_ros.agent.skill.Skill.told` says what is unlike.
+        """
+        try:
+            return self.read(came)
+        except ParameterError:
+            if isinstance(came, int | float) and abs(came) < math.inf:
+                return came
+            return None if came is None else shortened_line(str(came), LONGEST_TOLD)
 
     def example(self, now: Sequence[str] | None = None) -> Value:
         """Return one value."""
@@ -294,8 +306,15 @@ class Number(Parameter):
         steps = (number - _exact(self.least)) / _exact(self.step)
         if not _exact(self.least) <= number <= _exact(self.most) or abs(steps - round(steps)) > Decimal("1e-6"):
             raise ParameterError(f"{shortened_line(str(said), 40)} may not stand here, but {self.words()}")
-        value = _exact(self.least) + round(steps) * _exact(self.step)
-        return int(value) if self._whole else float(value)
+        return self._step(round(steps))
+
+    def measured(self, came: object) -> Value | None:
+        """Return what was measured at the nearest step, also beyond the bounds; see :meth:`Parameter.measured`."""
+        try:
+            steps = round((self._number(came) - _exact(self.least)) / _exact(self.step))
+        except ParameterError:
+            return super().measured(came)
+        return self._step(steps)
 
     def example(self, now: Sequence[str] | None = None) -> int | float:
         """Return the least."""

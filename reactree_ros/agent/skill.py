@@ -138,9 +138,8 @@ class Skill:
         return SkillCall(self, self.words.read(said, now))
 
     def told(self, data: Mapping[str, Value]) -> str:
-        """Return what came back as data in words, e.g. ``level: 57 %``."""
-        units = {name: one.unit for name, one in self.returns.items() if isinstance(one, Number) and one.unit}
-        return ", ".join(f"{name}: {value}{f' {units[name]}' if name in units else ''}" for name, value in data.items())
+        """Return what came back as data in words, e.g. ``level: 57 %``; what is not as declared is said to be so."""
+        return ", ".join(f"{name}: {_told(one, data.get(name))}" for name, one in self.returns.items())
 
     def as_data(self) -> dict[str, Any]:
         """Return the declaration as a file has it, without what only its server needs."""
@@ -152,6 +151,16 @@ class Skill:
             **named,
             **({"effect": dict(self.effect)} if self.effect else {}),
         }
+
+
+def _told(declared: Parameter, value: Value | None) -> str:
+    unit = f" {declared.unit}" if isinstance(declared, Number) and declared.unit else ""
+    try:
+        declared.read(value)
+    except ParameterError:
+        came = "nothing came" if value is None else f"{value}{unit}"
+        return f"{came} (it should be {declared.words()})"
+    return f"{value}{unit}"
 
 
 def skill_of(declared: Any) -> Skill:

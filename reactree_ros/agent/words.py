@@ -39,6 +39,12 @@ def without_articles(text: str) -> str:
     return _ARTICLE.sub("", text)
 
 
+def same_words(one: str, other: str) -> bool:
+    """Return whether two instructions have the same words; case, spaces and final full stops do not matter."""
+    first, second = (text.lower().strip(" .").split() for text in (one, other))
+    return first == second
+
+
 def names(text: str, word: str) -> bool:
     """Whether a text names a thing by its word."""
     is_in = word.lower() in text.lower()  # which is quick to see

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import re
@@ -16,7 +17,7 @@ from typer.core import TyperGroup
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.commands import COMMANDS, app_of, in_order
 from reactree_ros.cli.defaults import DefaultsFile, leaves
-from reactree_ros.cli.signals import ASKED
+from reactree_ros.cli.signals import ASKED, leave
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins.settings import or_nearest
@@ -88,6 +89,17 @@ def _household(
     ] = False,
 ) -> None:
     """Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs."""
+
+
+def program() -> None:
+    """Run the command line as a process of its own: as :func:`main`, whatever its threads still do at the end."""
+    code: Any = 1
+    atexit.register(leave, lambda: code)  # the first, so the last that is called
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+        raise
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """``python -m reactree_ros.cli``."""
 
-from reactree_ros.cli import main
+from reactree_ros.cli import program
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -67,7 +67,7 @@ def carry_out(
         open_model(*spec.chosen("llm")) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
         kept_for_the_page(save) if view else nullcontext(save) as record,
-        closing(RecordFile(record)) if record else nullcontext() as file,
+        closing(RecordFile(record, own=True)) if record else nullcontext() as file,
         make_world(spec, place) as world,
         open_map(house_map, spec.where) if house_map else nullcontext() as kept,
         _desk(console, view=view) as desk,

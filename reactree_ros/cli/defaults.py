@@ -59,7 +59,7 @@ class DefaultsFile:
     def tables(self) -> Mapping[str, Any]:
         """The tables in the file."""
         try:
-            text = self.path.read_bytes().decode()
+            text = self.path.read_bytes().decode("utf-8-sig")
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, UnicodeDecodeError) as error:

@@ -49,8 +49,8 @@ def fork(
         raise UserError("--say and --planner exclude each other: another planner makes its own decisions")
     record = read_record(run)
     until, anew = decision_of(record, at), bool(planner)
-    spec = RunSpec.of_record(record)
-    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory, vision=vision, planner=planner)
+    said = partial(said_again, RunSpec.of_record(record), record.run, world=world_option, llm=llm)
+    spec = said(policy=policy, memory=memory, vision=vision, planner=planner)
     if anew:
         spec = spec.but(person=terminal() is not None)
     begin = partial(go_on, record, until, differs=differs, **({"anew": True} if anew else {"says": say}))

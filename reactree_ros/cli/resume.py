@@ -92,7 +92,7 @@ def resume(
         raise UserError(
             f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"
         )
-    spec = said_again(spec, world=world_option, llm=llm, policy=policy, memory=memory, vision=vision)
+    spec = said_again(spec, record.run, world=world_option, llm=llm, policy=policy, memory=memory, vision=vision)
     result = carry_out(spec, partial(go_on, record, until, differs=differs), save=save, as_json=as_json)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)

@@ -16,7 +16,9 @@ from reactree_ros.cli.defaults import policy_of_user, said_by_user
 from reactree_ros.cli.options import Chosen
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
-from reactree_ros.memory.spec import NamedMemory, is_brought
+from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.record.own import is_own
+from reactree_ros.record.schema import Event
 from reactree_ros.world.skill_policy import load_policy
 
 #: Most characters of a value that are shown.
@@ -25,6 +27,7 @@ _SHOWN = 500
 
 def said_again(
     spec: RunSpec,
+    header: Event,
     *,
     world: Mapping[str, Any],
     llm: Chosen | Mapping[str, Any],
@@ -37,6 +40,7 @@ def said_again(
 
     Args:
         spec: What the record says.
+        header: The record's header; if the user's own program wrote it here, the user has said all of it.
         world: What the user says of its world; it wins.
         llm: Another language model, or what the user says of the recorded one.
         policy: The user's skill policy, which outranks the recorded one; None: the user's file may name one.
@@ -53,13 +57,15 @@ def said_again(
         raise UserError(f"{name}: does not say in which world it was, so nothing can be gone on with")
     if spec.llm is None and not isinstance(llm, Chosen):
         raise UserError(f"{name}: does not say which language model it was; name one with --llm")
-    _check(spec, {"world": world} if isinstance(llm, Chosen) else {"world": world, "llm": llm})
-    if not planner:
-        spec.chosen_planner()
-    kept = spec.memory if is_brought(spec.memory) and not planner else ""
-    if spec.memory and memory is None and not is_brought(spec.memory):
+    if not (own := is_own(header)):
+        _check(spec, {"world": world} if isinstance(llm, Chosen) else {"world": world, "llm": llm})
+        if not planner:
+            spec.chosen_planner()
+    is_said = own or not spec.unsaid("memory")
+    kept = spec.memory if is_said and not planner else ""
+    if memory is None and not is_said:
         _tell(f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}")
-    if spec.vision is not None and vision is None:
+    if spec.vision is not None and vision is None and not own:
         _tell(f"Nobody is asked about pictures now; to have that, add --vision {spec.vision.name}")
     policy = policy or policy_of_user()
     chosen = Selection.of("llm", *llm) if isinstance(llm, Chosen) else spec.llm and spec.llm.with_settings(llm, name)
@@ -67,7 +73,7 @@ def said_again(
         recorded="",
         world=spec.world.with_settings(world, name),
         llm=chosen,
-        vision=vision and Selection.of("llm", *vision),
+        vision=Selection.of("llm", *vision) if vision else spec.vision if own else None,
         memory=kept if memory is None else memory.absolute(),
         **({} if policy is None else {"policy": load_policy(policy)}),
         **({"planner": planner, "working_memory": None} if planner else {}),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 #: Signals that ask for an end: Ctrl-C; ``kill``, containers, systemd and Slurm; a closed terminal (not on Windows).
@@ -61,6 +63,20 @@ class Asked:
 
 #: The signal of this process.
 ASKED = Asked()
+
+
+def leave(code: Callable[[], int]) -> None:
+    """End this process at once if a thread is still at work, as the last that is called at its end.
+
+    The interpreter would end such a thread where it stands. In the middle of C++ or Rust, such as that of torch, this
+    aborts the process: "terminate called without an active exception", exit code 134.
+    """
+    if any(one.daemon for one in threading.enumerate()):
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code())
 
 
 def _leave_closed_terminals() -> None:

@@ -58,7 +58,7 @@ _LONG = 1e7
 #: Ticks without an event before a tree that waits for an answer counts as stuck.
 _IDLE_TICKS = 5
 #: Fields that may differ between two equal runs.
-_OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent")}
+_OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent", "seal")}
 
 #: An awaited answer: its kind, and the request's id (reply), the subgoal (examples) or the robot (world).
 Key = tuple[str, str]
@@ -400,7 +400,7 @@ class ScriptedWorld(SharedWorld):
     ) -> None:
         try:
             self.household = household_from_dict(record.run["household"])
-            self.recallable = tuple(record.run["recallable"])
+            self.recallable, self.words = tuple(record.run["recallable"]), tuple(record.run.get("words", ()))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise RecordError(f"{record.name}: its household cannot be used: {what}") from error

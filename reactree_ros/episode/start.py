@@ -77,7 +77,7 @@ def run(
         if named is not None:
             live["memory"] = stack.enter_context(named.open())
         if save is not None:
-            file = RecordFile(save)
+            file = RecordFile(save, own=True)
             stack.callback(file.close)
             live |= {"write": file.write, "flush": file.flush}
         return assemble(spec, telling=True, **live).run()

@@ -5,6 +5,7 @@ Whatever the file contains, reading it ends with a value or a one-line error.
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import json
 import math
@@ -62,12 +63,13 @@ def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
     """Read JSON.
 
     Args:
-        text: The JSON; bytes are UTF-8.
+        text: The JSON; bytes are UTF-8. A byte order mark before it says nothing.
         halves: Whether texts may contain lone surrogates, as those of a model or a world may.
 
     Raises:
         ValueError: It is not JSON, is nested too deeply, or has an invalid or too long number; the message says which.
     """
+    text = text.removeprefix(codecs.BOM_UTF8) if isinstance(text, bytes) else text.removeprefix("\ufeff")
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from reactree_ros.agent.words import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.household.vocabulary import CLASSES
@@ -181,7 +181,7 @@ def load_tasks(path: str | Path) -> list[Task]:
     except UserError as error:
         raise TaskError(str(error)) from None
     try:
-        document = parse_json(content.removeprefix(codecs.BOM_UTF8))
+        document = parse_json(content)
     except ValueError as error:
         raise TaskError(f"{path}: is not JSON: {error}") from None
     try:
@@ -291,12 +291,3 @@ def _condition(key: str, count: int) -> GoalCondition:
 
 def _path(place: tuple[int | str, ...]) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-
-
-def same_words(one: str, other: str) -> bool:
-    """Return whether two instructions have the same words; case, spaces and final full stops do not matter."""
-    return _words(one) == _words(other)
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().strip(" .").split()

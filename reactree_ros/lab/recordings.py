@@ -103,7 +103,7 @@ def load_recording(path: str | Path) -> list[RecordedRun]:
     nodes: dict[int | str, list[RecordedNode]] = defaultdict(list)
     adapter = TypeAdapter(_Line)
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).open(encoding="utf-8-sig") as file:
             for number, text in enumerate(file, 1):
                 if not text.strip():
                     continue

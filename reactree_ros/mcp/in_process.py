@@ -77,7 +77,7 @@ class InProcess(Robot):
             world=self._world,
             model=self._model,
             questions=self.questions,
-            record=RecordFile(self._record),
+            record=RecordFile(self._record, own=True),
             memory=self._memory,
             take=take,
         )

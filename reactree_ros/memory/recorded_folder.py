@@ -26,7 +26,7 @@ def read_folder(folder: Path) -> Iterator[Experience]:
     for path, named in sorted(found, key=_place):
         try:
             yield Experience.from_text(
-                path.read_bytes().decode("utf-8"),
+                path.read_bytes().decode("utf-8-sig"),
                 task_id=named.task_id,
                 task_name=named.task_name,
                 decision=named.decision,

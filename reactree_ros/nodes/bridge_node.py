@@ -14,7 +14,7 @@ from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import HouseholdBridgeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import WORLDS, Place, Task, WorldSettings, in_house
+from reactree_ros.world.spec import WORLDS, Place, Task, WorldSettings, asks_for, in_house
 
 
 class BridgeNode(Bridge):
@@ -88,7 +88,7 @@ class BridgeNode(Bridge):
 
     def asks_for(self, instruction: str) -> bool:
         """Whether the task's goal is what an instruction asks for."""
-        return self._task is None or self._task[1].asks_for(instruction)
+        return self._task is None or asks_for(self._task[1], instruction)
 
 
 def main() -> None:

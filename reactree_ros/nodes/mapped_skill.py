@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from action_msgs.msg import GoalStatus
 
 from reactree_ros.agent.glance import PictureCheck
@@ -116,23 +117,13 @@ class MappedCall:
 
     def code(self, result: Any) -> int:
         """Return the error code of a result; 0 if it has none."""
-        code = 0 if self._code is None else self._code(result)
-        return code[0] if isinstance(code, bytes) else int(code)  # a byte is one of one
+        return 0 if self._code is None else int(_plain(self._code(result)))
 
     def returned(self, result: Any) -> dict[str, Value]:
-        """Return what a result brings as data.
-
-        Raises:
-            ParameterError: Something is not what the skill returns.
-        """
-        data: dict[str, Value] = {}
-        for name, read in self._returns.items():
-            assert self._skill is not None  # what returns something is a skill
-            try:
-                data[name] = self._skill.returns[name].read(read(result))
-            except ParameterError as error:
-                raise ParameterError(f"it returned {name}: {error}") from None
-        return data
+        """Return what a result brings as data; what was done stays done, whatever that is."""
+        returns = {} if self._skill is None else self._skill.returns
+        came = {name: returns[name].measured(_plain(read(result))) for name, read in self._returns.items()}
+        return {name: value for name, value in came.items() if value is not None}
 
     def pictures(self, result: Any) -> tuple[Picture, ...]:
         """Return the picture that a result is.
@@ -309,6 +300,11 @@ class MappedSkill:
         if self.entry.is_bounded:
             return _seconds(self.entry.time_limit, values)
         return sum(one.asked.limit for one in orders)
+
+
+def _plain(value: Any) -> Any:
+    """Return a field's value as Python has it: a byte comes as bytes of one, a number of an array as numpy's."""
+    return value[0] if isinstance(value, bytes) else value.item() if isinstance(value, np.generic) else value
 
 
 def _seconds(limit: float | str, values: Values) -> float:

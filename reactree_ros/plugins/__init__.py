@@ -13,6 +13,7 @@ tables.
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import check_modules, install_requirements
 from reactree_ros.plugins.settings import NoSettings, Settings, did_you_mean
 
+_log = logging.getLogger(__name__)
 #: The distribution of this package.
 DISTRIBUTION = "reactree_ros"
 
@@ -84,6 +86,7 @@ class Registry(Generic[S]):
         self.base = base
         self.first, self._check = first, check
         self._loaded: dict[str, S] = {}
+        self._told = set[str]()
         self._brought: _Brought | None = None
 
     @property
@@ -114,7 +117,7 @@ class Registry(Generic[S]):
         return {name: _origin(point) for name, point in self._plugins.points.items()}
 
     def __iter__(self) -> Iterator[S]:
-        """Yield every thing that can be loaded; :meth:`problems` reports the others."""
+        """Yield every thing that can be loaded; who names another one hears why it cannot."""
         return (one for _, one in self.items())
 
     def items(self) -> Iterator[tuple[str, S]]:
@@ -122,6 +125,14 @@ class Registry(Generic[S]):
         for name in self.names:
             with contextlib.suppress(UserError):
                 yield name, self.get(name)
+
+    def every(self) -> Iterator[S]:
+        """Yield every thing that can be loaded, for who uses all and names none; the log tells of each other, once."""
+        for problem in self.problems():
+            if problem not in self._told:
+                self._told.add(problem)
+                _log.warning("%s", problem)
+        return iter(self)
 
     def problems(self) -> list[str]:
         """Load every plug-in; return the problems, one line each: hidden by another, or unusable."""

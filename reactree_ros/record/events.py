@@ -148,6 +148,7 @@ class Run(Timed):
     world: WorldOf
     household: HouseholdOf
     recallable: list[Text]
+    words: NotRequired[list[Text]]
     llm: Model
     vision: NotRequired[Model]
     memory: NotRequired[Text]
@@ -156,6 +157,7 @@ class Run(Timed):
     robots: NotRequired[list[Text]]
     person: NotRequired[bool]
     parent: NotRequired[Parent | None]
+    seal: NotRequired[Text]
 
 
 class GrownNode(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import os
@@ -250,7 +251,8 @@ def is_record(path: Path) -> bool:
     """Whether a file begins as a record does."""
     try:
         with opened(path) as file:
-            return file.read(10).replace(b" ", b"").startswith(b'{"e":"run"')
+            begin = file.read(13).removeprefix(codecs.BOM_UTF8)
+            return begin.replace(b" ", b"").startswith(b'{"e":"run"')
     except UNREADABLE:
         return False
 

@@ -32,6 +32,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
+from reactree_ros.record.own import sealed
 from reactree_ros.record.schema import (
     SCHEMA,
     Defaults,
@@ -81,6 +82,11 @@ class RecordFile:
 
     If writing fails (a full disk, a deleted folder), the file logs that once and writes no more. The run continues.
 
+    Args:
+        path: The file.
+        own: Whether the user has said all that the header says, so that the record goes on by itself here; see
+            :mod:`reactree_ros.record.own`.
+
     Raises:
         UserError: The file exists already, or cannot be made.
 
@@ -88,8 +94,8 @@ class RecordFile:
         problem: Why nothing more is written; empty while writing works.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, *, own: bool = False) -> None:
+        self.path, self._own = Path(path), own
         self.problem = ""
         self._lines: list[str] = []  # those that are not in the file yet
         self._latest = ""  # the kind of the latest event
@@ -103,6 +109,8 @@ class RecordFile:
 
     def write(self, event: Event, line: str = "") -> None:
         """Take an event, with its line where that is made already; the next :meth:`flush` writes it."""
+        if self._own and event["e"] == "run":
+            event, line = sealed(event), ""
         self._lines.append(line or encoded(event))
         self._latest = event["e"]
 
@@ -208,6 +216,7 @@ class Recorder(Listener):
                 "working_memory": context.working_memory is not None,
                 "household": household_to_dict(household),
                 "recallable": list(context.world.recallable),
+                "words": list(context.world.words),
                 "options": options,
                 **({} if context.person is None else {"person": True}),
                 "limits": budget.limits,

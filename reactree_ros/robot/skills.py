@@ -97,7 +97,7 @@ class MapSkills:
         near = map.look() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
         told = [
             text,
-            f"It returned {call.skill.told(data)}." if data else "",
+            f"It returned {call.skill.told(data)}." if data or (outcome is Outcome.DONE and call.skill.returns) else "",
             looking.see_text(near) + "." if near else "",
         ]
         here = map.thing_of(call) if near else None

@@ -20,11 +20,12 @@ from reactree_ros.agent.told import Tried
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, told
 from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import Concurrent, Parallel, ParallelFlow
 from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
-from reactree_ros.tree.flows.turns import conclude, in_turn
+from reactree_ros.tree.flows.turns import take_turns
 from reactree_ros.tree.flows.while_holds import WhileFlow
 from reactree_ros.tree.flows.within import WithinFlow
 from reactree_ros.tree.goal_node import GoalNode
@@ -272,9 +273,11 @@ class GoalStep(_Leaf):
 class SearchStep(_Leaf):
     """Goes to where a thing or a place is: where it was seen, else from place to place and from room to room."""
 
+    _word = OfAttempt(lambda _: "")
+
     def __init__(self, search: model.Search, run: Run) -> None:
         super().__init__(f"find {_shown(search.of, run)}", run)
-        self._search, self._word = search, ""
+        self._search = search
 
     def program(self) -> Program:
         """Search, until the robot stands where it is."""
@@ -543,14 +546,7 @@ class AllOrNone(Parallel):
 
     def tick(self) -> Iterator[Behaviour]:
         """Tick the child whose turn it is, and those after it as long as each succeeds at once."""
-        for child in in_turn(self):
-            yield from child.tick()
-            if child.status != Status.SUCCESS:
-                conclude(self, child.status)
-                break
-        else:
-            conclude(self, Status.SUCCESS)
-        yield self
+        return take_turns(self, (Status.SUCCESS,), lambda: Status.SUCCESS)
 
 
 class _Again(decorators.Decorator):

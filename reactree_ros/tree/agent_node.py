@@ -24,6 +24,7 @@ from reactree_ros.agent.told import told_failed
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST
@@ -92,6 +93,16 @@ class AgentNode(GoalNode):
 
     listens = True
 
+    _window = OfAttempt(lambda _: ContextWindow(head=0))
+    _thoughts = OfAttempt[list[str]](lambda _: [])  # since it last did something, or something new was told or seen
+    _refused = OfAttempt(lambda _: 0)  # expansions in that time that must not grow
+    _last_failed = OfAttempt(lambda _: "")  # what came of the skill that it did last, if that failed
+    _checks = OfAttempt[bool](lambda node: node.context.options.check_done)  # until it is said to be done
+    _skills = OfAttempt[Sequence[str]](lambda _: ())  # what may be done, as it was told last
+    _offers = OfAttempt[Sequence[Offer]](lambda _: ())  # what else, with values in its places
+    _done = OfAttempt[list[tuple[str, str]]](lambda _: [])  # what it did, with what came of it
+    _failed_expansions = OfAttempt[list[Expand]](lambda _: [])
+
     def __init__(
         self,
         subgoal: str,
@@ -107,15 +118,6 @@ class AgentNode(GoalNode):
         #: The goals of the agent nodes above.
         self.parent_goals: frozenset[str] = parent._ancestors if isinstance(parent, AgentNode) else frozenset()
         self._ancestors: frozenset[str] = frozenset({normal(subgoal)}) | self.parent_goals
-        self._window = ContextWindow(head=0)
-        self._thoughts: list[str] = []  # since it last did something, or something new was told or seen
-        self._refused = 0  # expansions in that time that must not grow
-        self._last_failed = ""  # what came of the skill that it did last, if that failed
-        self._checks = context.options.check_done  # until it is said to be done
-        self._skills: Sequence[str] = ()  # what may be done, as it was told last
-        self._offers: Sequence[Offer] = ()  # what else, with values in its places
-        self._done: list[tuple[str, str]] = []  # what it did, with what came of it
-        self._failed_expansions: list[Expand] = []
 
     def program(self) -> Program:
         """Look around, then decide until the goal is reached or given up, or until the node has expanded.
@@ -175,7 +177,6 @@ class AgentNode(GoalNode):
         self.see(observation)
         self._window = ContextWindow(head=len(self.turns))
         self._tell_searched_here()
-        self._failed_expansions.clear()
         yield from self._learn_skills()
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
@@ -184,14 +185,14 @@ class AgentNode(GoalNode):
         self._skills = (*self.senses.own_actions(), *skills)
 
     def _begin_anew(self) -> None:
-        """Forget what it said in vain, as something new was done, seen or told."""
+        """Forget what it said and did in vain, as something new was seen or told."""
+        self._done.clear()
         self._thoughts.clear()
         self._refused = 0
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
         self.see(seen)
-        self._done.clear()
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
@@ -202,7 +203,6 @@ class AgentNode(GoalNode):
         """Add what the node is told; what a person says is something new."""
         super().tell(text, about)
         if about is About.PERSON:
-            self._done.clear()
             self._begin_anew()
 
     # ------------------------------------------------------------------ what was searched
@@ -408,9 +408,7 @@ class AgentNode(GoalNode):
 
     def _decides_again(self, failed: Expand) -> Generator[Step, Any, bool]:
         """Say whether it decides again after an expansion that failed; then it was told of that, and looks around."""
-        assert self.failure is not None  # the expansion failed
-        over = self.failure.ends_the_tree or self.budget.reached() is not None
-        if over or len(self._failed_expansions) >= self._abilities.re_expand:
+        if self.barred() is not None or len(self._failed_expansions) >= self._abilities.re_expand:
             return False
         self._failed_expansions.append(failed)
         expansion = next(child for child in reversed(self.children) if not isinstance(child, SkillLeaf))
@@ -422,7 +420,6 @@ class AgentNode(GoalNode):
             self.see((yield from self.look_around()))
         self._tell_searched_here()
         self._begin_anew()
-        self._done.clear()
         yield from self._learn_skills()
         return True
 

@@ -184,6 +184,7 @@ class RunContext:
         placed: Where each thing was put that the run has let go of, and does not hold again, by their names.
         known: The words for what was seen, and the names that skills were offered with.
         team: The robots of the world.
+        nameable: The words for what is in the world, as it says when the run begins.
     """
 
     model: LanguageModel
@@ -219,6 +220,7 @@ class RunContext:
     placed: dict[str, str] = field(default_factory=dict)
     known: dict[str, None] = field(default_factory=dict)
     team: Team = field(init=False)
+    nameable: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.enter(self.world)
@@ -226,6 +228,7 @@ class RunContext:
     def enter(self, world: World) -> None:
         """Have the run in a world, with its robots."""
         self.world, self.team = world, Team(world)
+        self.nameable = (*world.words, *world.recallable)
 
     @property
     def household(self) -> Household:
@@ -261,7 +264,7 @@ class RunContext:
 
     def untouched(self, goal: str) -> list[str]:
         """Return what a goal names that no skill has named which was done, nor is where one was done."""
-        known = {**self.known, **dict.fromkeys((*self.world.words, *self.world.recallable))}
+        known = {**self.known, **dict.fromkeys(self.nameable)}
         named = [one for one in known if names(goal, one)]
         whole = (one for one in named if not any(other != one and names(other, one) for other in named))
         return [one for one in whole if not any(names(skill, one) for skill in self.touched)]

@@ -20,6 +20,7 @@ from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
 from reactree_ros.llm.port import MaySay, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.dialogue import Dialogue
 from reactree_ros.tree.failure import Failure, FailureKind, LimitReached
@@ -50,18 +51,18 @@ class GoalNode(ProgramNode, abc.ABC):
 
     listens = False
 
+    turns = OfAttempt[list[Turn]](lambda _: [])
+    lesson = OfAttempt[Sequence[Turn] | None](lambda _: None)
+    requests = OfAttempt(Requests)
+    senses = OfAttempt(Senses)
+    dialogue = OfAttempt(Dialogue)
+    _taking = OfAttempt(lambda _: (Reply(""), ""))  # what is being carried out: the reply, and the words for it
+
     def __init__(self, subgoal: str, context: RunContext, *, name: str = "", parent: GoalNode | None = None) -> None:
         self.subgoal = subgoal
         self.depth: int = 1 if parent is None else parent.depth + 2
         self.index = self.start = 0
         super().__init__(name or " ".join(subgoal.split()), context, parent)
-
-    def _clear(self) -> None:
-        super()._clear()
-        self.turns: list[Turn] = []
-        self.lesson: Sequence[Turn] | None = None
-        self.requests, self.senses, self.dialogue = Requests(self), Senses(self), Dialogue(self)
-        self._taking = Reply(""), ""  # what is being carried out: the reply, and the words for it
 
     def started(self) -> None:
         """Take its place in the run."""

@@ -13,6 +13,7 @@ from reactree_ros.agent.decision import Counts
 from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.errors import UserError
 from reactree_ros.tree.agent_node import Abilities, AgentNode
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
@@ -100,7 +101,7 @@ class SkillNode(GoalNode):
         observation: What came back last; None before.
     """
 
-    observation: Observation | None = None
+    observation = OfAttempt[Observation | None](lambda _: None)
 
     def experience(self, **task: str) -> None:
         """Return nothing: an agent has nothing to learn from it."""

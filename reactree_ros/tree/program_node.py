@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
@@ -17,8 +17,9 @@ from py_trees.composites import Composite
 
 from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.memory.experience import End
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import Call, RunContext
-from reactree_ros.tree.failure import BrokenOff, EndedBelow, Failure, FailureKind, Held, failure_of
+from reactree_ros.tree.failure import BrokenOff, EndedBelow, Failure, FailureKind, Held, LimitReached, failure_of
 from reactree_ros.tree.program import Execute, Grow, Hold, Program, Step, Wait
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.team import Post
@@ -56,6 +57,7 @@ class ProgramNode(Composite, abc.ABC):
 
     Attributes:
         context: What the nodes of the run share.
+        attempt: All that it has come to since it began; see :class:`~reactree_ros.tree.attempt.OfAttempt`.
         end: How it ended, for episodic memory; None before, and if an error ended it.
         failure: Why it failed; None if it did not.
         leaf: The latest skill, which is carried out or was; None if there was none yet.
@@ -66,27 +68,35 @@ class ProgramNode(Composite, abc.ABC):
 
     holds_own_tree = False
 
+    budget = OfAttempt[Budget](lambda node: node._its_budget())
+    end = OfAttempt[End | None](lambda _: None)
+    failure = OfAttempt[Failure | None](lambda _: None)
+    leaf = OfAttempt[SkillLeaf | None](lambda _: None)
+    _leaves = OfAttempt[deque[SkillLeaf]](lambda _: deque())
+    _begun = OfAttempt(lambda _: False)
+    _program = OfAttempt[Program | None](lambda _: None)
+    _step = OfAttempt[Step | None](lambda _: None)
+    _deadline = OfAttempt(lambda _: 0.0)
+    #: What was raised instead of what the program waits for.
+    _missed = OfAttempt[tuple[Exception | None, str]](lambda _: (None, ""))
+
     def __init__(self, name: str, context: RunContext, above: ProgramNode | None) -> None:
         super().__init__(name, children=[])
         self.context = context
         self._above = above
         self._post: Post | None = None
-        self._clear()
+        self.attempt: dict[str, Any] = {}
 
-    def _clear(self) -> None:
-        """Forget what was before; it begins anew."""
+    def _its_budget(self) -> Budget:
         run = self.context.budget
-        self.budget: Budget = run.part() if self.is_own_leaf else run if self._above is None else self._above.budget
-        self.end: End | None = None
-        self.failure: Failure | None = None
-        self.leaf: SkillLeaf | None = None
-        self._leaves = deque[SkillLeaf]()
-        self.feedback_message = ""
-        self._begun = False
-        self._program: Program | None = None
-        self._step: Step | None = None
-        self._deadline = 0.0
-        self._missed: tuple[Exception | None, str] = (None, "")  # what was raised instead of what the program waits for
+        return run.part() if self.is_own_leaf else run if self._above is None else self._above.budget
+
+    def barred(self) -> Failure | None:
+        """Return why it may not begin or decide again: the tree ends, or a limit is reached; None if it may."""
+        if self.context.fatal is not None:
+            return self.context.fatal
+        limit = self.budget.reached()
+        return None if limit is None else failure_of(LimitReached(limit, self.budget.reason()))
 
     @abc.abstractmethod
     def program(self) -> Program:
@@ -143,9 +153,10 @@ class ProgramNode(Composite, abc.ABC):
     def tick(self) -> Iterator[Behaviour]:
         """Go on by at most one reply, then tick the child that led to."""
         if self.status != Status.RUNNING:
-            if self.context.fatal is not None:  # the tree ends
-                self._clear()
-                self.failure, self.feedback_message = self.context.fatal, f"not begun: {self.context.fatal.message}"
+            self.attempt, self.feedback_message = {}, ""
+            self.failure = self.barred() if self._who.start else self.context.fatal
+            if self.failure is not None:
+                self.feedback_message = f"not begun: {self.failure.message}"
                 self.stop(Status.FAILURE)
                 yield self
                 return
@@ -196,7 +207,6 @@ class ProgramNode(Composite, abc.ABC):
             if child.status != Status.INVALID:
                 child.stop(Status.INVALID)
             self.remove_child(child)
-        self._clear()
         self._begun = True
         self.started()
         self._program = program = self.program()

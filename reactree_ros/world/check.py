@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.spec import asks_for
 from reactree_ros.world.team import SharedWorld, Use, team_of
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ REFUSALS = (Outcome.UNKNOWN_SKILL, Outcome.PRECONDITION, Outcome.REFUSED_BY_POLI
 
 
 def check_world(
-    world: World, *, seed: int = 0, tries: int = 8, at_once: float = 2.0, timeout: float = 30.0
+    world: World, *, task: object = None, seed: int = 0, tries: int = 8, at_once: float = 2.0, timeout: float = 30.0
 ) -> list[str]:
     """Try whether a world keeps to the port.
 
@@ -36,6 +37,7 @@ def check_world(
 
     Args:
         world: The world.
+        task: The task that it was made for, to be looked at, too.
         seed: What it is reset with.
         tries: How many of its skills are carried out.
         at_once: How long a call may take to return its pending result, in seconds.
@@ -44,7 +46,7 @@ def check_world(
     Returns:
         The problems, a sentence each; empty if there are none.
     """
-    check = _Check(world, seed=seed, tries=tries, at_once=at_once, timeout=timeout)
+    check = _Check(world, task, seed=seed, tries=tries, at_once=at_once, timeout=timeout)
     try:
         check.run()
     except _CannotGoOn:
@@ -60,16 +62,18 @@ class _CannotGoOn(Exception):
 
 
 class _Check:
-    def __init__(self, world: World, *, seed: int, tries: int, at_once: float, timeout: float) -> None:
+    def __init__(self, world: World, task: Any, *, seed: int, tries: int, at_once: float, timeout: float) -> None:
         self.problems: list[str] = []
         self.caller = Worker("check_world", WorldError)  # so that a call that blocks does not block the check
-        self._world = world
+        self._world, self._task = world, task
         self._seed, self._tries, self._at_once, self._timeout = seed, tries, at_once, timeout
         self._closed = False
 
     def run(self) -> None:
         """Try everything, one after the other."""
         self._household()
+        if self._task is not None:
+            self._says_what_it_asks_for(self._task)
         start = self._resets()
         self._score()
         self._survey()
@@ -211,6 +215,14 @@ class _Check:
             words = getattr(self._world, name)
             if isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words):
                 self._wrong(f"{name} is {_shown(words)}, which are no words")
+
+    def _says_what_it_asks_for(self, task: Any) -> None:
+        for name in ("instruction", "task_name"):
+            if not isinstance(said := getattr(task, name, None), str) or not said.strip():
+                self._wrong(f"the task's {name} is {_shown(said)}, which is no text")
+                raise _CannotGoOn
+        if self._call("asks_for", lambda: asks_for(task, task.instruction)) is not True:
+            self._wrong(f"the task does not ask for its own instruction, '{task.instruction}'")
 
     def _resets(self) -> Observation | None:
         """Reset twice; returns the first observation, or None if the world says that it cannot be reset."""

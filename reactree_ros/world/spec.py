@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from reactree_ros.agent.glance import PictureCheck
+from reactree_ros.agent.words import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import REGISTRIES, Registry, Spec
 from reactree_ros.plugins.settings import Settings
@@ -23,7 +24,10 @@ MOST_TASKS = 1_000_000
 
 
 class Task(Protocol):
-    """A task in a world; only the world itself knows more of it."""
+    """A task in a world; only the world itself knows more of it.
+
+    It may have ``asks_for(instruction)`` besides, where other words than its own ask for it; see :func:`asks_for`.
+    """
 
     @property
     def instruction(self) -> str:
@@ -33,8 +37,11 @@ class Task(Protocol):
     def task_name(self) -> str:
         """Type of the task, e.g. ``put_fridge``."""
 
-    def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is one of the task's own, so that its goal is what is asked for."""
+
+def asks_for(task: Task, instruction: str) -> bool:
+    """Return whether an instruction is one of a task's own, so that its goal is what is asked for."""
+    own: Callable[[str], bool] | None = getattr(task, "asks_for", None)
+    return same_words(instruction, task.instruction) if own is None else own(instruction)
 
 
 T = TypeVar("T", bound=Task)
@@ -205,7 +212,7 @@ class Place:
         if not self.tasks and instruction is None:
             raise UserError(f"{self.spec.name} has no task of its own here; say what to do in it")
         for task_id, task in self.tasks.items():
-            if instruction is None or task.asks_for(instruction):
+            if instruction is None or asks_for(task, instruction):
                 return task, task_id
         return next(iter(self.tasks.values()), None), None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from typing import Any
 
@@ -23,6 +24,7 @@ from reactree_ros.agent.parameters import (
     Text,
     Thing,
 )
+from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.wording import Wording
 from reactree_ros.agent.words import words
 
@@ -372,3 +374,56 @@ def test_a_text_full_of_the_words_between_is_taken_apart_in_few_steps(end: str, 
 
 def test_words_are_what_a_text_says() -> None:
     assert words("The Cup, (1).") == ("the", "cup", "1")
+
+
+WEIGHT, LEVEL = Number(0, 20, 0.01, "kg"), Number(0, 100, unit="%")
+AS_DECLARED = ""
+NOT_WEIGHED = " (it should be a number from 0 to 20 kg by 0.01)"
+
+
+@pytest.mark.parametrize(
+    ("declared", "came", "kept", "said"),
+    [
+        (WEIGHT, 0.30000001192092896, 0.3, AS_DECLARED),
+        (WEIGHT, 0.304, 0.3, AS_DECLARED),
+        (WEIGHT, 20.004, 20.0, AS_DECLARED),
+        (WEIGHT, -0.001, 0.0, AS_DECLARED),
+        (WEIGHT, "0.3 kg", 0.3, AS_DECLARED),
+        (LEVEL, 57.4, 57, AS_DECLARED),
+        (WEIGHT, 25.300000190734863, 25.3, NOT_WEIGHED),
+        (WEIGHT, -3.0, -3.0, NOT_WEIGHED),
+        (WEIGHT, 1e30, 1e30, NOT_WEIGHED),
+        (WEIGHT, float("nan"), "nan", NOT_WEIGHED),
+        (WEIGHT, float("-inf"), "-inf", NOT_WEIGHED),
+        (WEIGHT, "heavy", "heavy", NOT_WEIGHED),
+        (WEIGHT, True, True, NOT_WEIGHED),
+        (WEIGHT, [1], "[1]", NOT_WEIGHED),
+        (WEIGHT, None, None, NOT_WEIGHED),
+        (Choice(("red", "green")), "GREEN", "green", AS_DECLARED),
+        (Choice(("red", "green")), "blue", "blue", " (it should be one of red, green)"),
+        (Text(5), "a\nb", "a b", AS_DECLARED),
+        (Text(5), "a" * 6, "a" * 6, " (it should be a text of at most 5 characters)"),
+        (Text(5), "", "", " (it should be a text of at most 5 characters)"),
+        (Text(5), 3, "3", AS_DECLARED),
+        (Person(), b"", "b''", AS_DECLARED),
+    ],
+)
+def test_what_was_measured_is_kept_and_said_and_never_refused(
+    declared: Parameter, came: object, kept: object, said: str
+) -> None:
+    skill = Skill(name="measure", wording="measure", returns={"it": declared})
+    value = declared.measured(came)
+    assert (value, type(value)) == (kept, type(kept))
+    told = skill.told({} if value is None else {"it": value})
+    assert told.endswith(said)
+    assert ("it should be" in told) == bool(said)
+    assert ("nothing came" in told) == (came is None)
+
+
+@given(numbers(), st.floats(width=32))
+def test_a_measurement_of_any_precision_is_a_step(number: Number, came: float) -> None:
+    value = number.measured(came)
+    assert json.dumps(value, allow_nan=False)
+    if number.least <= came <= number.greatest:
+        assert number.read(value) == value
+        assert abs(float(value) - came) <= number.step  # type: ignore[arg-type]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,11 @@ from command_line import Cli
 from hostile import KeyCatcher, changed_header
 
 from reactree_ros.cli import asking
+from reactree_ros.files.folders import user_state
+from reactree_ros.household.houses import HOUSES
 from reactree_ros.planners.reactree import SPEC, ReactreeSettings
 from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.record.own import is_own, sealed
 
 KEY = "sk-hush-4711-abcdef"
 INSTRUCTION = "Put 1 apple on the coffee table"
@@ -220,6 +225,87 @@ def test_what_the_user_says_of_the_world_is_in_the_new_record(cli: Cli, record: 
     cli("resume", record, "--world-option", "house=villa", "--json", "--save", tmp_path / "again.jsonl")
     header = json.loads((tmp_path / "again.jsonl").read_text().splitlines()[0])
     assert header["world"]["settings"]["house"] == "villa"
+
+
+# ---------------------------------------------------------------------- one's own records
+
+
+@pytest.fixture
+def of_a_file(cli: Cli, user: Path, tmp_path: Path) -> Path:
+    """A record of one's own whose settings open a file."""
+    tasks, own = tmp_path / "tasks.json", tmp_path / "own.jsonl"
+    tasks.write_bytes(HOUSES["apartment"].read_bytes())
+    ended = cli(
+        "run", "--world-option", f"tasks={tasks}", "--task-id", 1, "--max-decisions", 3, "--json", "--save", own
+    )
+    assert ended.json["end"] == "out_of_decisions"
+    return own
+
+
+@pytest.mark.parametrize("command", GOES_ON)
+def test_ones_own_record_goes_on_by_itself_wherever_it_lies(
+    cli: Cli, of_a_file: Path, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    moved = of_a_file.rename(tmp_path / "elsewhere" / "moved.jsonl")
+    again = tmp_path / "again.jsonl"
+    assert cli(command, moved, *GOES_ON[command], "--json", "--save", again).json["end"] in ("done", "out_of_decisions")
+    assert cli("replay", again).code == 0
+    assert cli("fork", again, "--at", 2, "--json").json["end"]
+
+
+def _key(mode: int | None = None, content: bytes | None = None, *, gone: bool = False) -> None:
+    key = user_state() / "record.key"
+    if content is not None:
+        key.write_bytes(content)
+    if mode is not None:
+        key.chmod(mode)
+    if gone:
+        key.unlink()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: changed_header(record, record, {"started": "2020-02-02T02:02:02+00:00"}),
+        lambda record: changed_header(record, record, {"limits.decisions": 4}),
+        lambda record: changed_header(record, record, {"seal": "0" * 64}),
+        lambda record: changed_header(record, record, {"seal": "é\ud800"}),
+        lambda record: _key(gone=True),  # as on another machine
+        lambda record: _key(content=b"x" * 32),
+        lambda record: _key(content=b"torn"),
+        lambda record: _key(0o644),
+    ],
+)
+def test_a_record_of_anybody_else_needs_the_words(
+    cli: Cli, of_a_file: Path, change: Callable[[Path], object], tmp_path: Path
+) -> None:
+    change(of_a_file)
+    refused = cli("resume", of_a_file, "--json")
+    assert refused.code == 2
+    words = f"--world-option tasks={tmp_path / 'tasks.json'}"
+    assert f"{words} - a record may not decide that by itself" in refused.err
+    assert cli("resume", of_a_file, "--json", *words.split()).json["end"] in ("done", "out_of_decisions")
+
+
+def test_where_no_key_can_be_kept_a_run_is_recorded_all_the_same(
+    cli: Cli, record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in the way").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "in the way"))
+    saved = tmp_path / "saved.jsonl"
+    assert cli("run", INSTRUCTION, "--json", "--save", saved).code == 0
+    assert "seal" not in json.loads(saved.read_text().splitlines()[0])
+    assert not is_own(json.loads(record.read_text().splitlines()[0]))
+
+
+def test_processes_that_begin_at_once_have_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with ThreadPoolExecutor(8) as pool:
+        headers = list(pool.map(lambda number: sealed({"e": "run", "number": number}), range(8)))
+    assert all(map(is_own, headers))
+    assert [one.name for one in (tmp_path / "reactree").iterdir()] == ["record.key"]
+    assert stat.S_IMODE((tmp_path / "reactree" / "record.key").stat().st_mode) == 0o600
 
 
 ALLOWS = [

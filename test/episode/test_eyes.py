@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from detector import Detector, found_in, is_held
 from drawn import data_of
+from hostile import changed_header
 from openai_peer import Peer
 from slipping import SlippingWorld, grasps
 
@@ -343,7 +344,8 @@ def test_the_command_line_asks_another_server_about_pictures_and_shows_it_to_nob
     assert recorded.run["vision"]["llm"] == "openai"
     assert recorded.run["vision"]["base_url"] == peer.base_url
     assert replay(recorded).identical
-    ended = cli("fork", save, "--at", 2, "--say", "Think: again.", "--json", "--world-option", "pictures=true")
+    theirs = changed_header(save, tmp_path / "theirs.jsonl", {"seal": ""})
+    ended = cli("fork", theirs, "--at", 2, "--say", "Think: again.", "--json", "--world-option", "pictures=true")
     assert "Nobody is asked about pictures now; to have that, add --vision openai" in ended.err
     assert ended.code == 0, "the record's own server is not asked, and is not missed"
 

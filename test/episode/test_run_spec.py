@@ -141,9 +141,11 @@ def by_fork_anew(cli: Cli, tasks: Path, task: Task, folder: Path) -> Record:
     return read_record(folder / "again.jsonl")
 
 
-def cut_off(record: Record, path: Path) -> None:
-    """Write the first half of a record, as a kill leaves it."""
-    path.write_text("".join(f"{json.dumps(event)}\n" for event in record.events[: len(record.events) // 2]))
+def cut_off(record: Record, path: Path, *, own: bool = True) -> None:
+    """Write the first half of a record, as a kill leaves it; not ``own``: as another machine has it."""
+    header = record.run if own else without(record.run, ("seal",))
+    events = [header, *record.events[1 : len(record.events) // 2]]
+    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
 
 
 def of_suite(spec: RunSpec) -> Mapping[str, Any]:
@@ -201,7 +203,7 @@ def timeless(events: Any) -> list[dict[str, Any]]:
     """Events without times; of the first, without what tells one run from another, too."""
     header, *others = (without(event, TIMES) for event in events)
     ended = [{**one, "result": without(one["result"], TIMES)} if "result" in one else one for one in others]
-    return [without(header, ("id", "started")), *ended]
+    return [without(header, ("id", "started", "seal")), *ended]
 
 
 def without(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -364,9 +366,15 @@ def chosen_of(spec: RunSpec, field: str) -> Any:
     return getattr(spec, f"chosen_{field}")() if field in ("planner", "memory") else spec.chosen(cast("Any", field))
 
 
-@pytest.mark.parametrize("said", [False, True])
-def test_a_recorded_memory_is_opened_if_the_user_names_it(
-    said: bool, cli: Cli, tasks: Path, tmp_path: Path, assembled: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("said", "own"), [(False, False), (True, False), (False, True)])
+def test_a_recorded_memory_is_opened_if_the_user_names_it_or_named_it_then(
+    said: bool,
+    own: bool,
+    cli: Cli,
+    tasks: Path,
+    tmp_path: Path,
+    assembled: list[RunSpec],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
     monkeypatch.chdir(tmp_path)
@@ -375,13 +383,13 @@ def test_a_recorded_memory_is_opened_if_the_user_names_it(
     assert cli(*whole).code == 0
     record = read_record("whole.jsonl")
     assert record.run["memory"] == assembled[0].memory == str(tmp_path / "own.db")
-    cut_off(record, tmp_path / "cut.jsonl")
+    cut_off(record, tmp_path / "cut.jsonl", own=own)
     (tmp_path / "own.db").unlink()
     ended = cli("resume", "cut.jsonl", *world, *(("--memory", "own.db") if said else ()), "--json")
     assert (ended.code, ended.json["end"]) == (0, "done")
-    assert (tmp_path / "own.db").exists() is said
-    assert ("add --memory " in ended.err) is not said
-    assert assembled[-1].memory == (assembled[0].memory if said else "")
+    assert (tmp_path / "own.db").exists() is (said or own)
+    assert ("add --memory " in ended.err) is not (said or own)
+    assert assembled[-1].memory == (assembled[0].memory if said or own else "")
 
 
 def test_a_world_is_made_of_what_a_user_said_alone(expected: RunSpec) -> None:

@@ -8,7 +8,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,15 @@ from reactree_ros.agent.text import number_of
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import read_lines
-from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml, read_json
+from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml, read_json, read_yaml, text_of
 from reactree_ros.files.whole_file import whole_folder, write_whole
+from reactree_ros.files.xml import read_xml
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.tasks import load_tasks
+from reactree_ros.lab.bench.jobs import read_contenders
+from reactree_ros.llm.openai.address import read_key
 from reactree_ros.record import checking
-from reactree_ros.record.reader import RecordError, follow, read_record
+from reactree_ros.record.reader import RecordError, follow, is_record, read_record
 from reactree_ros.view.terminal import next_steps
 
 MIB = 1 << 20
@@ -180,6 +185,31 @@ def test_json_that_is_none_or_has_no_bounds_is_refused(text: str, halves: bool, 
     if halves and text not in ("[1e999]", "[" * 150 + "]" * 150):
         with pytest.raises(ValueError, match=r"."):
             parse_json(text, halves=True)
+
+
+#: What reads each kind of file that a person gives, and such a file.
+GIVEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a record": (lambda path: read_record(path).events, "".join(f"{line}\n" for line in kept().lines)),
+    "a record's beginning": (is_record, f"{kept().lines[0]}\n"),
+    "JSON": (lambda path: read_json(path, "values"), '{"a": 1}'),
+    "YAML": (lambda path: read_yaml(path)[0], "a: 1"),
+    "a text": (text_of, "Put 1 apple on the sofa"),
+    "a key": (lambda path: read_key(str(path)), "sk-4711\n"),
+    "tasks": (load_tasks, HOUSES["apartment"].read_text(encoding="utf-8")),
+    "contenders": (read_contenders, "one: {planner: react}"),
+    "XML": (lambda path: read_xml(path).tag, "<root/>"),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_a_byte_order_mark_says_nothing_in_any_file_that_a_person_gives(kind: str, tmp_path: Path) -> None:
+    read, content = GIVEN[kind]
+    path = tmp_path / "given.jsonl"
+    path.write_text(content, encoding="utf-8")
+    plain = read(path)
+    path.write_text(content, encoding="utf-8-sig")
+    assert read(path) == plain
+    assert plain
 
 
 def test_half_a_character_is_read_where_it_may_be() -> None:

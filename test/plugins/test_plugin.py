@@ -241,6 +241,17 @@ def test_whatever_a_plug_in_does_when_it_is_loaded_is_told_by_list_and_doctor(tm
     assert found == [said]
 
 
+KINDS = {"decisions": "decision kind", "control_flows": "control flow"}
+
+
+@pytest.mark.parametrize("group", KINDS)
+def test_a_kind_that_cannot_be_loaded_is_told_by_the_run_that_goes_without_it(tmp_path: Path, group: str) -> None:
+    distribution(tmp_path, "torn", f"[reactree_ros.{group}]\nshout = torn:Shout\n", torn="raise RuntimeError('no way')")
+    ran = reactree(tmp_path, "run", "--json")
+    assert (ran.returncode, json.loads(ran.stdout)["end"]) == (0, "done")
+    assert ran.stderr.splitlines() == [f"{KINDS[group]} 'shout' of torn cannot be loaded: no way"]
+
+
 def test_a_plug_in_that_is_called_as_ours_is_told_and_ours_is_used(tmp_path: Path) -> None:
     code = A_WORLD.format(name="virtualhome", summary="not ours")
     distribution(tmp_path, "imposter", "[reactree_ros.worlds]\nvirtualhome = imposter:SPEC\n", imposter=code)

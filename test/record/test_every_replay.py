@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from doubles import Builds, Clock, ScriptedWorld
+from doubles import Builds, Clock, ScriptedWorld, expand
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lab.planners.test_zsp import WordEmbedder
+from persons import Says
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
@@ -289,3 +294,56 @@ def test_code_that_ran_out_of_time_is_played_again() -> None:
     assert episode.run().end == "done"
     assert "TimeoutError" in kept.of("refused")[0]["reason"]
     assert_replays(kept, Builds(build))
+
+
+class Hasty(LanguageModel):
+    """Says whatever may be said, by chance, and soon that it is done."""
+
+    def __init__(self, seed: int, goals: list[str]) -> None:
+        self._random, self._goals = random.Random(seed), goals
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if not isinstance(may_say := request.may_say, DecisionGrammar):
+            return Pending.of(Reply("nothing"))
+        said = ["Act: done"] * 3 + [f"Act: {self._random.choice([*may_say.skills])}"] * 6
+        said += ["Act: fly", "Think: what now?", "Ask: Which one?", f"Act: {self._random.choice(self._goals)}"]
+        said += [expand(flow.name, *self._goals[:2]) for flow in [*may_say.control_flows][:3]]
+        return Pending.of(Reply(self._random.choice(said)))
+
+
+GOALS = [
+    "Put 1 apple on the bookshelf",
+    "Open the garage door and the coffee maker",
+    "Bring a slice of bread and the book to the kitchen table",
+]
+
+
+@pytest.mark.parametrize("name", ["react", "react_wm", "react:questions=3", "reactree", "reactree_wm:re_expand=2"])
+@settings(max_examples=10, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    thoughts=st.integers(0, 2),
+    checks=st.booleans(),
+    heard=st.sampled_from(["", "the apple is in the fridge", "no, the other one"]),
+    limit=st.integers(3, 40),
+)
+def test_whatever_changes_what_is_asked_is_in_the_record(
+    name: str, seed: int, thoughts: int, checks: bool, heard: str, limit: int
+) -> None:
+    task = parse_tasks(generate_house(seed=seed % 5, tasks=1))[0]
+    options = TreeOptions(thoughts_in_a_row=thoughts, check_done=checks, max_decisions=limit, stuck_after=6)
+    episode, kept = recorded_episode(
+        {},
+        name=name,
+        model=Hasty(seed, GOALS),
+        world=SymbolicWorld(task),
+        options=options,
+        person=Says(*["the second one"] * 9),
+        instruction=f"{GOALS[seed % 3]}. {task.instruction}",
+    )
+    while not episode.finished:
+        episode.tick()
+        if heard and episode.tree.count == 3 and not episode.finished:
+            episode.hear(heard)
+    episode.scored()
+    assert_replays(kept)

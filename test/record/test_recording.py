@@ -173,7 +173,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("size", [100, 5000, 20001])
+@pytest.mark.parametrize("size", [100, 7000, 20001])
 def test_on_a_full_disk_the_run_goes_on_and_says_once_that_it_is_not_recorded(
     size: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from doubles import AgentNodes, ScriptedWorld, expand
+from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.conditions import wait_skill
@@ -13,7 +14,7 @@ from reactree_ros.agent.control_flow import flow_named, flow_of
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import read
 from reactree_ros.background.pending import Pending
-from reactree_ros.tree.agent_node import Abilities
+from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome
 
@@ -110,3 +111,44 @@ def test_when_the_time_is_over_what_is_under_way_is_cancelled() -> None:
         episode.conclude(None, "")
     assert [event["of"] for event in kept.of("failed")] == ["within"]
     assert_replays(kept, BUILDER)
+
+
+@pytest.mark.parametrize("options", [TreeOptions(stuck_after=0), TreeOptions(stuck_after=0, thoughts_in_a_row=1)])
+@pytest.mark.parametrize(
+    "round_",
+    [
+        ["Act: open fridge 1", "Act: done"],
+        ["Think: it is there", "Act: done"],
+        ["Act: fly", "Act: go to kitchen 1", "Act: done"],
+    ],
+)
+def test_each_round_of_a_repetition_is_asked_as_the_first_one(options: TreeOptions, round_: list[str]) -> None:
+    model = ScriptedModel({"root": [expand(REPEAT, "fill")], "fill": round_ * 9})
+    with Tray(3) as world:
+        episode, _ = recorded_episode({}, builder=BUILDER, world=world, options=options, model=model)
+        assert episode.run().end == "done"
+    rounds: dict[str, list[Any]] = {}
+    for request in model.requests[1:]:
+        asked = request.prompt, request.may_say
+        rounds.setdefault(request.id.partition(".")[0], []).append(asked)
+    first, *others = rounds.values()
+    assert len(others) == 2
+    assert others == [first, first]
+
+
+def test_a_node_does_not_begin_again_once_a_limit_is_reached() -> None:
+    looks = list[str]()
+
+    class Watched(Tray):
+        def observe(self) -> Any:
+            looks.append("observe")
+            return super().observe()
+
+    options = TreeOptions(stuck_after=0, max_steps=2)
+    script = {"root": [expand(REPEAT, "fill")], "fill": ["Act: open fridge 1", "Act: done"] * 9}
+    with Watched(9) as world:
+        episode, kept = recorded_episode(script, builder=BUILDER, world=world, options=options)
+        assert episode.run().end == "out_of_steps"
+    fill = next(node for node in episode.root.iterate() if isinstance(node, AgentNode) and node.subgoal == "fill")
+    assert fill.feedback_message == "not begun: all of the 2 steps are used up"
+    assert (len(kept.of("started")), len(looks)) == (3, 2)  # the root, one round and its look; no further node begins

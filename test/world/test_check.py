@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -381,6 +382,22 @@ def test_what_a_world_does_wrong_is_named(world: World, problem: str) -> None:
     assert any(problem in one for one in problems), problems
     if isinstance(world, Blocks):
         world.opened.set()
+
+
+@pytest.mark.parametrize(
+    ("task", "problem"),
+    [
+        (SimpleNamespace(instruction="Take the rake", task_name="take"), ""),
+        (SimpleNamespace(task_name="take"), "the task's instruction is None, which is no text"),
+        (SimpleNamespace(instruction="Take the rake", task_name=""), "the task's task_name is '', which is no text"),
+        (
+            SimpleNamespace(instruction="Take the rake", task_name="take", asks_for=lambda said: False),
+            "the task does not ask for its own instruction, 'Take the rake'",
+        ),
+    ],
+)
+def test_a_task_says_what_it_asks_for(task: object, problem: str) -> None:
+    assert check_world(Shed(), task=task) == [*filter(None, [problem])]
 
 
 class Finite(Shed):

@@ -27,7 +27,7 @@ def kinds() -> Mapping[str, type[Decision]]:
         UserError: What stands for one kind stands for another, too.
     """
     found: dict[str, type[Decision]] = {}
-    for kind in DECISIONS:
+    for kind in DECISIONS.every():
         for other in found.values():
             if (shared := _shared(kind, other)) is not None:
                 raise UserError(

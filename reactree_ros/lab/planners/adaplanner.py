@@ -46,6 +46,7 @@ from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
 from reactree_ros.tree.goal_node import GoalNode
@@ -313,15 +314,16 @@ class StepNode(_PlanCode):
         error: Why it failed; None if it did not.
     """
 
+    flow = OfAttempt(lambda _: Flow.NEXT)
+    error = OfAttempt[BlockError | None](lambda _: None)
+    _reply = OfAttempt[Reply](lambda node: node._given)
+
     def __init__(
         self, step: PlanStep, context: RunContext, *, shared: PlanShared, reply: Reply, parent: GoalNode
     ) -> None:
         """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`. ``reply`` holds the plan."""
         super().__init__(step.name, context, shared=shared, targets=(), name=step.name, parent=parent)
-        self._reply = reply
-        self._body = step.body
-        self.flow = Flow.NEXT
-        self.error: BlockError | None = None
+        self._given, self._body = reply, step.body
 
     def program(self) -> Program:
         """Run the code."""
@@ -353,20 +355,20 @@ class AdaPlannerNode(_PlanCode):
     counts as a step. Unreadable plans and missing answers are refused and count, too.
     """
 
+    _set = OfAttempt[dict[str, None]](lambda _: {})  # variables that the plans may have set
+
     def __init__(self, instruction: str, context: RunContext, settings: AdaPlannerSettings) -> None:
         shared = PlanShared(
             depth=2, corrections=settings.refinements, functions=_FUNCTIONS, questions=settings.questions
         )
         super().__init__(instruction, context, shared=shared, targets=(), name="", parent=None)
         self._settings = settings
-        self._set: dict[str, None] = {}  # variables that the plans may have set
 
     def program(self) -> Program:
         """Write the plan, run it, refine it."""
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
-        self._set = {}
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\nobservation:\n{observation.text}", About.TASK)
         yield from self._begin_prompt()
         for _ in range(self._settings.refinements + 1):

@@ -16,6 +16,7 @@ from reactree_ros.lab.planners.action_tree import ActionTree
 from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
 from reactree_ros.llm.port import Choice, FreeText, PromptTooLong, Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.program import Program, Step
@@ -52,9 +53,10 @@ class TreePlannerNode(PlanNode):
         action_tree: The merged plans; None before they exist.
     """
 
+    action_tree = OfAttempt[ActionTree | None](lambda _: None)
+
     def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
         super().__init__(instruction, context)
-        self.action_tree: ActionTree | None = None
         self._settings = settings
 
     def program(self) -> Program:

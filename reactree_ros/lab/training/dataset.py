@@ -78,7 +78,7 @@ def about(folder: Path) -> Mapping[str, Any]:
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a dataset."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
                 yield _line(line, where=f"{path}: line {number}")
     except (OSError, UnicodeDecodeError) as error:
@@ -133,7 +133,7 @@ def _chats(path: Path, words: Words) -> Iterator[NodeText]:
     if not chats.is_file():
         raise UserError(f"{path.parent}: holds no {chats.name}; make the dataset with --format chat")
     learnt = (line for line in read_lines(path) if line.get("learn", True))
-    with chats.open(encoding="utf-8") as file:
+    with chats.open(encoding="utf-8-sig") as file:
         for line, chat in zip(learnt, file, strict=True):
             decision, (*before, _) = decision_of(line), parse_json(chat)["messages"]
             prompt = words.chat(before)

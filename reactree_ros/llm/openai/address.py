@@ -22,7 +22,7 @@ def read_key(file: str) -> str:
             raise UserError("$OPENAI_API_KEY: holds no key; a key has neither spaces nor control characters in it")
         return key
     try:
-        key = Path(file).expanduser().read_text(encoding="utf-8").strip()
+        key = Path(file).expanduser().read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"api_key_file {file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
     if not _is_a_key(key):

@@ -11,7 +11,7 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.tree.flows.turns import conclude, in_turn
+from reactree_ros.tree.flows.turns import take_turns
 
 
 class FallbackFlow(ControlFlow):
@@ -47,11 +47,4 @@ class Fallback(py_trees.composites.Selector):
 
     def tick(self) -> Iterator[Behaviour]:
         """Tick the child whose turn it is, and those after it as long as each fails at once."""
-        for child in in_turn(self):
-            yield from child.tick()
-            if child.status != Status.FAILURE:
-                conclude(self, child.status)
-                break
-        else:
-            conclude(self, Status.FAILURE)
-        yield self
+        return take_turns(self, (Status.FAILURE,), lambda: Status.FAILURE)

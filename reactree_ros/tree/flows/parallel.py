@@ -12,7 +12,7 @@ from py_trees.composites import Composite
 
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.flows.turns import conclude, in_turn
+from reactree_ros.tree.flows.turns import begin_anew, conclude, take_turns
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.team import Post
@@ -63,14 +63,7 @@ class Parallel(py_trees.composites.Parallel):
 
     def tick(self) -> Iterator[Behaviour]:
         """Tick the child whose turn it is, and those after it as long as each ends at once."""
-        for child in in_turn(self):
-            yield from child.tick()
-            if child.status == Status.RUNNING:
-                conclude(self, Status.RUNNING)
-                break
-        else:
-            conclude(self, self._verdict())
-        yield self
+        return take_turns(self, (Status.SUCCESS, Status.FAILURE, Status.INVALID), self._verdict)
 
     def _verdict(self) -> Status:
         succeeded = sum(child.status == Status.SUCCESS for child in self.children)
@@ -124,9 +117,7 @@ class Concurrent(Parallel):
         self._context.team.resume(self._node.post, self._latest)
 
     def _begin(self) -> None:
-        for child in self.children:
-            if child.status != Status.INVALID:
-                child.stop(Status.INVALID)
+        begin_anew(self)
         self._ended.clear()
         self.initialise()
         self._begun_at = self._latest = self._node.post.robot.elapsed

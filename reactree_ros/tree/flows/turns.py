@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
@@ -19,6 +19,18 @@ def in_turn(composite: Composite) -> Iterator[Behaviour]:
     for child in composite.children[first:]:
         composite.current_child = child
         yield child
+
+
+def take_turns(composite: Composite, after: Container[Status], otherwise: Callable[[], Status]) -> Iterator[Behaviour]:
+    """Tick the child whose turn it is, and those after it as long as each ends so; the first other one concludes."""
+    for child in in_turn(composite):
+        yield from child.tick()
+        if child.status not in after:
+            conclude(composite, child.status)
+            break
+    else:
+        conclude(composite, otherwise())
+    yield composite
 
 
 def begin_anew(composite: Composite) -> None:

@@ -49,7 +49,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Outcome, Seen, WorldError
-from reactree_ros.world.spec import Place
+from reactree_ros.world.spec import Place, asks_for
 
 pytestmark = pytest.mark.worlds
 pytest.importorskip("alfworld", reason="needs the package alfworld")
@@ -218,7 +218,7 @@ def test_a_folder_of_games_is_played_as_it_is(tmp_path: Path) -> None:
     (number,) = [one for one, task in place.tasks.items() if task.file == wins]
     task = place.task(number)
     assert (task.instruction, task.task_name) == ("put an apple in fridge", PLACE)
-    assert task.asks_for("Put an apple in fridge.")
+    assert asks_for(task, "Put an apple in fridge.")
     with place.make(task) as world:
         for command in plan_for(task):
             world.execute(command).result()

@@ -13,6 +13,7 @@ from reactree_ros.lab.bench.jericho import JerichoSuiteSettings
 from reactree_ros.lab.worlds.jericho.player import Player
 from reactree_ros.lab.worlds.jericho.story import check_story, story_task
 from reactree_ros.lab.worlds.jericho.world import JerichoSettings, _refusal, tasks_of
+from reactree_ros.world.spec import asks_for
 
 #: A header whose length is that of the file.
 STORY = bytes([5, *[0] * 25, 0, 16, *[0] * 36])
@@ -54,7 +55,7 @@ def test_a_story_is_asked_for_by_its_name(tmp_path: Path) -> None:
     assert (task.task_name, task.seed) == ("cave", 0)
     own = story_task(tmp_path / "cave.z5", "find the way out of {name}", 3)
     assert (own.instruction, own.seed) == ("find the way out of cave", 3)
-    assert own.asks_for(" find the way out of cave")
+    assert asks_for(own, " find the way out of cave")
     for story, said in (("", "name a story file"), ("no.z5", "no.z5: the story file cannot be read: No such file")):
         with pytest.raises(UserError, match=re.escape(said)):
             tasks_of(JerichoSettings(story=story))

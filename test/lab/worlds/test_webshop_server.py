@@ -30,6 +30,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.world import worker_world
 from reactree_ros.world.port import WorldError
+from reactree_ros.world.spec import asks_for
 
 #: How long a server may take that never answers, and any other, also on a busy machine.
 SHORT, LONG = 2.0, 30.0
@@ -255,7 +256,7 @@ def test_a_suite_asks_for_nothing_before_its_tasks_are_run(peer: WebShopPeer) ->
     assert (len(tasks), next(iter(tasks)), tasks[5].session, peer.asked) == (10_000, 3, 5, ["/"])
     assert tasks[5].task_name == "webshop"
     assert tasks[5].instruction == GOALS[5].instruction
-    assert tasks[5].asks_for(f" {GOALS[5].instruction}\n")
+    assert asks_for(tasks[5], f" {GOALS[5].instruction}\n")
     assert 12_086 in tasks_of(WebShopSettings(server=peer.url))
 
 

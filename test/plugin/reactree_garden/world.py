@@ -51,10 +51,6 @@ class GardenTask:
         """Its type."""
         return f"water_{self.kind}"
 
-    def asks_for(self, instruction: str) -> bool:
-        """Whether an instruction is the task's."""
-        return instruction.strip().rstrip(".").lower() == self.instruction.lower()
-
 
 class Garden(World):
     """A garden: whoever is in it sees all of it, walks between its places, and carries one can.

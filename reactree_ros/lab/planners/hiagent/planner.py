@@ -24,6 +24,7 @@ from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retr
 from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Program, Step
@@ -61,13 +62,14 @@ class HiAgentNode(GoalNode):
         memory: Its chunks.
     """
 
+    memory = OfAttempt(lambda _: ChunkMemory(""))
+    _head = OfAttempt[tuple[Turn, ...]](lambda _: ())
+    _skills = OfAttempt[Sequence[str]](lambda _: ())  # skills of the world that are available now
+    _offers = OfAttempt[Sequence[Offer]](lambda _: ())  # its declared skills among them
+
     def __init__(self, instruction: str, context: RunContext, settings: HiAgentSettings) -> None:
         super().__init__(instruction, context)
-        self.memory = ChunkMemory("")
         self._settings = settings
-        self._head: tuple[Turn, ...] = ()
-        self._skills: Sequence[str] = ()  # skills of the world that are available now
-        self._offers: Sequence[Offer] = ()  # its declared skills among them
 
     # ------------------------------------------------------------------ the program
 

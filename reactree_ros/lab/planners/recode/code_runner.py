@@ -46,6 +46,7 @@ from reactree_ros.lab.planners.recode.sandbox import (
     Sandbox,
 )
 from reactree_ros.llm.port import Reply
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
@@ -80,8 +81,8 @@ class Shared:
     corrections: int
     limits: Limits = field(default_factory=Limits)
     functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
-    arguments: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    loops: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    arguments: Iterator[int] = field(default_factory=itertools.count)
+    loops: Iterator[int] = field(default_factory=itertools.count)
     sandbox: Sandbox | None = None
 
 
@@ -124,6 +125,11 @@ class CodeRunner(GoalNode):
         targets: The variables that its code has to set.
     """
 
+    _reply = OfAttempt(lambda _: Reply(""))  # with the code
+    _printed = OfAttempt(lambda _: "")
+    _statements = OfAttempt(lambda _: 0)
+    _acted = OfAttempt(lambda _: False)  # since its start
+
     def __init__(
         self,
         subgoal: str,
@@ -138,10 +144,6 @@ class CodeRunner(GoalNode):
         super().__init__(subgoal, context, name=name, parent=parent)
         self.targets = targets
         self._shared = shared
-        self._reply = Reply("")  # with the code
-        self._printed = ""
-        self._statements = 0
-        self._acted = False  # since its start
 
     @abc.abstractmethod
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
@@ -151,7 +153,7 @@ class CodeRunner(GoalNode):
         """Look around, work in a sandbox that knows ``instruction`` and ``observation``, then end the sandbox."""
         shared = self._shared
         sandbox = Sandbox(limits=shared.limits, seed=self.context.options.seed, functions=shared.functions)
-        shared.sandbox = sandbox
+        shared.sandbox, shared.arguments, shared.loops = sandbox, itertools.count(1), itertools.count(1)
         try:
             observation = yield from self.look_around()
             given = {"instruction": well_formed(self.subgoal), "observation": well_formed(observation.text)}

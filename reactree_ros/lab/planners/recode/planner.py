@@ -44,6 +44,7 @@ from reactree_ros.lab.planners.recode.code_runner import CodeRunner, Flow, Share
 from reactree_ros.llm.port import FreeText
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
 from reactree_ros.tree.goal_node import GoalNode
@@ -103,6 +104,9 @@ class CodeNode(CodeRunner):
         call: The call, with its targets.
     """
 
+    _variables = OfAttempt[str](lambda node: node._given)
+    _set = OfAttempt[Sequence[str]](lambda _: ())  # variables that the code sets
+
     def __init__(
         self,
         subgoal: str,
@@ -120,8 +124,7 @@ class CodeNode(CodeRunner):
         super().__init__(subgoal, context, shared=shared, targets=targets, name=name, parent=parent)
         self.call = call
         self._may_see = may_see
-        self._variables = variables
-        self._set: Sequence[str] = ()  # variables that the code sets
+        self._given = variables
 
     @property
     def level(self) -> int:
@@ -138,7 +141,6 @@ class CodeNode(CodeRunner):
 
     def _solve(self) -> Program:
         self.tell(f"{_HEAD}{self.call}\nVariables:\n{self._variables or '(none)'}\nAnswer:", About.TASK)
-        self._acted = False
         yield from self._begin_prompt()
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))

@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
-from reactree_ros.household.tasks import same_words
 from reactree_ros.lab.worlds.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
 from reactree_ros.lab.worlds.alfworld.rooms import (
     TREATMENTS,
@@ -101,10 +100,6 @@ class AlfworldTask:
     problem: str = field(default="", repr=False)
     file: Path | None = None
     unplayable: str = ""
-
-    def asks_for(self, instruction: str) -> bool:
-        """Return whether an instruction is the game's; case, spaces and final full stops do not matter."""
-        return same_words(instruction, self.instruction)
 
     def data(self) -> dict[str, Any]:
         """Return the game in the form that TextWorld loads."""

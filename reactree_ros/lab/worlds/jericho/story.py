@@ -42,10 +42,6 @@ class StoryTask:
         """The file's name without its ending."""
         return Path(self.story).stem
 
-    def asks_for(self, instruction: str) -> bool:
-        """Return whether an instruction is the task's."""
-        return instruction.strip() == self.instruction
-
 
 def story_task(story: Path, instruction: str = "", seed: int = 0) -> StoryTask:
     """Return the task of a story; ``{name}`` in its instruction is the file's name, none is :data:`INSTRUCTION`."""

@@ -51,10 +51,6 @@ class PddlTask:
         """The name of the domain's folder."""
         return self.domain.parent.name
 
-    def asks_for(self, instruction: str) -> bool:
-        """Return whether an instruction is the task's."""
-        return instruction.strip() == self.instruction
-
 
 def made_up(domain: str, seed: int) -> PddlTask:
     """Make up a task of a shipped domain."""

@@ -71,10 +71,6 @@ class ScienceTask:
     simplifications: str
     instruction: str
 
-    def asks_for(self, instruction: str) -> bool:
-        """Return whether an instruction is the task's."""
-        return instruction.strip() == self.instruction
-
 
 @lru_cache(maxsize=10_000)
 def described(task_name: str, variation: int, simplifications: str) -> ScienceTask:

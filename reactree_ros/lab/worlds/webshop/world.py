@@ -101,10 +101,6 @@ class WebShopTask:
         """The type of task; there is one."""
         return HOUSEHOLD.name
 
-    def asks_for(self, instruction: str) -> bool:
-        """Return whether an instruction is the task's."""
-        return instruction.strip() == self.instruction
-
 
 class WebShop(WorkerWorld):
     """A goal at AgentGym's WebShop server."""
