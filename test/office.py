@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
@@ -35,6 +36,9 @@ class OfficeWorld(World):
 
     def _begin(self) -> None:
         self.map, self._pictures = SemanticMap(self._document), 0
+
+    def names(self, kind: Named) -> Sequence[str]:
+        return self._document.names(kind)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         self._begin()

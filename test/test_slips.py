@@ -6,7 +6,9 @@ import copy
 import enum
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -26,7 +28,9 @@ from reactree_ros.llm.settings import load_models_file
 from reactree_ros.plugins.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
+from reactree_ros.routine.xml_in import routine_of_xml
 from reactree_ros.world.skill_policy import load_policy
+from reactree_ros.world.tools.settings import check_programs, load_servers
 
 CONFIG = Path(__file__).parents[1] / "config"
 
@@ -259,3 +263,100 @@ def test_what_is_misspelt_on_the_command_line_is_told_with_the_nearest(
     ended = cli(*arguments)
     assert (ended.code, ended.err.count("\n")) == (2, 1)
     assert meant in ended.err
+
+
+# ---------------------------------------------------------------------- names of what other files have
+
+OFFICE = CONFIG / "robots/office.yaml"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("battery", "charge", "skill"), "dokc", "'dokc' is no skill; one starts with "),
+        (("battery", "charge", "skill"), "navigate to printr", "'printr' is no place here; did you mean 'printer'?"),
+        (("skills", "wipe", "parameters", "place"), {"place": ["printr"]}, "no place here; did you mean 'printer'?"),
+        (("skills", "hand over", "parameters", "person"), {"person": ["Ana"]}, "no person here; did you mean 'Anna'?"),
+        (("skills", "dock", "wording"), "take a picture", "'take a picture' may be skill 'dock', too"),
+        (("skills", "press floor", "parameters", "floor"), {"number": {"from": 6, "to": 1}}, "are no numbers"),
+        (("conditions", "paper", "holds"), {"above": 3, "below": 3}, "no number is above 3 and below 3"),
+        (("triggers", "refill", "when"), "no papr", "did you mean 'no paper'?"),
+        (
+            ("mcp",),
+            {"directory": {"command": str(CONFIG / "robots/offce.yaml"), "tools": ["a"]}},
+            "did you mean 'office.",
+        ),
+    ],
+)
+def test_a_name_in_a_robots_file_that_means_nothing_is_told_with_its_line(
+    place: tuple[str, ...], value: Any, said: str, tmp_path: Path
+) -> None:
+    document = yaml.safe_load(OFFICE.read_text(encoding="utf-8")) | {"map": str(OFFICE.parent / "office_map.yaml")}
+    part = document
+    for one in place[:-1]:
+        part = part[one]
+    assert place[-1] in part or place == ("mcp",)
+    part[place[-1]] = value
+    path = tmp_path / "robot.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+
+    def load() -> None:
+        robot = load_robot(path)
+        check_programs(robot.mcp, partial(robot.at, str(path)))
+        robot.check_fits(load_map(robot.map), str(path))
+
+    with pytest.raises(UserError) as error:
+        load()
+    assert re.match(rf"{re.escape(str(path))}:\d+: {place[0]}", str(error.value)), str(error.value)
+    assert said in str(error.value)
+
+
+NODE = '<root BTCPP_format="4"><BehaviorTree ID="t" _goal="do it">\n{}</BehaviorTree></root>'
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ('<navigat place="printer"/>', "'navigat' is no node and no skill here; did you mean 'navigate'?"),
+        ('<navigate plce="printer"/>', "there is no port 'plce'; did you mean 'place'?"),
+        ('<navigate place="printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
+        ('<Skill wording="navigate to printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
+        ('<Skill wording="wipe printer"/>', "'wipe printer' is not said as 'wipe {place} for {seconds} s'"),
+        ('<hand_over thing="jug 1" person="Ana"/>', "person: 'Ana' is no person here; did you mean 'Anna'?"),
+        ('<Search of="stapeler" finds="{{it}}"/>', "of: 'stapeler' is no thing here; did you mean 'stapler'?"),
+        ('<Search of="stapler" finds="{{it}}" order="desc"/>', "order: 'desc' is no thing here; did you mean 'desk'?"),
+        ('<Holds condition="the printer has papers"/>', "'the printer has papers' may not stand here; what may: the"),
+        ('<dock _needs=\'[["heldd", "jug 1"]]\'/>', "'heldd' is no effect of a skill; did you mean 'held'?"),
+    ],
+)
+def test_a_name_in_a_tree_that_means_nothing_is_told_with_its_line(node: str, said: str) -> None:
+    robot = load_robot(OFFICE)
+    with pytest.raises(UserError) as error:
+        routine_of_xml(
+            NODE.format(node), (*robot.declared, *robot.waits), where="t.xml", names=load_map(robot.map).names
+        )
+    assert str(error.value).startswith("t.xml:2: ")
+    assert said in str(error.value)
+
+
+#: What reads each file of YAML that a person writes.
+READERS = (load_robot, load_map, load_policy, load_models_file, load_servers, read_contenders)
+
+
+@pytest.mark.parametrize("load", [*READERS, lambda path: read_recipe(path, {})])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", r"(: the document)?: (there is nothing|holds no settings|names none); "),
+        ("a:\n\tb: 1", r":2: is not YAML: a tab stands before the words; indent with blanks"),
+        ("a: {b: 1,\n  b: 2}", r":2: 'b' is there 2 times; leave one"),
+    ],
+)
+def test_a_file_that_says_nothing_or_says_it_twice_is_told_with_a_remedy(
+    load: Callable[[Path], object], text: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        load(path)
+    assert re.search(rf"{re.escape(str(path))}{said}", str(error.value)), str(error.value)

@@ -10,7 +10,7 @@ import abc
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
 from reactree_ros.agent.text import LONGEST_TOLD, shortened_line
 from reactree_ros.agent.words import typed, without_articles, words
-from reactree_ros.plugins.settings import or_nearest
+from reactree_ros.plugins.settings import nearest_or_some, or_nearest
 
 #: A value of a parameter: a name, an option or a text; a number.
 Value = str | int | float
@@ -161,6 +161,20 @@ class Named(Enumerable):
         """Return the names that may stand here now."""
         return (self.names or None) if now is None else now
 
+    def check_known(self, name: str, known: Sequence[str] | None) -> None:
+        """Check that a name can ever stand here, by all that can (see :data:`Names`).
+
+        Raises:
+            ParameterError: It cannot; the message says what may have been meant.
+        """
+        names, word = self.names or known, re.sub(r" \(?\d+\)?$", "", name) if isinstance(self, Thing) else name
+        if names is not None and not {name, word} & {*names}:
+            raise ParameterError(self.no_such(name, names))
+
+    def no_such(self, name: str, known: Sequence[str]) -> str:
+        """Say that a name is none of those that can stand here."""
+        return f"'{name}' is no {type(self).__name__.lower()} here; {nearest_or_some(name, known)}"
+
     def words(self) -> str:
         """Say what may stand here."""
         kind = type(self).__name__.lower()
@@ -176,6 +190,14 @@ class Named(Enumerable):
     def as_data(self) -> Any:
         """Return it as a file declares it."""
         return {type(self).__name__.lower(): list(self.names) or self.which or None}
+
+
+#: Says which names can ever stand in a place, of things at least their words; None: nobody knows.
+Names = Callable[[Named], "Sequence[str] | None"]
+
+
+def any_name(_: Named) -> None:
+    """Say that nobody knows."""
 
 
 class Thing(Named):
@@ -254,7 +276,8 @@ class Number(Parameter):
         whole = isinstance(self.least, int) and isinstance(self.most, int)
         object.__setattr__(self, "step", self.step or (1 if whole else 0.01))
         if not all(map(math.isfinite, (self.least, self.most, self.step))) or self.step < 0 or self.least > self.most:
-            raise ValueError(f"from {self.least} to {self.most} by {self.step} are no numbers")
+            said = f"from {self.least} to {self.most} by {self.step} are no numbers"
+            raise ValueError(f"{said}; write the least first, and steps of more than 0")
         if (self.most - self.least) / self.step > MOST_VALUES:
             raise ValueError(
                 f"from {self.least} to {self.most} by {self.step} are over {MOST_VALUES} numbers; use a larger step"
@@ -304,6 +327,11 @@ class Number(Parameter):
     def values(self) -> Iterator[int | float]:
         """Yield every number that may be said, from the least on."""
         yield from map(self._step, range(self._last + 1))
+
+    def near(self, number: float) -> Iterator[int | float]:
+        """Yield the values next to a number; of one beyond the bounds, those at the bound."""
+        count = round((min(max(number, self.least), self.most) - self.least) / self.step)
+        yield from map(self._step, range(max(count - 1, 0), min(count + 1, self._last) + 1))
 
     @property
     def greatest(self) -> float:

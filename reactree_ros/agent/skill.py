@@ -6,6 +6,7 @@ A :class:`Skill` is the declaration. An :class:`Offer` is a skill with the names
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any
 from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.notation import Notation
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Person, Value, parameter_of
+from reactree_ros.agent.parameters import Named, Names, Number, Parameter, ParameterError, Person, Value, parameter_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
@@ -235,6 +236,16 @@ class SkillCall(str):
         place = self.skill.parameters.get(self.skill.effect.get("place", ""))
         return self.value("place") if isinstance(place, Person) else ""
 
+    def check_known(self, names: Names) -> None:
+        """Check that what it names can ever be there, by the names that can stand in a place.
+
+        Raises:
+            ParameterError: It cannot; the message names parameter and value, and what may have been meant.
+        """
+        for place, one in self.skill.parameters.items():
+            if isinstance(one, Named):
+                one.check_known(str(self.values[place]), names(one))
+
     @property
     def persons(self) -> list[str]:
         """The persons that it names."""
@@ -334,21 +345,46 @@ def lines_of(offered: Iterable[Offered]) -> list[str]:
 def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
     """Read a text as one of some skills, whatever may stand in its places now.
 
+    Of several skills whose words it has, those with the most words of their own count: ``open drawer 9`` is no
+    ``open {thing}`` if there is an ``open drawer {number}``, even if there are only six drawers.
+
     Raises:
-        ParameterError: It is none of them; the message says what is wrong with the nearest.
+        ParameterError: It is none of them, or may be two; the message says what is wrong with the nearest.
     """
     reasons = []
-    for skill in sorted(skills, key=lambda one: len(one.wording), reverse=True):
-        try:
-            return skill.read(said)
-        except ParameterError as error:
-            reasons += [str(error)] if skill.words.begins(said) else []
+    most_words_first = sorted(skills, key=lambda one: one.words.letters, reverse=True)
+    for _, alike in itertools.groupby(most_words_first, key=lambda one: one.words.letters):
+        read: list[SkillCall] = []
+        refused: list[str] = []
+        for skill in alike:
+            try:
+                read.append(skill.read(said))
+            except ParameterError as error:
+                reasons += [str(error)] if skill.words.begins(said) else []
+                refused += [str(error)] if skill.words.says(said) else []
+        if len(read) > 1:
+            meant = " or ".join(f"'{call.skill.name}'" for call in read)
+            refused = [f"'{shortened_line(said, 80)}' may be {meant}"]
+        elif read:
+            return read[0]
+        if refused:
+            raise ParameterError(refused[0])
     if reasons:
         raise ParameterError(reasons[0])
     verbs, words = list(dict.fromkeys(skill.verb for skill in skills)), said.split()
     near = (or_nearest(" ".join(words[: len(verb.split())]), [verb]) for verb in verbs)
     meant = next(filter(None, near), "")
     raise ParameterError(f"'{shortened_line(said, 80)}' is no skill; one starts with {', '.join(verbs)}{meant}")
+
+
+def check_told_apart(skill: Skill, others: Iterable[Skill]) -> None:
+    """Check that no text says both a skill and another one, in the same words with values that both take.
+
+    Raises:
+        ValueError: One does; the message names the other skill.
+    """
+    if alike := next((other for other in others if skill.words.is_alike(other.words)), None):
+        raise ValueError(f"wording: '{skill.wording}' may be skill '{alike.name}', too; say one of them in other words")
 
 
 @dataclass(frozen=True)

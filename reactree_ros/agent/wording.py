@@ -65,6 +65,30 @@ class Wording:
         """The words before the first parameter: the verb of a skill."""
         return self._pieces[0][0].strip() if self.template else ""
 
+    @cached_property
+    def letters(self) -> int:
+        """How many letters its own words have."""
+        return sum(len("".join(literal.split())) for literal, _ in self._pieces)
+
+    def is_alike(self, other: Wording) -> bool:
+        """Whether a text has the words of both, and what may stand in the places of either.
+
+        What a free text or any name could hold does not count: the words of the other one are more.
+        """
+        ours, theirs = list(self._forms()), list(other._forms())
+        return any(len(one) == len(two) and all(map(_share, one, two)) for one in ours for two in theirs)
+
+    def _forms(self) -> Iterator[list[str | Parameter]]:
+        """Yield its words, one by one, with each way to choose between options; other parameters as they are."""
+        choices = {name: one.choices for name, one in self.parameters.items() if isinstance(one, Choice)}
+        for chosen in itertools.islice(itertools.product(*choices.values()), _MOST_WAYS):
+            said = dict(zip(choices, chosen, strict=True))
+            form: list[str | Parameter] = []
+            for literal, name in self._pieces:
+                form += words(f"{literal} {said.get(name or '', '')}")
+                form += [self.parameters[name]] if name and name not in said else []
+            yield form
+
     # ------------------------------------------------------------------ what may be said
 
     def options(self, now: Standing | None = None) -> list[str] | None:
@@ -276,6 +300,22 @@ class Wording:
             if name not in given:
                 raise ParameterError(f"{name}: it is not said, but {parameter.words()} has to be")
         return given
+
+
+def _share(one: str | Parameter, other: str | Parameter) -> bool:
+    """Whether a word, or what may stand in a place, is the same as another."""
+    ours, theirs = map(_listed, (one, other))
+    if ours and theirs:
+        return not ours.isdisjoint(theirs)
+    return not (isinstance(one, str) or isinstance(other, str))
+
+
+def _listed(one: str | Parameter) -> set[tuple[str, ...]]:
+    """Return what may stand in a place; nothing if that is any name or text."""
+    if isinstance(one, str):
+        return {(one,)}
+    values = one.values() if isinstance(one, Number) else one.options()
+    return {words(one.write(value)) for value in values or ()}
 
 
 def _at(now: Standing | None, name: str) -> Sequence[str] | None:

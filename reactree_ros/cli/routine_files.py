@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reactree_ros.agent.parameters import Names, any_name
 from reactree_ros.cli.options import memory_option
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
@@ -77,13 +78,21 @@ def routine_nodes(out: Out = None, world: World = WORLDS.default) -> None:
     put_nodes(_household(world).skills, out)
 
 
-def keep_file(file: Path, skills: Sequence[Skill], memory: NamedMemory, *, goal: str, household: str = "") -> str:
+def keep_file(
+    file: Path,
+    skills: Sequence[Skill],
+    memory: NamedMemory,
+    *,
+    goal: str,
+    household: str = "",
+    names: Names = any_name,
+) -> str:
     """Keep a routine of a file of XML; returns what is said of it."""
     from reactree_ros.routine.keeping import Kept
     from reactree_ros.routine.model import Origin
     from reactree_ros.routine.xml_in import read_routine
 
-    routine = read_routine(file, skills, goal=goal)
+    routine = read_routine(file, skills, goal=goal, names=names)
     with memory.open() as episodic:
         if not episodic.keeps_routines:
             raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")

@@ -204,6 +204,7 @@ def parse_yaml(text: str, loader: Any = None) -> tuple[Any, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         said = ": ".join(part for name in ("context", "problem") if (part := getattr(error, name, None)))
+        said = "a tab stands before the words; indent with blanks" if "'\\t'" in said else said
         raise NoYaml(said or "it cannot be read", None if mark is None else mark.line + 1) from None
     except RecursionError:
         raise NoYaml(f"lists and mappings are nested more than {DEEPEST} levels deep") from None

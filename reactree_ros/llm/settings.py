@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import NoYaml, parse_yaml, text_of
+from reactree_ros.files import read_back
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.plugins.settings import Settings, did_you_mean, named_settings, reaching, read_settings
@@ -20,18 +20,14 @@ def read_yaml(text: str) -> Any:
         ValueError: It is not YAML; the one-line message repeats none of it, because it may hold a key.
     """
     try:
-        return parse_yaml(text)[0]
-    except NoYaml as error:
+        return read_back.parse_yaml(text)[0]
+    except read_back.NoYaml as error:
         raise ValueError(f"{error}{f' (line {error.line})' if error.line else ''}") from None
 
 
 def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
     """Read the language model and its settings from a YAML file: ``llm: openai``, then its settings."""
-    try:
-        values = read_yaml(text_of(Path(path))) or {}
-    except ValueError as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
-    return model_from_dict(values, where=str(path))
+    return model_from_dict(read_back.read_yaml(Path(path))[0], where=str(path))
 
 
 def model_from_dict(values: Any, *, where: str) -> tuple[ModelSpec, Settings]:

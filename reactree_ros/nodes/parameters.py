@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from pydantic.fields import FieldInfo
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
-from rclpy.parameter import Parameter
+from rclpy.parameter import Parameter, parameter_dict_from_yaml_file
 
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
-from reactree_ros.plugins.settings import Settings, choices, read_settings, words_that_are_switches
+from reactree_ros.plugins.settings import Settings, choices, did_you_mean, read_settings, words_that_are_switches
 
 M = TypeVar("M", bound=Settings)
+#: How parameters begin that rclpy itself reads, and those of py_trees_ros, which need not be installed.
+_OF_OTHERS = ("qos_overrides.", "default_snapshot_", "setup_timeout")
 #: Types that a parameter has as well; settings read everything else from text or lists, and `on` from true.
 PLAIN = (bool, int, float, str)
 #: Least and greatest values, if settings name none.
@@ -70,6 +74,31 @@ def refuse_foreign(registry: Registry[Any], name: str, given: Mapping[str, Any])
                 f"{setting} is '{value}', but {registry.kind} '{name}' has no such setting; it is one of "
                 f"{', '.join(owners)}"
             )
+
+
+def refuse_unknown(node: Node, args: Sequence[str]) -> None:
+    """Refuse parameters that a node is given and does not have; to be called when it has declared all of its own.
+
+    One that a file has for any node is only logged.
+
+    Args:
+        node: The node.
+        args: The command line of its process.
+
+    Raises:
+        UserError: There is such a parameter; the message names it, and what may have been meant.
+    """
+    known = list(node.get_parameters_by_prefix(""))
+    strange = [name for name in node._parameter_overrides if name not in known and not name.startswith(_OF_OTHERS)]
+    for_any: set[str] = set()
+    for file in (value for option, value in pairwise(args) if strange and option == "--params-file"):
+        with suppress(RuntimeError):  # it has none for any node
+            for_any |= parameter_dict_from_yaml_file(file, target_nodes=["/**"]).keys()
+    for name in strange:
+        said = f"{node.get_name()} has no parameter '{name}'; {did_you_mean(name, known)}"
+        if name not in for_any:
+            raise UserError(said)
+        node.get_logger().warning(said)
 
 
 def settings_of(node: Node, kind: type[M], *, where: str = "parameters") -> M:

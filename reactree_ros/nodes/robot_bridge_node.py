@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from reactree_ros.episode.eyes import with_eyes
@@ -17,6 +18,7 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import ROBOT
+from reactree_ros.world.tools.settings import check_programs
 from reactree_ros.world.tools.skills import with_tools
 
 
@@ -48,6 +50,7 @@ class RobotBridgeNode(Bridge):
         """Check the robot's configuration against the types that it names, and make its clients."""
         settings = settings_of(self, RobotBridgeSettings)
         config = load_robot(settings.robot_config)
+        check_programs(config.mcp, partial(config.at, settings.robot_config))
         where = config.at(settings.robot_config, "vision")
         vision = None if config.vision is None else model_from_dict(config.vision, where=where)
         return with_tools(lambda: with_eyes(lambda eyes: self._robot(settings, config, eyes), vision, {}), config.mcp)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from rclpy.action import ActionClient, get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
+from reactree_ros.agent.parameters import Named
 from reactree_ros.errors import UserError
-from reactree_ros.household.household import SKILLS
+from reactree_ros.household.household import SKILLS, WAH_NL
+from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
@@ -35,6 +38,10 @@ from reactree_ros.robot.config import CallEntry, RobotConfig, SkillEntry, StopEn
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.triggers import Occasions, TriggerEntry
+from reactree_ros.world.recorded import RecordedWorld
+from reactree_ros.world.skill_policy import load_policy
+from reactree_ros.world.tools.settings import check_programs
+from reactree_ros.world.tools.skills import with_tools
 
 #: The skill that says where the robot is to stand.
 _GO_TO = next(skill for skill in SKILLS if skill.moves)
@@ -44,12 +51,18 @@ RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
 def check_robot(
-    path: Path, *, patience: float = 5.0, namespace: str = "", args: Sequence[str] | None = None
+    path: Path,
+    *,
+    policy: Path | None = None,
+    patience: float = 5.0,
+    namespace: str = "",
+    args: Sequence[str] | None = None,
 ) -> list[Diagnosis]:
     """Check a robot, with a node of its own.
 
     Args:
         path: The robot's configuration.
+        policy: A skill policy that is to fit it; None: none is.
         patience: Longest wait for each server, topic and transform, in seconds.
         namespace: The robot's namespace.
         args: ROS arguments of the process.
@@ -57,7 +70,8 @@ def check_robot(
     with interruptible(args) as asked:
         node = rclpy.create_node("robot_check", namespace=namespace)
         with Spinner(node, asked) as spinner:
-            found = Walk(node, lambda done, seconds: spinner.spin_until(done, seconds=seconds), patience).walk(path)
+            walk = Walk(node, lambda done, seconds: spinner.spin_until(done, seconds=seconds), patience)
+            found = walk.walk(path, policy)
         if asked:
             raise KeyboardInterrupt
     return found
@@ -78,8 +92,8 @@ class Walk:
         self._begun = steady.now()
         self._found: list[Diagnosis] = []
 
-    def walk(self, path: Path) -> list[Diagnosis]:
-        """Check everything that a configuration names; returns a diagnosis of each."""
+    def walk(self, path: Path, policy: Path | None = None) -> list[Diagnosis]:
+        """Check everything that a configuration names, and a skill policy; returns a diagnosis of each."""
         config = self._or_wrong("configuration", lambda: load_robot(path), "correct that line")
         if config is None:
             return self._found
@@ -89,6 +103,7 @@ class Walk:
             document = self._or_wrong("map", lambda: self._map(config.map), "correct that line")
             if document is None:
                 return self._found
+        self._or_wrong("tools and policy", lambda: self._permitted(config, document, str(path), policy))
         for verb, entry in config.skills.items():
             self._skill(verb, entry, where=config.at(str(path), "skills", verb))
         self._stop(config.emergency_stop, where=str(path))
@@ -116,6 +131,15 @@ class Walk:
         for note in notes_of(document, source):
             self._add("map", NOTE, note)
         return document
+
+    def _permitted(self, config: RobotConfig, document: MapDocument | None, where: str, policy: Path | None) -> None:
+        """Start the MCP servers to see what their tools are, and check that a skill policy fits all skills."""
+        check_programs(config.mcp, partial(config.at, where))
+        with with_tools(lambda: _Declared(config, document), config.mcp) as world:
+            if policy is not None:
+                load_policy(policy).check(world)
+        if said := [*config.mcp, *([str(policy)] if policy else [])]:
+            self._add("tools and policy", RIGHT, ", ".join(said))
 
     def _appears(self, there: Callable[[], bool]) -> None:
         """Wait for something; the time of all such waits counts together."""
@@ -442,6 +466,18 @@ class Walk:
             handle.cancel_goal_async()
             return f"{server} did not end within {limit:g} s"
         return planner.verdict(order, ended.result().status, ended.result().result)[1]
+
+
+class _Declared(RecordedWorld):
+    """A robot as configuration and map say it is, which does nothing."""
+
+    def __init__(self, config: RobotConfig, document: MapDocument | None) -> None:
+        super().__init__((), replace(WAH_NL, skills=(*config.declared, *config.waits), actions=()))
+        self._document = document
+        self.words = () if document is None else (*WORDS, *document.words)
+
+    def names(self, kind: Named) -> Sequence[str] | None:
+        return None if self._document is None else self._document.names(kind)
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:

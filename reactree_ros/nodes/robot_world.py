@@ -10,6 +10,7 @@ from pathlib import Path
 from rclpy.node import Node
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_named
+from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
@@ -167,6 +168,11 @@ class RobotWorld(SharedWorld):
         if map is None:
             return ()
         return tuple(dict.fromkeys((*WORDS, *map.document.words, *(item.word for item in map.items()))))
+
+    def names(self, kind: Named) -> Sequence[str] | None:
+        """Say what the map has; nobody knows as long as there is none."""
+        map = self._robot.senses.map
+        return None if map is None else map.document.names(kind)
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]

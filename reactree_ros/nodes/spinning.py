@@ -22,6 +22,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.ending import deaf_when_it_ends, on_signals
 from reactree_ros.nodes.executors import lacking, make_executor
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.parameters import refuse_unknown
 from reactree_ros.nodes.strays import cancel_apart
 from reactree_ros.telemetry import exporting
 
@@ -62,6 +63,7 @@ def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, with
     with exporting(Path(sys.argv[0]).stem), interruptible(args) as asked:
         try:
             node = make()
+            refuse_unknown(node, sys.argv if args is None else args)
         except (UserError, ParameterException) as error:
             _refuse(error)
         well = _Run(node, asked).to_the_end(within)
@@ -169,6 +171,10 @@ class Spinner:
 
     def __init__(self, node: Node, asked: list[int]) -> None:
         self._node, self.asked = node, asked
+        try:
+            refuse_unknown(node, sys.argv)
+        except UserError as error:
+            _refuse(error)
         self._executor = SingleThreadedExecutor()  # the EventsExecutor raises at a second answer to a goal
         self._executor.add_node(node)
 

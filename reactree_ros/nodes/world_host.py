@@ -101,7 +101,7 @@ class WorldHost:
         hosted = guarded(hosted, policy, self._confirm, self._log.warning)
         if settings.routine_skills:
             skills = hosted.household.skills
-            hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills))
+            hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills, hosted.names))
         return hosted
 
     def kept(self) -> HouseMap | None:

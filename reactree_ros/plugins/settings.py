@@ -129,8 +129,8 @@ def word_of(field: FieldInfo, value: Any) -> Any:
     return words_that_are_switches(field).get(value, value) if isinstance(value, bool) else value
 
 
-#: Longest name that is compared with others, in characters, and most names that an error lists.
-_LONGEST_NAME, _MOST_NAMES = 80, 60
+#: Longest name that is compared with others, in characters; most names that an error lists of all, and of some.
+_LONGEST_NAME, _MOST_NAMES, _SUCH_AS = 80, 60, 8
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -139,6 +139,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near, more = nearest(name, known), f", and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     listed = f"{', '.join(known[:_MOST_NAMES])}{more}"
     return f"did you mean '{near}'? There are {listed}" if near else f"use one of {listed}"
+
+
+def nearest_or_some(name: str, known: Sequence[str]) -> str:
+    """Suggest a name out of a great many: the nearest one, or the first few."""
+    near = nearest(name, known)
+    such = f"there are such as {', '.join(known[:_SUCH_AS])}" if known else "there are none"
+    return f"did you mean '{near}'?" if near else such
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -245,7 +252,13 @@ def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> F
     said = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
     if first["type"] in ("literal_error", "enum"):
         said = did_you_mean(str(first["input"]), re.findall("'([^']*)'", first["ctx"]["expected"]))
-    return Fault(first["loc"], said, first["input"], missing=first["type"] == "missing")
+    is_empty = first["type"] in ("model_type", "dict_type", "list_type") and first["input"] is None
+    if first["type"] in ("model_type", "dict_type"):
+        such = next((f", such as '{name}: …'" for name in names_at(kind, first["loc"])), "")
+        said = f"{'there is nothing' if is_empty else 'there are no names'}; write 'name: value', one a line{such}"
+    elif is_empty:
+        said = "there is nothing; write '- value', one a line"
+    return Fault(first["loc"], said, first["input"], missing=is_empty or first["type"] == "missing")
 
 
 def _slip(one: Mapping[str, Any], kind: Any, beside: Sequence[str]) -> Fault | None:

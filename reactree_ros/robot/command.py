@@ -120,13 +120,15 @@ def robot_check(
     config: Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
     patience: Annotated[float, typer.Option(min=0.1, help="Longest wait for whatever should be there, in s.")] = 5.0,
     namespace: Annotated[str, typer.Option(help="The robot's namespace.")] = "",
+    policy: Annotated[Path | None, typer.Option(help="A skill policy, to see whether its rules fit the robot.")] = None,
 ) -> None:
     """Walk through what a robot needs before it is driven, and say what is wrong and how to mend it.
 
-    Nothing moves. Exit code 0 only if nothing is wrong, else 1.
+    Nothing moves; the MCP servers of the robot are started to see their tools. Exit code 0 only if nothing is wrong,
+    else 1.
     """
     there = over_ros("robot_check", "reactree robot check")
-    found = there.check_robot(config, patience=patience, namespace=namespace, args=[])
+    found = there.check_robot(config, policy=policy, patience=patience, namespace=namespace, args=[])
     table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
         table.add_row(*(Text(text) for text in (one.what, one.level.value, one.said, one.remedy)))
@@ -155,6 +157,10 @@ def robot_routine(
     goal: Goal = "",
 ) -> None:
     """Keep a routine that a person wrote as XML of this robot's skills; see `reactree routine import`."""
+    from reactree_ros.agent.parameters import any_name
     from reactree_ros.robot.config import load_robot
+    from reactree_ros.robot.map_file import load_map
 
-    typer.echo(keep_file(file, load_robot(config).declared, memory, goal=goal))
+    robot = load_robot(config)
+    names = load_map(robot.map).names if robot.map else any_name
+    typer.echo(keep_file(file, (*robot.declared, *robot.waits), memory, goal=goal, names=names))

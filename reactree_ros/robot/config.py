@@ -15,7 +15,7 @@ from typing_extensions import Self
 from reactree_ros.agent.conditions import WAIT, wait_skill
 from reactree_ros.agent.glance import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.parameters import Named, Number, ParameterError
-from reactree_ros.agent.skill import Bounds, Skill, read_skill, skill_of
+from reactree_ros.agent.skill import Bounds, Skill, check_told_apart, read_skill, skill_of
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
@@ -683,35 +683,39 @@ class RobotConfig(Document):
         for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
             for skill in passage.skills:
                 try:
-                    read_skill(skill, self.declared)
+                    read_skill(skill, self.declared).check_known(document.names)
                 except ParameterError as error:
                     raise UserError(
                         f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: "
                         f"'{skill}': {error}"
                     ) from None
+        if self.battery is not None and (charge := self.battery.charge) is not None:
+            try:
+                read_skill(charge.skill, self.declared).check_known(document.names)
+            except ParameterError as error:
+                raise UserError(f"{self.at(where, 'battery', 'charge', 'skill')}: {error}") from None
         known = document.asked_by
         for name, entry in self.skills.items():
             for parameter, one in entry.declared(name).parameters.items():
-                which = one.which if isinstance(one, Named) else ""
+                if not isinstance(one, Named):
+                    continue
+                at = self.at(where, "skills", name, "parameters", parameter)
+                there, which = document.names(one), one.which
+                try:
+                    for named in one.names if there else ():
+                        type(one)().check_known(named, there)
+                except ParameterError as error:
+                    raise UserError(f"{at}: {error}") from None
                 if which and not any(f" {word}".endswith(f" {which}") for word in known):
                     raise UserError(
-                        f"{self.at(where, 'skills', name, 'parameters', parameter)}: '{which}' is no property and no "
-                        f"word of the map; describe it there under words{or_nearest(which, known)}"
+                        f"{at}: '{which}' is no property and no word of the map; describe it there under "
+                        f"words{or_nearest(which, known)}"
                     )
 
     @model_validator(mode="after")
     def _one_map(self) -> RobotConfig:
         if bool(self.map) == bool(self.map_topic):
             raise ValueError("name either a map or a map_topic")
-        return self
-
-    @model_validator(mode="after")
-    def _cameras_are_there(self) -> RobotConfig:
-        for name, entry in self.skills.items():
-            try:
-                self.skills[name] = entry.with_camera(self.cameras)
-            except ValueError as error:
-                raise ValueError(f"skills.{name}: {error}") from None
         return self
 
     @property
@@ -744,10 +748,6 @@ class RobotConfig(Document):
             _ = self.waits  # two that are said in the same words are refused
             if WAIT in self.skills:
                 raise ValueError(f"skills: '{WAIT}' is how conditions are waited for; give yours another name")
-        for name, trigger in self.triggers.items():
-            if trigger.when and trigger.when not in self.conditions:
-                known = did_you_mean(trigger.when, self.conditions) if self.conditions else "there are none"
-                raise ValueError(f"triggers.{name}.when: '{trigger.when}' is none of the conditions; {known}")
         return self
 
     @model_validator(mode="after")
@@ -810,15 +810,23 @@ def load_robot(path: str | Path) -> RobotConfig:
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
     config = checked(RobotConfig, source, {"skills": OWN_SKILLS})
+    told_apart = list(config.waits)
     for name, entry in config.skills.items():
         try:
-            entry.declared(name)
+            config.skills[name] = entry.with_camera(config.cameras)
+            check_told_apart(skill := entry.declared(name), told_apart)
+            told_apart.append(skill)
             if config.detections is None and any(check.is_detection for check in entry.check):
                 raise ValueError("check: nothing is detected; name the detections, or check otherwise")
             if config.vision is None and any(check.camera for check in entry.checks):
                 raise ValueError("check: nobody looks at pictures; name the vision, or check otherwise")
         except ValueError as error:
             raise UserError(f"{source.at('skills', name)}: {error}") from None
+    for name, trigger in config.triggers.items():
+        if trigger.when and trigger.when not in config.conditions:
+            known = did_you_mean(trigger.when, config.conditions) if config.conditions else "there are none"
+            at = source.at("triggers", name, "when")
+            raise UserError(f"{at}: '{trigger.when}' is none of the conditions; {known}")
     if config.battery is not None and (charge := config.battery.charge) is not None:
         try:
             read_skill(charge.skill, config.declared)

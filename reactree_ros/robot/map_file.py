@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from reactree_ros.agent.parameters import Named, Person, Room, Thing
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
@@ -265,15 +266,26 @@ class MapDocument(Document):
         known = {name.casefold(): one.name for one in self.persons for name in (one.own, one.name) if name}
         return next((known[name.casefold()] for name in called if name.casefold() in known), "")
 
+    def names(self, kind: Named) -> Sequence[str] | None:
+        """Return the names that may stand in a place of a skill, and of objects the words; None: any may."""
+        rooms, receptacles = [one.name for one in self.rooms], [one.name for one in self.receptacles]
+        persons = [one.name for one in self.persons]
+        if not isinstance(kind, Thing):
+            return rooms if isinstance(kind, Room) else persons if isinstance(kind, Person) else [*receptacles, *rooms]
+        return None if self.objects.others is not None else [*rooms, *receptacles, *persons, *self._all_words]
+
     @property
     def asked_by(self) -> Sequence[str]:
         """By what the parameters of skills may ask for things: properties, and words of the map and the vocabulary."""
         own = [one for properties in self.words.values() for one in properties]
+        return [*dict.fromkeys((HELD, *PROPERTIES, *own, *self._all_words))]
+
+    @property
+    def _all_words(self) -> Sequence[str]:
         parts: tuple[Sequence[RoomEntry | ReceptacleEntry | ExpectedEntry], ...]
         parts = self.rooms, self.receptacles, self.expected
         named = [parts_of(one.name)[0] for part in parts for one in part]
-        words = [*self.words, *named, *self.objects.classes.values(), *(known.word for known in CLASSES.values())]
-        return [*dict.fromkeys((HELD, *PROPERTIES, *own, *words))]
+        return [*self.words, *named, *self.objects.classes.values(), *(known.word for known in CLASSES.values())]
 
     def properties_of(self, name: str) -> frozenset[str]:
         """Say what can be done with something by its name: of its own name's endings, the longest known word counts.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from reactree_ros.agent.conditions import LONGEST, WAIT
 from reactree_ros.agent.parameters import Named, Parameter, ParameterError
 from reactree_ros.agent.skill import Skill as Declared
-from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.skill import SkillCall, check_told_apart
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.routine.bt_skills import taken_apart
@@ -61,11 +61,19 @@ class RoutineSkills(AddedSkills):
     _added: Mapping[Declared, _Added]
 
     def __init__(self, inner: World, routines: Iterable[Routine]) -> None:
-        added = (_added(one, inner.household.skills) for one in routines)
-        super().__init__(inner, {one.skill: one for one in added})
-        names = [skill.name for skill in (*inner.household.skills, *self._added)]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise RoutineError(f"routine '{twice[0]}': there is a skill of this name already; give it another")
+        known, mine = list(inner.household.skills), dict[Declared, _Added]()
+        for one in routines:
+            added = _added(one, inner.household.skills)
+            skill = added.skill
+            if skill.name in [before.name for before in known]:
+                raise RoutineError(f"routine '{skill.name}': there is a skill of this name already; give it another")
+            try:
+                check_told_apart(skill, known)
+            except ValueError as error:
+                raise RoutineError(f"routine '{skill.name}': {error}") from None
+            known.append(skill)
+            mine[skill] = added
+        super().__init__(inner, mine)
 
     def around(self, world: World) -> SharedWorld:
         """Add the routines to one of the robots likewise."""

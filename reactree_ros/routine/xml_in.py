@@ -11,15 +11,17 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from reactree_ros.agent.conditions import WAIT, look_at
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError, Thing, any_name
+from reactree_ros.agent.skill import EFFECTS
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
 from reactree_ros.files.read_back import check_values, parse_json, text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
 from reactree_ros.routine import bt_nodes as bt
-from reactree_ros.routine.bt_skills import by_node_name, effect_of, say, taken_apart
+from reactree_ros.routine.bt_skills import by_node_name, effect_of, has_role, say, taken_apart
 from reactree_ros.routine.model import (
     DEEPEST,
     MOST_NODES,
@@ -63,20 +65,22 @@ _KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others
 _ROLES = ("thing", "place", "room", "person", "number", "text")
 
 
-def read_routine(path: Path, skills: Iterable[Declared] = (), *, goal: str = "") -> Routine:
+def read_routine(path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name) -> Routine:
     """Read a file of XML; see :func:`routine_of_xml`."""
-    return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path))
+    return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path), names=names)
 
 
-def read_routines(path: Path, skills: Iterable[Declared] = ()) -> list[Routine]:
+def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[Routine]:
     """Read a file of XML, or each ``.xml`` of a folder in order of their names; see :func:`routine_of_xml`."""
     files = sorted(path.glob("*.xml")) if path.is_dir() else [path]
     if not files:
         raise RoutineError(f"{path}: there is no .xml in this folder")
-    return [read_routine(file, skills) for file in files]
+    return [read_routine(file, skills, names=names) for file in files]
 
 
-def routine_of_xml(text: str, skills: Iterable[Declared] = (), *, goal: str = "", where: str = "routine") -> Routine:
+def routine_of_xml(
+    text: str, skills: Iterable[Declared] = (), *, goal: str = "", where: str = "routine", names: Names = any_name
+) -> Routine:
     """Read XML as a routine. Its roles are the ports that the nodes model declares for the main tree.
 
     Comments, descriptions and the names of single nodes are not kept.
@@ -86,6 +90,7 @@ def routine_of_xml(text: str, skills: Iterable[Declared] = (), *, goal: str = ""
         skills: The declared skills of the world, which are the actions.
         goal: What the routine is for, with each of its roles in braces; empty: as the tree says with ``_goal``.
         where: Where the text is from, for errors.
+        names: Says which names can ever stand in a place of a skill.
 
     Raises:
         RoutineError: It is no such XML, or a node has no counterpart; the message names node and line.
@@ -94,7 +99,7 @@ def routine_of_xml(text: str, skills: Iterable[Declared] = (), *, goal: str = ""
         root = parse_xml(text)
     except NoXml as error:
         raise RoutineError(f"{where}:{error.line}: is not XML: {error}") from None
-    return _File(root, by_node_name(skills), where).routine(goal)
+    return _File(root, tuple(skills), names, where).routine(goal)
 
 
 class _File:
@@ -102,12 +107,14 @@ class _File:
 
     Args:
         root: Its root.
-        skills: The declared skills by the names of their nodes.
+        declared: The declared skills.
+        names: Says which names can ever stand in a place of a skill.
         where: Where it is from.
     """
 
-    def __init__(self, root: Element, skills: Mapping[str, Declared], where: str) -> None:
-        self.skills, self.where = skills, where
+    def __init__(self, root: Element, declared: Collection[Declared], names: Names, where: str) -> None:
+        self.declared, self.names, self.where = declared, names, where
+        self.skills = by_node_name(declared)
         self.trees: dict[str, Element] = {}
         self.models: dict[str, tuple[Element, ...]] = {}
         self.described: dict[str, str] = {}  # the wordings of actions, as `export` writes them into the nodes model
@@ -382,7 +389,7 @@ class _Reading:
         return Within(seconds=msec // 1000, children=children)
 
     def _loop(self, of: type[RepeatUntil] | type[While]) -> Node:
-        return of(condition=self._ports(("condition",))["condition"], children=self._children())
+        return of(condition=self._condition(self._ports(("condition",))), children=self._children())
 
     def _goal(self) -> Node:
         self._leaf()
@@ -392,16 +399,28 @@ class _Reading:
         self._leaf()
         ports = self._ports(("condition",), ("seconds",))
         seconds: Any = ports.get("seconds")
-        return WaitFor(condition=ports["condition"], seconds=seconds)
+        return WaitFor(condition=self._condition(ports), seconds=seconds)
 
     def _holds(self) -> Node:
         self._leaf()
-        return WaitFor(condition=self._ports(("condition",))["condition"], seconds=0)
+        return WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
+
+    def _condition(self, ports: Mapping[str, str]) -> str:
+        """Return the condition of a node, which has to be one of the world's as far as those are known."""
+        condition, skills = ports["condition"], [one for one in self._file.declared if one.name == WAIT]
+        try:
+            if skills and not has_role(condition):
+                look_at(condition, skills)
+        except ParameterError as error:
+            self._refuse(str(error))
+        return condition
 
     def _search(self) -> Node:
         self._leaf()
         ports = self._ports(("of", "finds"), ("order",), raw=("finds",))
         order = tuple(ports["order"].split(";")) if ports.get("order") else ()
+        for place, name in (("of", ports["of"]), *(("order", one) for one in order)):
+            self._check_names({place: Thing()}, {place: name})
         return Search(finds=self._found(), of=ports["of"], order=order)
 
     def _found(self) -> str:
@@ -454,11 +473,19 @@ class _Reading:
         return scope
 
     def _skill(self) -> Node:
-        return self._said(self._said_ports(("wording",))["wording"], ())
+        wording = self._said_ports(("wording",))["wording"]
+        begun = [one for one in self._file.declared if one.words.begins(wording)]
+        if begun and not any(one.words.says(wording) for one in begun):
+            self._refuse(f"{shortened_line(wording, 60)!r} is not said as '{begun[0].wording}'")
+        begun = [one for one in begun if taken_apart(wording, one) is not None]
+        for skill in sorted(begun, key=lambda one: one.words.letters)[-1:]:
+            self._check_names(skill.parameters, taken_apart(wording, skill) or {})
+        return self._said(wording, ())
 
     def _declared(self, skill: Declared) -> Node:
         ports = self._said_ports(skill.parameters)
         values = {name: ports[name] for name in skill.parameters}
+        self._check_names(skill.parameters, values)
         try:
             return self._said(say(skill, values), effect_of(skill, values))
         except ParameterError as error:
@@ -473,6 +500,7 @@ class _Reading:
         said = _ROLE_NAMED.sub(lambda name: ports[name[1]], wording)
         for skill in self._file.skills.values():
             if (values := taken_apart(said, skill)) is not None:
+                self._check_names(skill.parameters, values)
                 return self._said(said, effect_of(skill, values))
         return None
 
@@ -480,6 +508,16 @@ class _Reading:
         return {*needed} == {
             name for name in self._element.attributes if name != "ID" and name not in bt.LABELS and name[:1] != "_"
         }
+
+    def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
+        """Check that the names in some places can ever stand there."""
+        for place, value in values.items():
+            kind = places[place]
+            try:
+                if isinstance(kind, Named) and not has_role(value):
+                    kind.check_known(value, self._file.names(kind))
+            except ParameterError as error:
+                self._refuse(f"{place}: {error}")
 
     def _said_ports(self, needed: Iterable[str]) -> dict[str, str]:
         self._leaf()
@@ -497,6 +535,9 @@ class _Reading:
         try:
             facts = parse_json(written)
             check_values(facts)
+            for what, _ in facts:
+                if what not in EFFECTS:
+                    self._refuse(f"{name}: '{what}' is no effect of a skill; {did_you_mean(str(what), EFFECTS)}")
             return tuple(Fact(str(what), self._meant(str(about))) for what, about in facts)
         except RoutineError:
             raise

@@ -12,7 +12,7 @@ from typing_extensions import Self
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.one_skill import more_than_one, plain_skill
-from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.parameters import Named, ParameterError, Place, Thing
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import Pending
@@ -81,6 +81,10 @@ class World(abc.ABC):
     rules: Mapping[str, str] = MappingProxyType({})
     #: Whether a skill policy judges each skill before it is carried out; see :func:`~.wrappers.guarded`.
     is_guarded: bool = False
+
+    def names(self, kind: Named) -> Sequence[str] | None:
+        """Return the names and words that can ever stand in a place of a skill; None: it cannot say them before."""
+        return (self.words or None) if isinstance(kind, Thing | Place) else None
 
     @property
     def free_verbs(self) -> Sequence[str]:

@@ -9,22 +9,27 @@ import enum
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, ValidationInfo, field_validator
 
 from reactree_ros.agent.household import Household, split_skill
-from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Thing, Value
 from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
-from reactree_ros.plugins.settings import did_you_mean, fault_of, nearest
+from reactree_ros.plugins.settings import did_you_mean, fault_of, nearest_or_some
+
+if TYPE_CHECKING:
+    from reactree_ros.world.port import World
 
 #: The number behind a name.
 _INSTANCE = re.compile(r" \(?\d+\)?(?=\s|$)")
+#: A value that no rule asks for.
+_ANOTHER = "another"
 #: How many words of a skill are looked at for names; no world's skill is longer.
 _MOST_WORDS = 64
 
@@ -48,6 +53,13 @@ class Range(BaseModel):
 
     above: FiniteFloat = -math.inf
     below: FiniteFloat = math.inf
+
+    @field_validator("below")
+    @classmethod
+    def _has_numbers(cls, below: float, others: ValidationInfo) -> float:
+        if below <= others.data.get("above", -math.inf):
+            raise ValueError(f"no number is above {others.data['above']:g} and below {below:g}")
+        return below
 
     def has(self, value: Value) -> bool:
         """Whether a value is one of them."""
@@ -83,14 +95,20 @@ class Rule(BaseModel):
         """
         if self.skill not in (call.skill.name, call.skill.verb):
             return False
-        allows, parameters = self.verdict is Verdict.ALLOW, call.skill.parameters
-        named = [name for name, one in parameters.items() if isinstance(one, Named)][: 1 if allows else None]
-        is_it = self.object is None or any(
-            _folded(self.object) in self.named_by(str(call.values[name])) for name in named
-        )
-        return is_it and all(
-            _is_one(parameters[name], call.values[name], wanted, whole=allows) for name, wanted in self.when.items()
-        )
+        parameters = call.skill.parameters
+        is_it = self.object is None or any(self.has_object(name, call.skill, call.values[name]) for name in parameters)
+        return is_it and all(self.wants(name, one, call.values[name]) for name, one in parameters.items())
+
+    def wants(self, name: str, parameter: Parameter, value: Value) -> bool:
+        """Whether it is about a value of a parameter."""
+        is_any, allows = name not in self.when, self.verdict is Verdict.ALLOW
+        return is_any or _is_one(parameter, value, self.when[name], whole=allows)
+
+    def has_object(self, name: str, skill: Skill, value: Value) -> bool:
+        """Whether a value of a parameter names its object."""
+        named = [one for one, parameter in skill.parameters.items() if isinstance(parameter, Named)]
+        may_name = named[:1] if self.verdict is Verdict.ALLOW else named
+        return self.object is not None and name in may_name and _folded(self.object) in self.named_by(str(value))
 
     def named_by(self, target: str, *, one_name: bool = False) -> set[str]:
         """Return what counts as named by the words of what a skill is done to: to allow less than to forbid."""
@@ -112,16 +130,19 @@ class SkillPolicy:
         rules: The rules.
         where: Where they come from, for errors.
         otherwise: The verdict on a skill that no rule names; only of policies that no user wrote is it another.
+        written: How many of the rules, the first ones, a user wrote: those that have to decide; None: all.
     """
 
     rules: Sequence[Rule]
     where: str = field(default="the skill policy", compare=False)
     otherwise: Verdict = Verdict.DENY
+    written: int | None = None
 
     def then(self, rules: Iterable[Rule]) -> SkillPolicy:
         """Return it with further rules, which decide where its own do not."""
         before = {rule.skill for rule in self.rules if rule.object is None and not rule.when}
-        return replace(self, rules=(*self.rules, *(rule for rule in rules if rule.skill not in before)))
+        more = (rule for rule in rules if rule.skill not in before)
+        return replace(self, rules=(*self.rules, *more), written=len(self.rules))
 
     def judge(self, skill: str, verbs: Iterable[str] = ()) -> tuple[Verdict, str]:
         """Judge a skill; returns the verdict and the reason in words.
@@ -187,26 +208,17 @@ class SkillPolicy:
         said = {rule.verdict for rule in self.rules if rule.skill == verb} or {self.otherwise}
         return said != {Verdict.DENY}
 
-    def check(
-        self,
-        verbs: Sequence[str],
-        words: Sequence[str],
-        free_verbs: Collection[str] = (),
-        skills: Sequence[Skill] = (),
-    ) -> None:
+    def check(self, world: World) -> None:
         """Look whether every rule can ever decide in a world, and is kept there.
 
-        Args:
-            verbs: Of the world's skills.
-            words: Of what they are done to; empty if the world cannot say: then no rule's object is looked at.
-            free_verbs: Those of which the world cannot say before what a skill will do. ``take lamp`` may take a knife
-                that is called so, too, and ``turn lamp on`` turn it on.
-            skills: Those that are declared.
+        What the world cannot name before is not looked at. Of a verb of which it cannot say before what a skill will
+        do, a rule names no object: ``take lamp`` may take a knife that is called so, too, and ``turn lamp on`` turn it
+        on.
 
         Raises:
             PolicyError: A rule cannot; the message names it, and what may have been meant.
         """
-        free = [(index, rule) for index, rule in enumerate(self.rules) if rule.skill in free_verbs]
+        free = [(index, rule) for index, rule in enumerate(self.rules) if rule.skill in world.free_verbs]
         for index, rule in free:
             at = f"{self.where}: rules.{index}"
             if rule.object is not None:
@@ -220,48 +232,102 @@ class SkillPolicy:
                     f"rules.{free[0][0]}: skills are said freely here, and '{free[0][1].skill}' may do what "
                     f"'{rule.skill}' does; give both one verdict, or leave one out: what no rule names is denied"
                 )
-        verbs = [*dict.fromkeys((*verbs, *(skill.name for skill in skills)))]
-        for index, rule in enumerate(self.rules):
+        household = world.household
+        verbs = [*dict.fromkeys((*household.actions, *(skill.name for skill in household.skills)))]
+        for index, rule in enumerate(self.rules[: self.written]):
             at = f"{self.where}: rules.{index}"
-            self._check_values(rule, [one for one in skills if rule.skill in (one.name, one.verb)], at)
+            about = [one for one in household.skills if rule.skill in (one.name, one.verb)]
+            _check_values(rule, about, world, at)
             if rule.skill not in verbs:
                 raise PolicyError(f"{at}.skill: '{rule.skill}' is no skill here; {did_you_mean(rule.skill, verbs)}")
-            if words and rule.object is not None and rule.object not in words:
-                raise PolicyError(f"{at}.object: '{rule.object}' is nothing here; {_nearest(rule.object, words)}")
-            for before, other in enumerate(self.rules[:index]):
-                if other.skill == rule.skill and other.object in (None, rule.object) and other.when in ({}, rule.when):
-                    raise PolicyError(f"{at} never decides, because rules.{before} does before it; put it first")
+            before = self._decides_before(index, about, world)
+            if index not in before:
+                first = " and ".join(f"rules.{one}" for one in sorted(before))
+                why = f"because {first} {'do' if len(before) > 1 else 'does'} before it; put it first"
+                none = "because nothing is both its object and what it says with when"
+                raise PolicyError(f"{at} never decides, {why if before else none}")
 
-    def _check_values(self, rule: Rule, skills: Sequence[Skill], at: str) -> None:
-        """Look whether the object and the values that a rule is about may be those of a skill."""
-        named = [name for skill in skills for name, one in skill.parameters.items() if isinstance(one, Named)]
-        if rule.object is not None and skills and not named:
-            known = ", ".join(dict.fromkeys(name for skill in skills for name in skill.parameters)) or "nothing"
-            raise PolicyError(f"{at}.object: '{rule.skill}' is done to no '{rule.object}', as it takes {known}")
-        for name, wanted in rule.when.items():
-            for skill in skills:
-                if name not in skill.parameters:
-                    known = did_you_mean(name, skill.parameters) if skill.parameters else "it takes nothing"
-                    raise PolicyError(f"{at}.when.{name}: '{name}' is no parameter of '{rule.skill}'; {known}")
-                if problem := _problem(skill.parameters[name], wanted):
-                    raise PolicyError(f"{at}.when.{name}: {problem}")
-            if not skills:
-                raise PolicyError(f"{at}.when.{name}: '{rule.skill}' is no declared skill here, and has no parameters")
+    def _decides_before(self, index: int, skills: Sequence[Skill], world: World) -> set[int]:
+        """Return which rules decide, each somewhere, where a rule is about a skill: with it, if it ever does."""
+        if not skills:  # those that are texts
+            rule = self.rules[index]
+            same = [one for one, other in enumerate(self.rules[:index]) if other.skill == rule.skill]
+            return {next((one for one in same if self.rules[one].object in (None, rule.object)), index)}
+        said = (fitting for skill in skills for fitting in _fitting(self.rules, skill, world))
+        return {min(fitting) for fitting in said if index in fitting}
 
 
-def _problem(parameter: Parameter, wanted: _Wanted) -> str:
+def _fitting(rules: Sequence[Rule], skill: Skill, world: World) -> set[frozenset[int]]:
+    """Return the numbers of the rules that fit together, for each way in which some do fit a call of a skill."""
+    about = {index: rule for index, rule in enumerate(rules) if rule.skill in (skill.name, skill.verb)}
+    ways = {(frozenset(about), frozenset[int]())}  # those that the values fit so far, and those whose object is named
+    for name, parameter in skill.parameters.items():
+        asked = [text for rule in about.values() for text in (rule.when.get(name), rule.object) if text is not None]
+        each = {
+            (
+                frozenset(index for index, rule in about.items() if rule.wants(name, parameter, value)),
+                frozenset(index for index, rule in about.items() if rule.has_object(name, skill, value)),
+            )
+            for value in _samples(parameter, asked, world)
+        }
+        ways = {(fit & fitting, named | naming) for fit, named in ways for fitting, naming in each}
+    return {frozenset(one for one in fit if rules[one].object is None or one in named) for fit, named in ways}
+
+
+def _samples(parameter: Parameter, asked: Sequence[_Wanted], world: World) -> set[Value]:
+    """Return values of each sort that rules tell apart by what they ask for."""
+    single = [one for each in asked for one in (each if isinstance(each, list) else [each])]
+    if isinstance(parameter, Number):
+        ranges = [one for one in single if isinstance(one, Range)]
+        exact = [one for one in single if isinstance(one, int | float)]
+        bounds = [parameter.least, parameter.most, *exact, *(end for one in ranges for end in (one.above, one.below))]
+        return {value for bound in bounds for value in parameter.near(bound)}
+    texts = [str(one) for one in single if not isinstance(one, Range)]
+    if isinstance(parameter, Text):
+        return {_ANOTHER, *texts, *(f"{one} {_ANOTHER}" for one in texts)}
+    if (options := parameter.options()) is not None:
+        return {*options}
+    known = (world.names(parameter) if isinstance(parameter, Named) else None) or (_ANOTHER,)
+    return {*texts, *[name for name in known if not _is_among(name, texts)][:1]}
+
+
+def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) -> None:
+    """Look whether the object and the values that a rule is about may be those of a skill."""
+    named = [one for skill in skills for one in skill.parameters.values() if isinstance(one, Named)]
+    if rule.object is not None and skills and not named:
+        known = ", ".join(dict.fromkeys(name for skill in skills for name in skill.parameters)) or "nothing"
+        raise PolicyError(f"{at}.object: '{rule.skill}' is done to no '{rule.object}', as it takes {known}")
+    names = [*world.words, *(name for one in named for name in world.names(one) or ())] if world.words else []
+    if names and rule.object is not None and rule.object not in names:
+        raise PolicyError(f"{at}.object: '{rule.object}' is nothing here; {nearest_or_some(rule.object, names)}")
+    for name, wanted in rule.when.items():
+        for skill in skills:
+            if name not in skill.parameters:
+                known = did_you_mean(name, skill.parameters) if skill.parameters else "it takes nothing"
+                raise PolicyError(f"{at}.when.{name}: '{name}' is no parameter of '{rule.skill}'; {known}")
+            if problem := _problem(skill.parameters[name], wanted, world):
+                raise PolicyError(f"{at}.when.{name}: {problem}")
+        if not skills:
+            raise PolicyError(f"{at}.when.{name}: '{rule.skill}' is no declared skill here, and has no parameters")
+
+
+def _problem(parameter: Parameter, wanted: _Wanted, world: World) -> str:
     """Say why no value of a parameter can be what a rule is about; empty if one can."""
     if isinstance(wanted, Range) and not isinstance(parameter, Number):
         return f"above and below are of numbers, and it is {parameter.words()}"
     if isinstance(wanted, Range) and isinstance(parameter, Number):
-        is_one = any(map(wanted.has, parameter.values()))
+        is_one = any(wanted.has(value) for end in (wanted.above, wanted.below) for value in parameter.near(end))
         return "" if is_one else f"no number is above {wanted.above:g} and below {wanted.below:g}; {parameter.words()}"
     for one in wanted if isinstance(wanted, list) else [wanted]:
+        if isinstance(parameter, Named):
+            names = parameter.names or world.names(parameter)
+            if names is not None and not _is_among(str(one), names, numbered=isinstance(parameter, Thing)):
+                return parameter.no_such(str(one), names)
+            continue
         try:
             if isinstance(parameter, Text) and not _words(str(one)).strip():
                 return f"'{one}' has no words"
-            if not isinstance(parameter, Named) or parameter.names:
-                parameter.read(one)
+            parameter.read(one)
         except ParameterError as error:
             return str(error)
     return ""
@@ -303,9 +369,9 @@ def _is_of_two_scripts(word: str) -> bool:
     return len({unicodedata.name(one, "").partition(" ")[0] for one in word if one.isalpha()}) > 1
 
 
-def _nearest(word: str, words: Sequence[str]) -> str:
-    near = nearest(word, words)
-    return f"did you mean '{near}'?" if near else f"its words are such as '{words[0]}'"
+def _is_among(name: str, names: Sequence[str], *, numbered: bool = False) -> bool:
+    """Whether a rule may be about one of some names; ``numbered``: of a word it may name one by its number."""
+    return any(_is_named(one, name) or (numbered and _is_named(one, _INSTANCE.sub("", name))) for one in names)
 
 
 def _things(target: str, *, one_name: bool) -> tuple[set[str], set[str]]:

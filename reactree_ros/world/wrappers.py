@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.parameters import Named, ParameterError
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import (
@@ -52,6 +52,9 @@ class WorldWrapper(SharedWorld):
     def words(self) -> Sequence[str]:  # type: ignore[override]
         """The inner world's."""
         return self.inner.words
+
+    def names(self, kind: Named) -> Sequence[str] | None:
+        return self.inner.names(kind)
 
     @property
     def rules(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -380,7 +383,7 @@ class PolicyGuard(WorldWrapper):
         """See :meth:`World.execute`; what is carried out is the very text that was judged."""
         world = self.inner
         try:  # also where it was done before: a robot may get its map, and with it its words, later
-            self._policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
+            self._policy.check(world)
         except PolicyError as error:
             return Pending.of(_refused(str(error)))
         return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
@@ -454,11 +457,10 @@ def guarded(
         return world
     own = [Rule(skill=skill, verdict=Verdict(verdict)) for skill, verdict in world.rules.items()]
     if policy is None:
-        return PolicyGuard(world, SkillPolicy(own, otherwise=Verdict.ALLOW), confirm) if own else world
-    household = world.household
-    policy.check(household.actions, world.words, world.free_verbs, household.skills)
+        return PolicyGuard(world, SkillPolicy(own, otherwise=Verdict.ALLOW, written=0), confirm) if own else world
+    policy.check(world)
     policy = policy.then(own)
-    if unnamed := policy.unnamed(household):
+    if unnamed := policy.unnamed(world.household):
         tell(f"not allowed by {policy.where}: {', '.join(unnamed)} (no rule names them)")
     return PolicyGuard(world, policy, confirm)
 

@@ -646,7 +646,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "file and options": (["run", "--models", "x.yaml", "--llm", "openai"], "--models x.yaml and --llm exclude each"),
     "models not there": (["run", "--models", "{nowhere}/x.yaml"], "No such file"),
-    "models of JSON": (["run", "--models", "{bad}"], "bad.json: "),
+    "models of JSON": (["run", "--models", "{bad}"], "bad.json:1: is not YAML: "),
     "models of a house": (["run", "--models", "{house}"], "holds no settings"),
     "unknown setting of a model": (
         ["run", "--llm", "openai", "--llm-option", "retry=1"],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import llguidance
 import pytest
+from doubles import ScriptedWorld
 from office import OfficeWorld
 from recorded_runs import assert_replays, recorded_episode
 
@@ -19,6 +21,7 @@ from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly
 from reactree_ros.agent.skill import Offer, SkillCall, as_data, offered_of, skill_of
 from reactree_ros.background.pending import Pending
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.record.schema import (
     household_from_dict,
     household_to_dict,
@@ -407,15 +410,16 @@ def test_what_a_policy_denies_altogether_is_not_offered(office: OfficeWorld) -> 
     ],
 )
 def test_a_rule_that_cannot_be_kept_is_refused(office: OfficeWorld, rule: dict[str, Any], said: str) -> None:
-    of = office.household
     with pytest.raises(PolicyError) as refused:
-        policy({"verdict": "deny", **rule}).check(of.actions, (), (), of.skills)
+        policy({"verdict": "deny", **rule}).check(office)
     assert said in str(refused.value)
 
 
 def test_rules_about_values_need_declared_skills() -> None:
+    texts = ScriptedWorld()
+    texts.household = replace(WAH_NL, skills=(), actions=("open",))
     with pytest.raises(PolicyError, match="'open' is no declared skill here, and has no parameters"):
-        policy({"skill": "open", "when": {"side": "left"}, "verdict": "deny"}).check(("open",), ())
+        policy({"skill": "open", "when": {"side": "left"}, "verdict": "deny"}).check(texts)
 
 
 # ---- a whole run

@@ -211,7 +211,7 @@ WRONG = [
     [
         (None, "cannot be read"),
         ("a: [", "is not YAML: while parsing"),
-        ("[]", "the document: input should be a valid dictionary"),
+        ("[]", "the document: there are no names; write 'name: value'"),
         ("map: m.yaml", "skills: field required"),
         ("skills: {go to: {type: a, action: b}}", "the document: name either a map or a map_topic"),
         (

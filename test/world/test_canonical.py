@@ -81,7 +81,7 @@ def test_nothing_is_bought_in_whatever_words(rule: str) -> None:
     assert len(tried) > SOME
     with WebShopPeer() as peer, WebShop(WebShopTask(peer.url, 20.0, 0)) as inner:
         shop = policy(("click", rule, "deny"), ("click", None, "allow"), ("search", None, "allow"))
-        shop.check(inner.household.actions, inner.words, inner.free_verbs)
+        shop.check(inner)
         world = PolicyGuard(SkillTimeLimit(inner, 20.0), shop, NOBODY)
         for skill in ("search[running shoes]", "CLICK[ B0AAA00002 ]"):
             assert world.execute(skill).result(20).outcome is Outcome.DONE
@@ -98,7 +98,7 @@ def test_a_search_is_said_freely_so_no_rule_is_about_its_keywords() -> None:
         with pytest.raises(
             PolicyError, match=r"rules\.0\.object: 'knives' cannot be kept to: what 'search' is done to"
         ):
-            rules.check(inner.household.actions, inner.words, inner.free_verbs)
+            rules.check(inner)
         refused = PolicyGuard(inner, rules, NOBODY).execute("search[shoes]").result(20)
         assert refused.outcome is Outcome.REFUSED_BY_POLICY
 
@@ -156,7 +156,7 @@ def test_no_rule_is_about_a_thing_where_nobody_knows_what_a_text_does(name: str,
     world, verb = FREE[name](), ALLOWED[name]
     rules = policy((verb, "knife", verdict), (verb, None, "allow"))
     with pytest.raises(PolicyError, match=f"p: rules.0.object: 'knife' cannot be kept to: what '{verb}' is done"):
-        rules.check(world.household.actions, world.words, world.free_verbs)
+        rules.check(world)
     refused = PolicyGuard(world, rules, NOBODY).execute(f"{verb} lamp").result(1)
     assert (refused.outcome, world.done) == (Outcome.REFUSED_BY_POLICY, [])
 
@@ -168,7 +168,7 @@ def test_a_verb_cannot_be_denied_beside_others_that_may_do_the_same(name: str, v
     other = next(one for one in world.household.actions if one != verb)
     rules = policy((verb, None, "allow"), (other, None, verdict))
     with pytest.raises(PolicyError, match=f"rules.1.verdict: '{verdict}' cannot be kept to beside 'allow' of rules.0"):
-        rules.check(world.household.actions, world.words, world.free_verbs)
+        rules.check(world)
 
 
 SECOND = ("drop lamp", "open door", "knife", "burn house")

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from doubles import ScriptedWorld
 
+from reactree_ros.agent.parameters import Named, Person, Room
+from reactree_ros.agent.skill import Skill, skill_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.robot.config import load_robot
-from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, load_policy, policy_from_list
+from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict, load_policy, policy_from_list
 
 CONFIG = Path(__file__).parents[2] / "config"
 SHIPPED = CONFIG / "skill_policy.yaml"
+
+
+class House(ScriptedWorld):
+    """A house that can name its things."""
+
+    def __init__(self, words: Sequence[str] = WORDS, skills: tuple[Skill, ...] = WAH_NL.skills) -> None:
+        super().__init__()
+        self.words, self.household = words, replace(WAH_NL, skills=skills, actions=())
 
 
 def loaded(folder: Path, rules: str) -> SkillPolicy:
@@ -34,7 +50,7 @@ def loaded(folder: Path, rules: str) -> SkillPolicy:
             "{skill: pick up, object: cutlery knive, verdict: deny}",
             "rules.0.object: 'cutlery knive' is nothing here; did you mean 'cutlery knife'?",
         ),
-        ("{skill: open, object: zzz, verdict: deny}", "rules.0.object: 'zzz' is nothing here; its words are such as '"),
+        ("{skill: open, object: zzz, verdict: deny}", "rules.0.object: 'zzz' is nothing here; there are such as "),
         (
             "{skill: turn on, verdict: allow}, {skill: turn on, object: stove, verdict: deny}",
             "rules.1 never decides, because rules.0 does before it; put it first",
@@ -50,18 +66,18 @@ def test_a_rule_that_never_decides_is_refused_with_what_may_have_been_meant(
 ) -> None:
     policy = loaded(tmp_path, rules)
     with pytest.raises(PolicyError) as error:
-        policy.check(WAH_NL.actions, WORDS)
+        policy.check(House())
     assert str(error.value).startswith(f"{tmp_path / 'policy.yaml'}: {said}")
 
 
 def test_the_objects_of_a_world_that_does_not_say_its_words_are_not_looked_at(tmp_path: Path) -> None:
-    loaded(tmp_path, "{skill: open, object: sesame, verdict: allow}").check(WAH_NL.actions, ())
+    loaded(tmp_path, "{skill: open, object: sesame, verdict: allow}").check(House(words=()))
 
 
 def test_the_shipped_policy_fits_the_households_and_the_shipped_robot() -> None:
     policy = load_policy(SHIPPED)
-    policy.check(WAH_NL.actions, WORDS)
-    policy.check(tuple(load_robot(CONFIG / "robot.yaml").skills), WORDS)
+    policy.check(House())
+    policy.check(House(skills=load_robot(CONFIG / "robot.yaml").declared))
     assert policy.judge("turn on stove 1")[0] is Verdict.CONFIRM
 
 
@@ -126,3 +142,110 @@ def test_a_name_of_several_words_is_taken_whole(verb: str, target: str) -> None:
         [{"skill": verb, "object": "knife", "verdict": "deny"}, {"skill": verb, "verdict": "allow"}], where="p"
     )
     assert rules.judge(verb + target)[0] is Verdict.ALLOW
+
+
+def declared(*skills: tuple[str, dict[str, Any]]) -> tuple[Skill, ...]:
+    return tuple(skill_of({"name": wording, "wording": wording, "parameters": takes}) for wording, takes in skills)
+
+
+class Ward(House):
+    """A ward that can name its rooms and persons."""
+
+    def __init__(self, rooms: Sequence[str] = ("nursery", "ward 1", "ward 2"), persons: Sequence[str] = ()) -> None:
+        takes = {"what": ["bed", "floor"], "room": "room", "n": {"number": {"from": 1, "to": 6}}}
+        hand_over = ("hand {n} over to {person}", {"n": takes["n"], "person": "person"})
+        super().__init__(
+            (), declared(("spray {what} in {room} for {n} s", takes), hand_over, ("say {text}", {"text": "text"}))
+        )
+        self._names = {Room: rooms, Person: persons}
+
+    def names(self, kind: Named) -> Sequence[str] | None:
+        return self._names.get(type(kind))
+
+
+SPRAY, HAND, SAY = (skill.name for skill in Ward().household.skills)
+
+
+@pytest.mark.parametrize(
+    ("skill", "when", "said"),
+    [
+        (SPRAY, {"room": "nursry"}, "when.room: 'nursry' is no room here; did you mean 'nursery'?"),
+        (SPRAY, {"room": ["nursery", "ward 3"]}, "when.room: 'ward 3' is no room here; did you mean 'ward "),
+        (SPRAY, {"room": "attic"}, "when.room: 'attic' is no room here; there are such as nursery, ward 1, ward 2"),
+        (HAND, {"person": "Anna"}, "when.person: 'Anna' is no person here; there are none"),
+        (SPRAY, {"rom": "nursery"}, "when.rom: 'rom' is no parameter of"),
+        (SPRAY, {"what": "table"}, "when.what: 'table' may not stand here; what may: bed, floor"),
+        (SPRAY, {"n": 7}, "when.n: 7.0 may not stand here, but a number from 1 to 6"),
+        (SPRAY, {"n": {"above": 6}}, "when.n: no number is above 6"),
+        (SPRAY, {"n": {"above": 2, "below": 3}}, "when.n: no number is above 2 and below 3"),
+    ],
+)
+def test_a_name_or_value_that_can_never_be_is_refused(skill: str, when: dict[str, Any], said: str) -> None:
+    with pytest.raises(PolicyError) as error:
+        policy_from_list([{"skill": skill, "when": when, "verdict": "deny"}], where="p").check(Ward())
+    assert str(error.value).startswith(f"p: rules.0.{said}")
+
+
+def test_a_name_may_be_a_class_and_is_not_looked_at_where_nobody_knows_the_names() -> None:
+    rules = [{"skill": SPRAY, "when": {"room": "Ward"}, "verdict": "deny"}]
+    policy_from_list(rules, where="p").check(Ward())
+    policy_from_list([{"skill": HAND, "when": {"person": "Anne"}, "verdict": "deny"}], where="p").check(
+        House((), Ward().household.skills)
+    )
+
+
+def test_what_a_tool_says_of_itself_may_have_nothing_left_to_decide() -> None:
+    rules = [{"skill": HAND, "when": {"n": {end: 3}}, "verdict": "deny"} for end in ("above", "below")]
+    rules.append({"skill": HAND, "when": {"n": 3}, "verdict": "allow"})
+    policy = policy_from_list(rules, where="p").then([Rule(skill=HAND, verdict=Verdict.CONFIRM)])
+    assert len(policy.rules) == 4
+    policy.check(Ward(persons=("Anna",)))
+
+
+def test_a_range_without_numbers_is_refused_at_once() -> None:
+    with pytest.raises(PolicyError, match="no number is above 5 and below 3"):
+        policy_from_list([{"skill": SPRAY, "when": {"n": {"above": 5, "below": 3}}, "verdict": "deny"}], where="p")
+
+
+def drawn(pick: random.Random) -> list[dict[str, Any]]:
+    """Draw rules for the ward, of which some are in the way of others."""
+    values: dict[str, list[Any]] = {
+        "what": ["bed", "floor", ["bed", "floor"]],
+        "room": ["nursery", "ward", "ward 1", ["ward 1", "ward 2"], ["nursery", "ward"]],
+        "n": [1, 6, [2, 3], {"above": 3}, {"below": 4}, {"above": 1, "below": 5}],
+        "person": ["Anna", ["Anna", "Bob"]],
+        "text": ["bomb", "the bomb", "hello"],
+    }
+    rules = []
+    for _ in range(pick.randint(2, 6)):
+        skill = pick.choice(Ward().household.skills)
+        named = [name for name in skill.parameters if pick.random() < 0.5]
+        rule = {"skill": skill.name, "when": {name: pick.choice(values[name]) for name in named}}
+        of_ward = {"object": pick.choice(["nursery", "ward"])} if skill.name == SPRAY and pick.random() < 0.3 else {}
+        rules.append({**rule, **of_ward, "verdict": pick.choice(["allow", "confirm", "deny"])})
+    return rules
+
+
+def test_a_rule_is_refused_just_if_it_decides_about_no_call() -> None:
+    ward, pick = Ward(persons=("Anna", "Bob")), random.Random(55)
+    texts = ["bomb", "the bomb", "hello", "x", "x bomb", "the bomb x", "hello x"]
+    options = {"what": ["bed", "floor"], "room": ["nursery", "ward 1", "ward 2"], "n": range(1, 7)}
+    options |= {"person": ["Anna", "Bob"], "text": texts}
+    calls = [
+        skill.call(dict(zip(skill.parameters, values, strict=True)))
+        for skill in ward.household.skills
+        for values in itertools.product(*(options[name] for name in skill.parameters))
+    ]
+    refused = 0
+    for _ in range(150):
+        policy = policy_from_list(drawn(pick), where="p")
+        fits = ([index for index, rule in enumerate(policy.rules) if rule.is_about(call)] for call in calls)
+        decide = {found[0] for found in fits if found}
+        never = next((index for index in range(len(policy.rules)) if index not in decide), None)
+        if never is None:
+            policy.check(ward)
+            continue
+        refused += 1
+        with pytest.raises(PolicyError, match=rf"p: rules\.{never} never decides, because"):
+            policy.check(ward)
+    assert 40 < refused < 120

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_yaml
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.household.person import person_from_dict, person_to_dict
 from reactree_ros.lab.bench.spec import SUITES, SuiteSpec
-from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
+from reactree_ros.llm.settings import model_from_dict, model_to_dict
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.llm.trained import strange
 from reactree_ros.memory.spec import memory
@@ -179,10 +180,7 @@ class BenchSettings:
 
 def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
     """Read a YAML file of contenders: by name, a ``planner``, its ``memory``, and its ``llm`` with settings."""
-    try:
-        values = read_yaml(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"--contenders {path}: {' '.join(str(error).split())}") from error
+    values, _ = read_yaml(path)
     if not isinstance(values, Mapping) or not values:
         raise UserError(f"--contenders {path}: names none; each looks like 'NAME: {{planner: react, llm: small, …}}'")
     found = {}

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.plugins.settings import Settings, read_settings
 
@@ -148,7 +147,5 @@ class TrainSettings(Settings):
 
 def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:
     """Read settings from a YAML file, one per line; given settings override them."""
-    values = read_yaml(path)[0] or {}
-    if not isinstance(values, dict):
-        raise UserError(f"--recipe {path}: holds no settings; they look like 'preset: small', one a line")
-    return read_settings(TrainSettings, {**values, **given}, where=str(path))
+    values = read_yaml(path)[0]
+    return read_settings(TrainSettings, {**values, **given} if isinstance(values, dict) else values, where=str(path))

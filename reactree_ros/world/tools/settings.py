@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from reactree_ros.agent.text import LONGEST
 from reactree_ros.errors import UserError
 from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import read_yaml
-from reactree_ros.plugins.settings import Settings, read_settings
+from reactree_ros.plugins.settings import Settings, or_nearest, read_settings
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
@@ -111,4 +112,21 @@ def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
         UserError: It cannot be used; the message names file, setting and value.
     """
     document, _ = read_yaml(Path(path))
-    return read_settings(_File, document, where=str(path)).mcp
+    servers = read_settings(_File, document, where=str(path)).mcp
+    check_programs(servers, lambda *entry: f"{path}: {'.'.join(entry)}")
+    return servers
+
+
+def check_programs(servers: Mapping[str, ServerSettings], at: Callable[..., str]) -> None:
+    """Check that the programs of servers are there, where they are to be started; ``at`` says where an entry is.
+
+    Raises:
+        UserError: One is not; the message says what may have been meant.
+    """
+    for name, server in servers.items():
+        if server.command and shutil.which(server.command) is None:
+            path = Path(server.command)
+            folders = [path.parent] if len(path.parts) > 1 else map(Path, os.get_exec_path())
+            near = or_nearest(path.name, [one.name for there in folders if there.is_dir() for one in there.iterdir()])
+            said = f"there is no program '{server.command}' to start; write a name on PATH, or a path{near}"
+            raise UserError(f"{at('mcp', name, 'command')}: {said}")

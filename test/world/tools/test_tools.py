@@ -228,7 +228,10 @@ _WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a wording that does not fit": (entry("office", {"who_sits_in": {"wording": "look up"}}), "name each of its"),
     "a server that ends": (entry("ends", ["a"]), r"no licence"),
     "a server that says nothing": (entry("silent", ["a"], start_seconds=0.5), "does not answer within 0.5 s"),
-    "no such program": ({"command": "no-such-program", "tools": ["a"]}, "'no-such-program' cannot be started"),
+    "no such program": (
+        {"command": "no-such-program", "tools": ["a"]},
+        "there is no program 'no-such-program' to start",
+    ),
     "a variable that is not set": (entry("office", ["a"]) | {"env": ["NOT_SET"]}, "env.0 names is not set"),
     "two ways": (entry("office", ["a"]) | {"url": "http://localhost/mcp"}, "either the command"),
     "a token over http": (

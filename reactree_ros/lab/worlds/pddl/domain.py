@@ -64,5 +64,5 @@ def wording_of(folder: Path) -> Wording:
     if not path.exists():
         return Wording()
     # All are texts: in YAML, the predicate `on` would be a truth value.
-    values = read_yaml(path, yaml.BaseLoader)[0] or {}
+    values = read_yaml(path, yaml.BaseLoader)[0]
     return read_settings(Wording, values, where=str(path))
