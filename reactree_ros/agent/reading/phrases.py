@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.words import without_articles, words
@@ -52,39 +51,3 @@ class Phrase:
         thing = frozenset(rest[begin:end]) - _SMALL
         numbers = frozenset(word for word in thing if not word[0].isalpha())
         return cls(verb_of(verb), thing - numbers, numbers, frozenset(rest[end:]) - _SMALL)
-
-
-def numbers_of(parts: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield where the number of a thing stands in the words of a skill, with the words for the thing.
-
-    It is the number after a word, if nothing but a small word follows: neither ``2`` in ``room 2B`` nor ``5`` in
-    ``wait 5 s``.
-    """
-    begin = 1
-    for at, word in enumerate(parts):
-        if word in _SMALL:
-            begin = at + 1
-        elif not word.isalpha():
-            ends = at + 1 == len(parts) or parts[at + 1] in _SMALL
-            if word.isdecimal() and ends and begin < at:
-                yield at, tuple(parts[begin:at])
-            begin = at + 1
-
-
-def without_numbers(parts: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a skill without the numbers of its things."""
-    numbers = {at for at, _ in numbers_of(parts)}
-    return tuple(word for at, word in enumerate(parts) if at not in numbers)
-
-
-def numbers_left_out(said: Sequence[str], whole: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the things whose numbers are all that words lack of those of a skill; none if they differ otherwise."""
-    numbers, left_out, at = dict(numbers_of(whole)), list[tuple[str, ...]](), 0
-    for place, word in enumerate(whole):
-        if at < len(said) and said[at] == word:
-            at += 1
-        elif place in numbers:
-            left_out.append(numbers[place])
-        else:
-            return []
-    return left_out if at == len(said) else []

@@ -24,15 +24,13 @@ _CONTENTS = ("object", "content", "value", "text", "description")
 _BESIDE = frozenset({"id", "callid", "confidence", "goal", "task", "observation", "state"})
 _STRUCTURE = frozenset({"function", "toolcall", "tooluse", "functioncall"})
 _DENYING = re.compile(r"not|avoid|except|without|exclude|instead|unless|forbid|previous|last|undo", re.IGNORECASE)
-_BEGIN = re.compile(r"\{|\[(?=\s*\{)")
 #: The texts and constants of Python; a quotation mark that nothing closes takes the rest of its line.
 _PYTHON = re.compile(
     r"""'(?P<text>(?:[^'\\\n]|\\.)*)'|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*|"(?:[^"\\\n]|\\.)*|\b(?:True|False|None)\b"""
 )
-#: How deep values may lie, how long one may be that Python wrote, and how many beginnings of one are tried.
+#: How deep values may lie, and how long one may be that Python wrote.
 _DEEPEST = 6
 _LONGEST = 4000
-_TRIED = 12
 
 #: What a value says: the kind of decision, and its text; of an expansion, control flow and subgoals; of a kind with
 #: several arguments, these by name.
@@ -63,30 +61,6 @@ class _Keys:
 
 
 _keys = cache(_Keys)
-
-
-def pieces_of(text: str) -> list[str | Any]:
-    """Take a text apart into free text, as ``str``, and the objects, or arrays of them, that stand in it.
-
-    Of what looks like the beginning of one, only the first few are tried; what follows them is free text.
-    """
-    pieces: list[str | Any] = []
-    begin = 0
-    for (start, end), value in objects_in(text):
-        pieces += [text[begin:start], value]
-        begin = end
-    return [*pieces, text[begin:]]
-
-
-def objects_in(text: str) -> Iterator[tuple[tuple[int, int], Any]]:
-    """Yield where objects, or arrays of them, stand in a text, with these; see :func:`pieces_of`."""
-    at = 0
-    for _ in range(_TRIED):
-        if (found := _BEGIN.search(text, at)) is None:
-            return
-        value, at = value_at(text, found.start())
-        if _holds_an_object(value):
-            yield (found.start(), at), value
 
 
 def said_in(value: Any, depth: int = 0) -> list[Saying]:
@@ -263,10 +237,11 @@ def _unrepeated(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unrepeated)
 
 
-def _holds_an_object(value: Any) -> bool:
+def holds_an_object(value: Any) -> bool:
+    """Return whether a value is an object, or an array of such."""
     if isinstance(value, Mapping):
         return bool(value)
-    return isinstance(value, list) and bool(value) and all(map(_holds_an_object, value))
+    return isinstance(value, list) and bool(value) and all(map(holds_an_object, value))
 
 
 def act_keys() -> tuple[str, ...]:
