@@ -200,7 +200,7 @@ class DecisionGrammar(Grammar):
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         """See :meth:`Grammar.said`."""
-        thoughts = [part for part in before if part.kind is not None and part.kind.accompanies and self.thinks]
+        thoughts = [part for part in before if part.kind and part.kind.accompanies and part.text and self.thinks]
         said = [decision] if decision is not None else []
         if thoughts and (kind := thoughts[0].kind) is not None:
             said.insert(0, kind.from_dict({kind.name: " ".join(part.text for part in thoughts)}))

@@ -215,7 +215,7 @@ def test_what_may_not_be_said_is_refused_with_what_may() -> None:
         read(f"Sing: {'l' * 41}", GRAMMAR)
     with pytest.raises(Unreadable, match="'Blink:' cannot be read: seconds: 99 may not stand here"):
         read("Blink: red for 99 s, since it is hot", GRAMMAR)
-    with pytest.raises(Unreadable, match="It cannot be told whether the decision after 'not' is meant"):
+    with pytest.raises(Unreadable, match="A decision starts with"):
         read("I will not do this: Sing: la", GRAMMAR)
     with pytest.raises(Unreadable, match="Say one decision at a time"):
         read("Sing: la\nAct: done", GRAMMAR)

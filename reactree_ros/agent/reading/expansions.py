@@ -9,7 +9,7 @@ from typing import Any
 from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word, known_flows, takes, wordings
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.parser import split_subgoals
-from reactree_ros.agent.reading.labels import Mark, label_of, undressed
+from reactree_ros.agent.reading.labels import PICTURE, Mark, label_of, undressed
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.values import value_at
 from reactree_ros.agent.words import typed
@@ -26,10 +26,12 @@ _PLACEHOLDER = re.compile(r"\W*|<[^>]*>|\[[^\]]*\]|(?:sub-?)?goals?[ _-]?\w{0,2}
 _ENTRY = re.compile(r"(?P<indent>\s*)(?:(?P<bullet>[-*+•‣▪–])\s+|(?P<number>\(?\d{1,2}[.)])\s*(?=\D))?(?P<text>.*)")
 _NUMBERED, _NEW_SENTENCE = re.compile(r"\(?\d{1,2}[.)]\s+"), re.compile(r"[.!?]\s+[A-Z]")
 _LABELLED = re.compile(r"(?:sub-?goal|step|task)\s?\d{0,2}\s?:\s*", re.IGNORECASE)
+_PICTURES = re.compile(PICTURE)
 #: The fields of a subgoal that is an object in JSON.
 _NAMED = (["subgoal"], ["goal"], ["task"], ["description"], ["name"])
 #: A control flow and subgoals.
 Named = tuple[ControlFlow, tuple[str, ...]]
+_ENDLESS = "It cannot be told where the list of subgoals ends; begin each subgoal with '- '."
 _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'."
 
 
@@ -138,7 +140,8 @@ def _listed(text: str) -> tuple[Sequence[Any], str]:
     if not line.strip():
         return _column(below.split("\n"))
     goals = [_tidied(goal) for goal in split_subgoals(line.strip().strip("*`"))]
-    if _NUMBERED.match(line.strip()) or any(map(_NEW_SENTENCE.search, goals)):
+    goes_on = line.rstrip().endswith(",") and below.partition("\n")[0].strip()
+    if goes_on or _NUMBERED.match(line.strip()) or any(map(_NEW_SENTENCE.search, goals)):
         raise Unreadable("It cannot be told where a subgoal ends; put commas between them, and nothing after the list.")
     return goals, below
 
@@ -146,6 +149,7 @@ def _listed(text: str) -> tuple[Sequence[Any], str]:
 def _column(lines: Sequence[str]) -> tuple[Sequence[str], str]:
     """Read a list that has one entry a line, with the same marks, up to a blank line or to what has none."""
     entries: list[str] = []
+    ends = set[bool]()
     first, gap = "", False
     for number, line in enumerate(lines):
         entry = _ENTRY.match(line.expandtabs(4))
@@ -156,15 +160,17 @@ def _column(lines: Sequence[str]) -> tuple[Sequence[str], str]:
         elif entries and gap and (form != first or not form.strip()):
             return entries, "\n".join(lines[number:])
         elif entries and form != first:
-            raise Unreadable("It cannot be told where the list of subgoals ends; begin each subgoal with '- '.")
+            raise Unreadable(_ENDLESS)
         else:
             first, gap = form, False
+            ends.add(line.rstrip().endswith((".", "!", ":")))
             entries.append(_tidied(_LABELLED.sub("", entry["text"], count=1)))
-    if not first.strip() and len({entry.endswith((".", "!", ":")) for entry in entries}) > 1:
-        raise Unreadable("It cannot be told where the list of subgoals ends; begin each subgoal with '- '.")
+    if not first.strip() and len(ends) > 1:
+        raise Unreadable(_ENDLESS)
     return entries, ""
 
 
 def _tidied(entry: str) -> str:
-    """Return an entry without emphasis, quotes and what ends it."""
-    return undressed(entry.strip()).rstrip(".,; ") if entry.strip()[:1] in '*_`"' else entry.strip().rstrip(".,; ")
+    """Return an entry without emphasis, quotes, pictures and what ends it."""
+    entry = _PICTURES.sub("", entry).strip()
+    return (undressed(entry) if entry[:1] in tuple('*_`"') else entry).rstrip(".,; ")

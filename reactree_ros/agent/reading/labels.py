@@ -48,6 +48,7 @@ _LEADING = re.compile(
 )
 _END_TAG = re.compile(rf"\s*</(?:{_TAGS})>\s*\Z", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```|~~~)[a-z]{0,12}\s*\Z")
+_END_PICTURE = re.compile(rf"\s{{0,3}}{PICTURE}\s*\Z")
 _ALONE = re.compile(rf"\s*(?:</?(?:{_TAGS})>\s*|[-*_]{{3,}}\s*)*\Z", re.IGNORECASE)
 _AROUND = ("***", "**", "__", "```", "`", "*", '"')
 _IS_TITLE = re.compile(r"\s*(?:#{1,6}\s|\*\*|__)")
@@ -116,7 +117,10 @@ def undressed(line: str) -> str:
     while True:
         before = line
         if (lead := _LEADING.match(line)) is not None:
-            line = line[lead.end() :] if "<" not in lead[0] else _END_TAG.sub("", line[lead.end() :])
+            line = line[lead.end() :]
+            line = (
+                _END_TAG.sub("", line) if "<" in lead[0] else line if lead[0].isascii() else _END_PICTURE.sub("", line)
+            )
         for mark in _AROUND:
             if line.startswith(mark) and line.endswith(mark) and line.count(mark) == 2 and len(line) > 2 * len(mark):
                 line = line[len(mark) : -len(mark)]

@@ -20,6 +20,7 @@ _TURNS = re.compile(
     r"|</s>|<end_of_turn>|<start_of_turn>|<eos>|<bos>|\[/?INST\]|\A\s*<s>"
 )
 _ROLE = re.compile(r"\s*(?:assistant|model)(?:<\|end_header_id\|>|\s*\n)")
+_ESCAPED = re.compile(r"\\.")
 #: How the world and people begin to speak, as prompts have it.
 _OTHERS = re.compile(
     r"\s*(?:you \w|your task is\b|(?:user|human|system|environment|world|person|owner)\s?:)", re.IGNORECASE
@@ -87,11 +88,20 @@ def first_turn(text: str) -> tuple[str, bool]:
     """Return the first turn that says something, without its role, and whether it has an end."""
     begin = 0
     for mark in _TURNS.finditer(text):
+        if _is_quoted(text, mark):
+            continue
         if text[begin : mark.start()].strip():
             return _ROLE.sub("", text[begin : mark.start()], count=1) if begin else text[: mark.start()], True
         begin = mark.end()
     turn = text[begin:]
     return (turn[role.end() :] if (role := _ROLE.match(turn)) is not None else turn), False
+
+
+def _is_quoted(text: str, mark: re.Match[str]) -> bool:
+    """Whether a mark stands in quotes on its line."""
+    begin, end = text.rfind("\n", 0, mark.start()) + 1, text.find("\n", mark.end())
+    after = text[mark.end() : end if end >= 0 else None]
+    return _ESCAPED.sub("", text[begin : mark.start()]).count('"') % 2 == 1 and '"' in _ESCAPED.sub("", after)
 
 
 def items_of(text: str, grammar: Grammar) -> list[Item]:
@@ -119,6 +129,9 @@ class _Items:
         self._labels = {*grammar.kinds, Mark.ANSWER, Mark.ARGUMENT}
         self._tried = 0
         self.found = [Item(None)]
+        text = text.strip()
+        if text.count('"') == 2 and text[0] == text[-1] == '"':
+            text = text[1:-1]
         lines = _TAGS.sub(lambda tag: f"{tag[0]}\n", text).split("\n")
         self._lists = [number for number, line in enumerate(lines) if _SUBGOALS.search(line)]
         at = 0
@@ -142,7 +155,7 @@ class _Items:
             self.found.append(Item(label.kind, [label.rest]))
         elif last.kind is None or last.goes_on or last.is_empty:
             if not (last.goes_on and _OK.fullmatch(line)):
-                last.lines.append(line if last.kind is self._expands else said)
+                last.lines.append(line.removeprefix("> ") if last.kind is self._expands and last.kind else said)
         else:
             self.found.append(Item(None, [said]))
         self._split()

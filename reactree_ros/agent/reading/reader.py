@@ -15,7 +15,7 @@ from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.labels import Mark
-from reactree_ros.agent.reading.lines import Item, items_of
+from reactree_ros.agent.reading.lines import Item, items_of, sentence_that_decides
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.skills import Skills, act_of
 from reactree_ros.agent.reading.values import argument_in, said_in
@@ -92,7 +92,10 @@ class Reader:
         if decision is None:
             if self.grammar.thinks and any(part.kind is not None and part.kind.accompanies for part in before):
                 return self.grammar.said(before, None)
-            raise Unreadable(f"'{kind.word}: {shortened(decisive.text)}' was cut. Say it again, and nothing before it.")
+            if kind.of_lines:
+                raise Unreadable("The list of subgoals was cut; name fewer and shorter ones.")
+            cut = shortened(str(decisive.said)) or kind.word
+            raise Unreadable(f"'{cut}' was cut. Say the decision again, and nothing before it.")
         self._check_after(decision, after)
         return self.grammar.said(before, decision)
 
@@ -141,12 +144,15 @@ class Reader:
     # ------------------------------------------------------------------ what stands around a decision
 
     def _check_before(self, before: Sequence[Part]) -> None:
-        for part in before:
-            if part.kind is None and _COURTESY.fullmatch(part.text) is None:
-                raise Unreadable(
-                    f"It cannot be told whether the decision after '{shortened(part.said, 60)}' is meant. {_ONE}, and "
-                    "nothing before it."
-                )
+        """Look whether nothing but courtesy and thoughts stands before a decision, and none of it speaks of that."""
+        quoted = sum(part.text.count('"') for part in before if not part.whole) % 2
+        ahead = [part for part in before[-1:] if part.kind is not None and part.text.endswith(":")]
+        prose = [part for part in before if part.kind is None and _COURTESY.fullmatch(part.text) is None]
+        if doubt := next(iter([*prose, *ahead, *before[:quoted]]), None):
+            raise Unreadable(
+                f"It cannot be told whether the decision after '{shortened(str(doubt.said), 60)}' is meant. {_ONE}, "
+                "and nothing before it."
+            )
 
     def _check_after(self, decision: Decision, after: Sequence[Part]) -> None:
         """Look whether a decision is the only one that is said in full."""
@@ -162,12 +168,12 @@ class Reader:
     def _is_again(self, decision: Decision, part: Part, *, is_last: bool) -> bool:
         """Whether a part says a decision again; the last may be cut."""
         assert part.kind is not None  # it decides
-        if self.cut and is_last and isinstance(decision, part.kind):
-            return " ".join(words(decision.gist)).startswith(" ".join(words(part.text)))
         try:
-            return part.kind.read(part.said, self, cut=False) == decision
+            again = part.kind.read(part.said, self, cut=False)
         except Unreadable:
-            return False
+            cut = self.cut and is_last and isinstance(decision, part.kind)
+            return cut and " ".join(words(decision.gist)).startswith(" ".join(words(part.text)))
+        return words(str(again)) == words(str(decision))
 
     # ------------------------------------------------------------------ without an act or an expansion
 
@@ -177,6 +183,8 @@ class Reader:
         if self.grammar.by_subgoals and any(kind.leads for kind in kinds):
             raise Unreadable(f"A subgoal comes with its first action. {expected}.")
         thought = next((kind for kind in kinds if kind.accompanies), None)
+        if thought is not None and not any(part.text for part in parts):
+            raise Unreadable(f"Nothing follows '{thought.word}:'; write {thought.noun} on the same line.")
         if thought is not None and self.grammar.thinks:
             self._check_before([part for part in parts if part.kind is None][:1])
             return self.grammar.said(parts, None)
@@ -187,7 +195,11 @@ class Reader:
             raise Unreadable(f"Nothing was said. {expected}.")
         if self.cut and not (parts and parts[-1].whole):
             raise Unreadable(f"The reply was cut before it came to a decision; be brief. {expected}.")
-        if "\n" not in text.strip() and (skill := self.skills.meant(text)) is not None:
+        if (
+            "\n" not in text.strip()
+            and (skill := self.skills.meant(text)) is not None
+            and not sentence_that_decides(text, self.grammar)
+        ):
             return self.grammar.said((), act_of(skill))
         if "\n" not in text.strip() and self.skills.begins_like_one(text) and not self.grammar.free:
             self.skills.find(text)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import RECALL, Decision
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.labels import PICTURE
 from reactree_ros.agent.reading.nearest import named
-from reactree_ros.agent.reading.phrases import verb_of
+from reactree_ros.agent.reading.phrases import Phrase, verb_of
 from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.words import without_articles, words
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 NEAREST = 5
 #: The longest text that can be a skill with some markup, in characters.
 _LONGEST = 500
+#: The words of a question to memory before the thing, and the most words for that.
+_RECALL, _LONGEST_THING = words(RECALL), 4
+#: How near a word is to another of which it may be the plural or misspelt.
+_NEAR = 0.8
+#: What stands in no name of a thing: marks of a placeholder, or between several.
+_NO_NAME = re.compile(r"[\[\]<>{},;:/&]")
 _PICTURES = re.compile(PICTURE)
 
 
@@ -32,16 +39,17 @@ class Skills:
 
     One is meant where its words, numbers and signs, and no others, are said in its order: capitals, articles, quotes,
     brackets, ``#``, commas, colons and a final full stop do not count. A word more, less or other is another skill,
-    which is never guessed. A declared skill is meant if it can be read as one, and as one alone.
+    which is never guessed. A declared skill is meant if it can be read as one, and as one alone. Memory may be asked
+    for a thing, too, that no skill names, as a model may miss just that.
     """
 
-    def __init__(self, available: Sequence[str], offers: Sequence[Offer] = ()) -> None:
-        self._available, self._offers = available, offers
+    def __init__(self, available: Sequence[str], offers: Sequence[Offer] = (), *, free: bool = False) -> None:
+        self._available, self._offers, self._free = available, offers, free
 
     @classmethod
     def of(cls, grammar: Grammar) -> Skills:
         """Return those of a grammar."""
-        return cls(grammar.skills, grammar.offers)
+        return cls(grammar.skills, grammar.offers, free=grammar.free)
 
     def meant(self, said: str) -> str | None:
         """Return the skill of which all words are said; None if there is none, or where two differ by markup alone."""
@@ -57,7 +65,7 @@ class Skills:
             found = [skill for skill in self._by_words.get(words(text), ()) if skill in self._available]
             if found:
                 return found[0] if len(found) == 1 else None
-        return None
+        return self._recalled(said)
 
     def exactly(self, said: str) -> str | None:
         """Return the skill that is said in just its own words; None if there is none."""
@@ -105,6 +113,25 @@ class Skills:
             return True
         longer = any(other != skill and other.startswith(skill) for other in self._available)
         return longer or isinstance(skill, SkillCall)
+
+    def _recalled(self, said: str) -> str | None:
+        """Return the question to memory for a thing of which no skill has a word, or one that is nearly the same."""
+        parts = words(without_articles(said))
+        thing = parts[len(_RECALL) :]
+        if (
+            self._free
+            or parts[: len(_RECALL)] != _RECALL
+            or not 1 <= len(thing) <= _LONGEST_THING
+            or _NO_NAME.search(said)
+        ):
+            return None
+        if not any(skill.startswith(RECALL) for skill in self._available):
+            return None
+        phrases = map(Phrase.of, (*self._available, *map(str, self._offers)))
+        known = frozenset[str]().union(*(phrase.noun | phrase.behind for phrase in phrases))
+        asked = Phrase.of(said).noun
+        near = any(difflib.get_close_matches(word, known, 1, _NEAR) for word in asked)
+        return None if near or not asked or {*thing} - {"of"} != asked else f"{RECALL}{' '.join(thing)}"
 
     @cached_property
     def _by_words(self) -> dict[tuple[str, ...], list[str]]:

@@ -60,6 +60,7 @@ def _decided(lines: Sequence[str], shown: str, reader: Reader) -> str:
     more = reader.parts_of(shown)
     if not any(part.decides for part in more):
         return ""
+    in_json = shown.count("{") > shown.count("}")
     for words in itertools.accumulate(lines):
         if words.count("{") > words.count("}"):
             continue
@@ -71,7 +72,7 @@ def _decided(lines: Sequence[str], shown: str, reader: Reader) -> str:
         at = next((number for number, part in enumerate(parts) if part.decides), None)
         if at is None or not parts[at].text or (not parts[at].whole and parts[at].has_lines):
             continue
-        if _is_taken(parts, reader) or any(part.text or part.kind for part in more[at + 1 :]):
+        if _is_taken(parts, reader) or (not in_json and any(part.text or part.kind for part in more[at + 1 :])):
             return words
     return ""
 
