@@ -139,7 +139,6 @@ ACTS = {
     "JSON with an input": '{"action": "go to", "action_input": "kitchen 1"}',
     "JSON with a name in it": '{"action": {"name": "go to", "target": "kitchen 1"}}',
     "JSON in an array": '[{"action": "go to kitchen 1"}]',
-    "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
     "a call": '{"name": "go to", "arguments": {"room": "kitchen", "number": 1}}',
     "a call of act": '{"name": "act", "arguments": {"skill": "go to kitchen 1"}}',
     "a call of a function": json.dumps(
@@ -487,6 +486,7 @@ NOT_TAKEN = {
     "an explanation on the line": "Act: go to kitchen 1. I need to find the apple.",
     "an observation of before": "Observation: I am in the bedroom.\nAct: go to kitchen 1",
     "an observation on the line": "Thought: It is not here. Action: go to kitchen 1 Observation: nothing",
+    "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
     "JSON in typographic quotes": "{“action”: “go to kitchen 1”}",
     "JSON denied in its field": 'Never: {"action": "open fridge 1"}',
     "an explained control flow": "Expand:\n- control flow: sequence (first)\n- subgoals: find the apple, put it down",
