@@ -132,8 +132,10 @@ class Decision(metaclass=DecisionKind):
         opening: How every decision of the kind begins; its word, a colon and a blank if it declares nothing else.
         rule: The line of the system text on it, without its number; ``{actions}`` and
             ``{control_flows}`` are filled in.
-        spellings: The labels that announce it in a reply, as a regular expression; empty: none.
-        keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case.
+        spellings: The labels that announce it in a reply, as a regular expression; its word if it declares none; empty:
+            no label does.
+        keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case;
+            its word if it declares none.
         counts: What it adds to the budget.
         last_lines: The lines with which an experience may end.
         many: The arguments that have several values.
@@ -141,7 +143,6 @@ class Decision(metaclass=DecisionKind):
         look: How it is shown.
         tally: What the bench counts it as.
         learnt: Whether training learns it when a dataset has it.
-        tools: The names of tools that stand for it, if these are not its keys.
         accompanies: Whether it may stand before a decision of another kind, as a thought does.
         nests: Whether another label may follow its own, as in ``Action: Act: …``.
         leads: Whether it comes with the decision after it.
@@ -159,7 +160,6 @@ class Decision(metaclass=DecisionKind):
     look: ClassVar[Look]
     tally: ClassVar[str]
     learnt: ClassVar[bool]
-    tools: ClassVar[tuple[str, ...]] = ()
     noun: ClassVar[str] = "a text"
     last_lines: ClassVar[tuple[str, ...]] = ()
     many: ClassVar[tuple[str, ...]] = ()
@@ -172,8 +172,10 @@ class Decision(metaclass=DecisionKind):
     extra: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        if "word" in vars(cls) and "opening" not in vars(cls):
-            cls.opening = f"{cls.word}: "
+        if "word" in vars(cls):
+            for part, value in _by_default(cls.word).items():
+                if part not in vars(cls):
+                    setattr(cls, part, value)
 
     @classmethod
     def check(cls) -> None:
@@ -382,8 +384,6 @@ PARTS: Mapping[str, str] = {
     "name": "its name in records and datasets",
     "word": "the word that announces it",
     "rule": "the line of the system text on it",
-    "spellings": "the labels that announce it in a reply",
-    "keys": "the fields of JSON and the tools that stand for it",
     "counts": "what it adds to the budget",
     "look": "how the page and the terminal show it",
     "tally": "what the bench counts it as",
@@ -424,6 +424,10 @@ def check_kind(kind: type[Decision]) -> None:
     if groups:
         raise UserError(f"{who}: 'spellings' has groups; write them as (?:…)")
     kind.check()
+
+
+def _by_default(word: str) -> dict[str, Any]:
+    return {"opening": f"{word}: ", "spellings": word.lower(), "keys": (word.lower(),)}
 
 
 def as_object(**properties: Any) -> dict[str, Any]:

@@ -34,7 +34,6 @@ class Act(Line):
     noun = "an action"
     spellings = "act|actions?"
     keys = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
-    tools = (*keys, "execute", "executeskill", "doaction")
     nests = True
     last_lines = (f"Act: {DONE}", f"Act: {FAILURE}")
     counts = Counts(steps=1)

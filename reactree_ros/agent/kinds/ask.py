@@ -18,8 +18,7 @@ class Ask(Line):
     rule = "Ask: Put a question to a person, where the goal does not say enough."
     noun = "a question"
     spellings = r"ask(?:\s(?:the\s)?(?:person|user|human|owner))?|(?:clarif\w+\s)?question|clarification"
-    tools = ("ask", "askperson", "askuser", "askhuman")
-    keys = (*tools, "question", "clarification", "clarifyingquestion")
+    keys = ("ask", "askperson", "askuser", "askhuman", "question", "clarification", "clarifyingquestion")
     counts = Counts(questions=1)
     look = Look("Ask", "{ask}", colour="--running", style="bold magenta")
     tally = "ask"

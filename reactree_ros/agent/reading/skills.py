@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from reactree_ros.agent.decision import RECALL, Decision
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.labels import PICTURE
-from reactree_ros.agent.reading.nearest import named
-from reactree_ros.agent.reading.phrases import Phrase, verb_of
+from reactree_ros.agent.reading.nearest import Phrase, named, verb_of
 from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.words import without_articles, words

@@ -81,7 +81,7 @@ def _kind_that(part: str) -> type[Decision]:
 @cache
 def _named_kinds() -> Mapping[str, type[Decision]]:
     """Return the kinds by the names of tools, types and fields."""
-    return {name: kind for kind in kinds().values() if not kind.leads for name in (*kind.tools, *kind.keys)}
+    return {name: kind for kind in kinds().values() if not kind.leads for name in kind.keys}
 
 
 def _fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
