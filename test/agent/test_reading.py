@@ -867,6 +867,8 @@ FIND = BeginSubgoal("Subgoal 2: find it", "find it")
     [
         "2 Subgoal: find it\nAction: open fridge 1",
         "Subgoal: find it\nAction: open fridge 1",
+        "2 Subgoal: find it Action: open fridge 1",
+        "**2 Subgoal:** find it\n**Action:** open fridge 1",
         "**Subgoal 2:** find it\n**Action:** Open the fridge (1).",
         "Thought: so\nSubgoal: find it\nAct: open fridge 1",
         '{"decision": {"Subgoal": "find it", "Action": "open fridge 1"}}',

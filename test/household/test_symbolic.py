@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import expand, scripted_episode
 
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.world.port import Observation, Outcome, Score
 
 KITCHEN, BEDROOM, TABLE, FRIDGE, CABINET, LAMP, BED = 11, 12, 21, 22, 23, 24, 25

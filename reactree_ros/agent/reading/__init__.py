@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.reading.labels import label_of, undressed
 from reactree_ros.agent.reading.lines import own_words
-from reactree_ros.agent.reading.reader import Reader
+from reactree_ros.agent.reading.reader import COURTESY, Reader
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.skills import Skills, said_exactly
 from reactree_ros.agent.reading.whole import whole_part
@@ -75,7 +75,7 @@ def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
     if said_exactly(text, grammar, cut) is not None:
         return text
     _check_length(text)
-    lines = list(filter(None, map(undressed, own_words(text, grammar).split("\n"))))
+    lines = [line for line in map(undressed, own_words(text, grammar).split("\n")) if not COURTESY.fullmatch(line)]
     if len(lines) != 1:
         raise Unreadable(f"Say one of the options, and nothing else, not '{shortened(text, 40)}'.")
     label, skills = label_of(lines[0]), Skills(options)

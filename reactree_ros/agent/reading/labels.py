@@ -46,10 +46,10 @@ _LEADING = re.compile(
     rf"|\(?\d{{1,2}}[.)]\s?(?=\D)|\d{{1,2}}\s(?=sub-?goal\b)|{PICTURE})+",
     re.IGNORECASE,
 )
-_END_TAG = re.compile(rf"\s*</(?:{_TAGS})>\s*\Z", re.IGNORECASE)
+_END_TAG = re.compile(r"\w{1,20}>")
 _FENCE = re.compile(r"\s*(?:```|~~~)[a-z]{0,12}\s*\Z")
 _END_PICTURE = re.compile(rf"\s{{0,3}}{PICTURE}\s*\Z")
-_ALONE = re.compile(rf"\s*(?:</?(?:{_TAGS})>\s*|[-*_]{{3,}}\s*)*\Z", re.IGNORECASE)
+_ALONE = re.compile(rf"[-*_\s]*|(?:</?(?:{_TAGS})>)+", re.IGNORECASE)
 _AROUND = ("***", "**", "__", "```", "`", "*", '"')
 _IS_TITLE = re.compile(r"\s*(?:#{1,6}\s|\*\*|__)")
 #: How far into a line a label is looked for, in characters, and how many may stand one inside the other.
@@ -66,7 +66,7 @@ class _Labels:
         named = "|".join(f"(?P<{name}>{words})" for name, words in spelt)
         ends = r"\s{0,3}[*_`\"']{0,3}\s{0,3}(?:[:：]|[-=]>|=|→|[-–—](?=\s)|(?=[\[(]))[*_]{0,3}"  # noqa: RUF001
         self.label = re.compile(
-            rf"[*_`\"']{{0,3}}{_LEADS}(?:{named})(?:\s(?:is|to\s(?:take|perform|do|execute)))*{_NUMBER}{ends}",
+            rf"[*_`\"']{{0,3}}(?:\d{{1,2}}\s(?=sub-?goal))?{_LEADS}(?:{named})(?:\s(?:is|to\s(?:take|perform|do|execute)))*{_NUMBER}{ends}",
             re.IGNORECASE,
         )
         self.tag = re.compile(rf"<(?:{named})>", re.IGNORECASE)
@@ -92,7 +92,7 @@ def label_of(line: str) -> Label | None:
         if (match := labels.label.match(line, 0, _REACH)) is not None:
             rest = line[match.end() :].strip()
         elif (match := labels.tag.match(line, 0, _REACH)) is not None:
-            rest = re.sub(r"\s*</\w+>\s*\Z", "", line[match.end() :]).strip()
+            rest = _without_end_tag(line[match.end() :])
         else:
             break
         opened = match[0].lstrip()
@@ -111,18 +111,23 @@ def label_of(line: str) -> Label | None:
 
 def undressed(line: str) -> str:
     """Return a line without the marks of lists, headings, quotations, fences and tags around all of it."""
-    if _FENCE.match(line) or _ALONE.match(line):
+    if _FENCE.match(line) or _ALONE.fullmatch(line.strip()):
         return ""
     line = line.rstrip()
     while True:
         before = line
         if (lead := _LEADING.match(line)) is not None:
             line = line[lead.end() :]
-            line = (
-                _END_TAG.sub("", line) if "<" in lead[0] else line if lead[0].isascii() else _END_PICTURE.sub("", line)
-            )
+            line = _without_end_tag(line) if "<" in lead[0] else line
+            line = line if lead[0].isascii() else _END_PICTURE.sub("", line)
         for mark in _AROUND:
             if line.startswith(mark) and line.endswith(mark) and line.count(mark) == 2 and len(line) > 2 * len(mark):
                 line = line[len(mark) : -len(mark)]
         if line == before:
             return line
+
+
+def _without_end_tag(line: str) -> str:
+    """Return a line without the tag that ends it."""
+    said, begun, tag = line.strip().rpartition("</")
+    return said.rstrip() if begun and _END_TAG.fullmatch(tag) else line.strip()

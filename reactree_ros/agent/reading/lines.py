@@ -31,8 +31,11 @@ _OK, _TAGS, _SENTENCE = (
     re.compile(r"</\w{1,20}>(?=<\w)"),
     re.compile(r"[.!?…]\s+"),
 )
+_BLANK = re.compile(r"\s+")
 _ENTRY = re.compile(r"\s*(?:[-*+•‣▪]\s|\(?\d{1,2}[.)])")
 _SUBGOALS = re.compile(r"\bsub[ _-]?(?:goals|tasks)\b", re.IGNORECASE)
+#: How far into a line a decision is looked for behind a thought, in characters.
+_LONGEST = 4000
 #: What may stand before a label on its line.
 _COURTESY = re.compile(
     r"\A\W{0,9}(?:ok|okay|sure|certainly|of course|all right|great|understood|got it)[.,!]\s+", re.IGNORECASE
@@ -91,10 +94,13 @@ def first_turn(text: str) -> tuple[str, bool]:
         if _is_quoted(text, mark):
             continue
         if text[begin : mark.start()].strip():
-            return _ROLE.sub("", text[begin : mark.start()], count=1) if begin else text[: mark.start()], True
+            return _without_role(text[begin : mark.start()]), True
         begin = mark.end()
-    turn = text[begin:]
-    return (turn[role.end() :] if (role := _ROLE.match(turn)) is not None else turn), False
+    return _without_role(text[begin:]), False
+
+
+def _without_role(turn: str) -> str:
+    return turn if (role := _ROLE.match(turn)) is None else turn[role.end() :]
 
 
 def _is_quoted(text: str, mark: re.Match[str]) -> bool:
@@ -109,17 +115,13 @@ def items_of(text: str, grammar: Grammar) -> list[Item]:
     return _Items(text, grammar).found
 
 
-def sentence_that_decides(line: str, grammar: Grammar) -> tuple[str, Label] | None:
+def sentence_that_decides(line: str, grammar: Grammar, ends: re.Pattern[str] = _SENTENCE) -> tuple[str, Label] | None:
     """Return a decision that is said on a thought's line after a sentence, outside quotes, with what is before it."""
-    for end in _SENTENCE.finditer(line):
-        label = label_of(line[end.end() :][:_LONGEST]) if line.count('"', 0, end.end()) % 2 == 0 else None
+    for end in ends.finditer(line[:_LONGEST]):
+        label = label_of(line[end.end() :]) if line.count('"', 0, end.end()) % 2 == 0 else None
         if label is not None and label.kind in grammar.kinds and not (label.kind.accompanies or label.kind.of_lines):
             return line[: end.end()].strip(), label
     return None
-
-
-#: The longest line in which a decision may follow a thought, in characters.
-_LONGEST = 4000
 
 
 class _Items:
@@ -190,8 +192,9 @@ class _Items:
     def _split(self) -> None:
         """Take the last line of a thought apart where a decision follows on it."""
         last = self.found[-1]
-        if not (last.lines and isinstance(last.kind, DecisionKind) and last.kind.accompanies):
+        if not (last.lines and isinstance(last.kind, DecisionKind) and (last.kind.accompanies or last.kind.leads)):
             return
-        if (found := sentence_that_decides(last.lines[-1], self._grammar)) is not None:
+        ends = _BLANK if last.kind.leads else _SENTENCE
+        if (found := sentence_that_decides(last.lines[-1], self._grammar, ends)) is not None:
             last.lines[-1], label = found
             self.found.append(Item(label.kind, [label.rest]))

@@ -24,11 +24,11 @@ from reactree_ros.agent.words import words
 
 _ONE = "Say one decision at a time"
 #: The courtesies and announcements that may stand before a decision, and nothing else.
-_COURTESY = re.compile(
+COURTESY = re.compile(
     r"(?:(?:ok|okay|sure|certainly|of course|all ?right|great|good|understood|got it|thanks|thank you"
     r"|(?:sorry|i apologi[sz]e) for the (?:confusion|mistake|error))\b[\s.,!]*)*"
     r"(?:(?:(?:based on|given|since|as) [^.:!?\n]{1,200}, )?(?:here is|here's|this is|it is)?\s?"
-    r"(?:my |the )?(?:next |final )?(?:decision|action|act|step|answer|response|expansion)"
+    r"(?:my |the )?(?:next |final )?(?:decision|action|act|step|answer|choice|response|expansion)"
     r"(?: in (?:json|text))?(?: is)?\s?[.:]?)?",
     re.IGNORECASE,
 )
@@ -147,7 +147,7 @@ class Reader:
         """Look whether nothing but courtesy and thoughts stands before a decision, and none of it speaks of that."""
         quoted = sum(part.text.count('"') for part in before if not part.whole) % 2
         ahead = [part for part in before[-1:] if part.kind is not None and part.text.endswith(":")]
-        prose = [part for part in before if part.kind is None and _COURTESY.fullmatch(part.text) is None]
+        prose = [part for part in before if part.kind is None and COURTESY.fullmatch(part.text) is None]
         if doubt := next(iter([*prose, *ahead, *before[:quoted]]), None):
             raise Unreadable(
                 f"It cannot be told whether the decision after '{shortened(str(doubt.said), 60)}' is meant. {_ONE}, "
