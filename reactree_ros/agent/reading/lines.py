@@ -66,7 +66,7 @@ class Item:
     @property
     def is_empty(self) -> bool:
         """Whether it is a label, and nothing yet."""
-        return self.kind is not None and self.value is None and not self.text
+        return self.kind is not None and self.value is None and not any(self.lines)
 
     @property
     def goes_on(self) -> bool:
@@ -156,7 +156,7 @@ class _Items:
         if label is not None:
             self.found.append(Item(label.kind, [label.rest]))
         elif last.kind is None or last.goes_on or last.is_empty:
-            if not (last.goes_on and _OK.fullmatch(line)):
+            if said if last.is_empty else not (last.goes_on and _OK.fullmatch(line)):
                 last.lines.append(line.removeprefix("> ") if last.kind is self._expands and last.kind else said)
         else:
             self.found.append(Item(None, [said]))
