@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.agent.decision import DecisionKind
+from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.reading.labels import Announced, Label, Mark, label_of, undressed
 from reactree_ros.agent.reading.values import holds_an_object, value_at
 
@@ -31,7 +31,7 @@ _OK, _TAGS, _SENTENCE = (
     re.compile(r"</\w{1,20}>(?=<\w)"),
     re.compile(r"[.!?…]\s+"),
 )
-_BLANK = re.compile(r"\s+")
+BLANK = re.compile(r"\s+")
 _ENTRY = re.compile(r"\s*(?:[-*+•‣▪]\s|\(?\d{1,2}[.)])")
 _SUBGOALS = re.compile(r"\bsub[ _-]?(?:goals|tasks)\b", re.IGNORECASE)
 #: How far into a line a decision is looked for behind a thought, in characters.
@@ -115,12 +115,15 @@ def items_of(text: str, grammar: Grammar) -> list[Item]:
     return _Items(text, grammar).found
 
 
-def sentence_that_decides(line: str, grammar: Grammar, ends: re.Pattern[str] = _SENTENCE) -> tuple[str, Label] | None:
-    """Return a decision that is said on a thought's line after a sentence, outside quotes, with what is before it."""
+def sentence_that_decides(
+    line: str, grammar: Grammar, ends: re.Pattern[str] = _SENTENCE
+) -> tuple[str, type[Decision], str] | None:
+    """Return the kind and words of a decision that is said in a line, outside quotes, after what stands before it."""
     for end in ends.finditer(line[:_LONGEST]):
         label = label_of(line[end.end() :]) if line.count('"', 0, end.end()) % 2 == 0 else None
-        if label is not None and label.kind in grammar.kinds and not (label.kind.accompanies or label.kind.of_lines):
-            return line[: end.end()].strip(), label
+        kind = None if label is None or isinstance(label.kind, Mark) else label.kind
+        if label is not None and kind in grammar.kinds and not (kind.accompanies or kind.of_lines):
+            return line[: end.end()].strip(), kind, label.rest
     return None
 
 
@@ -194,7 +197,7 @@ class _Items:
         last = self.found[-1]
         if not (last.lines and isinstance(last.kind, DecisionKind) and (last.kind.accompanies or last.kind.leads)):
             return
-        ends = _BLANK if last.kind.leads else _SENTENCE
+        ends = BLANK if last.kind.leads else _SENTENCE
         if (found := sentence_that_decides(last.lines[-1], self._grammar, ends)) is not None:
-            last.lines[-1], label = found
-            self.found.append(Item(label.kind, [label.rest]))
+            last.lines[-1], kind, said = found
+            self.found.append(Item(kind, [said]))

@@ -15,7 +15,7 @@ from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.labels import Mark
-from reactree_ros.agent.reading.lines import Item, items_of, sentence_that_decides
+from reactree_ros.agent.reading.lines import BLANK, Item, items_of, sentence_that_decides
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.skills import Skills, act_of
 from reactree_ros.agent.reading.values import argument_in, said_in
@@ -157,13 +157,18 @@ class Reader:
     def _check_after(self, decision: Decision, after: Sequence[Part]) -> None:
         """Look whether a decision is the only one that is said in full."""
         for part in after:
-            if part.kind is None:
-                said = dict.fromkeys(part.said.split("\n"))
-                others = (line for line in said if (skill := self.skills.meant(line)) and skill != decision.skill_asked)
-                if (other := next(others, None)) is not None:
-                    raise Unreadable(f"{_ONE}; '{shortened(other, 60)}' is said as well.")
-            elif part.decides and not self._is_again(decision, part, is_last=part is after[-1]):
-                raise Unreadable(f"{_ONE}; '{shortened(part.text, 60) or part.kind.word}' is said as well.")
+            others = self._said_in_prose(part) if part.kind is None else [part] if part.decides else []
+            for other in others:
+                if not self._is_again(decision, other, is_last=part is after[-1]):
+                    raise Unreadable(f"{_ONE}; '{shortened(other.text, 60) or str(part.kind)}' is said as well.")
+
+    def _said_in_prose(self, part: Part) -> Iterator[Part]:
+        """Yield the decisions in prose: those with a label in a line, and skills that are one."""
+        for line in dict.fromkeys(part.said.split("\n")):
+            if (found := sentence_that_decides(line, self.grammar, BLANK)) is not None:
+                yield Part(*found[1:])
+            elif (skill := self.skills.meant(line)) is not None:
+                yield Part(type(act_of(skill)), line)
 
     def _is_again(self, decision: Decision, part: Part, *, is_last: bool) -> bool:
         """Whether a part says a decision again; the last may be cut."""
