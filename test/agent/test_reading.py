@@ -358,6 +358,47 @@ def test_a_control_flow_that_is_not_allowed_is_refused_with_those_that_are() -> 
 
 # ---------------------------------------------------------------------- what is not taken
 
+#: Prose that denies, doubts, tells or imagines the decision after it, or may do so.
+PROSE = (
+    *(
+        "Never do this:",
+        "I would never do the following.",
+        "Wrong answer:",
+        "Rejected",
+    ),
+    *(
+        "Do not do the following.\nIt is dangerous.",
+        "Should I open it?",
+        "If the fridge is closed:",
+    ),
+    *(
+        "Input: do not do the following",
+        "For example:",
+        "The robot said",
+        "Previously:",
+    ),
+    *(
+        "Yesterday it was another house.",
+        "Alternative",
+    ),
+    *(
+        "It is not here, and if I am right it is in the kitchen.",
+        "I look in the kitchen to find the apple",
+    ),
+    *(
+        "What should I do next?",
+        "I must not open it.\n",
+        "Observation: I am in the bedroom.",
+    ),
+)
+
+
+@pytest.mark.parametrize("prose", PROSE)
+@pytest.mark.parametrize("gap", ["\n", "\n\n", " "])
+def test_a_decision_behind_prose_is_not_taken(prose: str, gap: str) -> None:
+    assert refusal(f"{prose}{gap}Act: open fridge 1")
+
+
 NOT_TAKEN = {
     # two skills
     "then": "Act: go to kitchen 1, then open fridge 1",
@@ -415,10 +456,7 @@ NOT_TAKEN = {
     "not": "Act: do not open fridge 1",
     "I will not": "I will not Act: open fridge 1",
     "not before the skill": "I will not open fridge 1",
-    "never": "Never do this:\nAct: open fridge 1",
     "do not do this": "Do not do this. Act: open fridge 1",
-    "the following": "I would never do the following.\nAct: open fridge 1",
-    "wrong": "Wrong answer:\nAct: open fridge 1",
     "no": "No. Act: open fridge 1",
     "no action": "No action: open fridge 1",
     "a thought that announces what not": "Think: I should not do this:\nAct: open fridge 1",
@@ -436,33 +474,24 @@ NOT_TAKEN = {
     "a flag": '{"action": "open fridge 1", "execute": false}',
     "a flag among the arguments": '{"name": "open", "arguments": {"object": "fridge 1", "really": false}}',
     "no in German": "Nein. Act: open fridge 1",
-    "rejected": "Rejected\nAct: open fridge 1",
-    "denied some sentences before": "Do not do the following.\nIt is dangerous.\nAct: open fridge 1",
     "ignore": "Ignore what follows. Act: open fridge 1",
     "a comment": '{"action": "open fridge 1", "comment": "do not execute"}',
     "a comment in HTML": "<!-- Act: open fridge 1 -->",
     # asked, on a condition
     "a question": "Act: open fridge 1?",
     "should I": "Should I Act: open fridge 1",
-    "should I, before": "Should I open it?\nAct: open fridge 1",
     "if before": "If the fridge is closed, Act: open fridge 1",
-    "if on the line before": "If the fridge is closed:\nAct: open fridge 1",
     "if after": "Act: open fridge 1 if it is closed",
     # quoted, told, imagined
     "a quotation": 'The manual says: "Act: open fridge 1"',
     "a quotation over lines": 'Think: "I should go.\nAct: go to kitchen 1\nand so on"',
     "a blockquote": "This is written there:\n> Act: open fridge 1",
     "a blockquote amid prose": "My reasoning goes like this.\n> Act: open fridge 1\n\nI go on.",
-    "an input that denies": "Input: do not do the following\nAct: open fridge 1",
-    "an example": "For example:\nAct: open fridge 1",
     "an example in tags": "<example>\nAct: open fridge 1\n</example>",
     "a story": "Once upon a time there was a robot.\nAct: open fridge 1\nThe end.",
     "a story in prose": "First I went to kitchen 1, and then I opened fridge 1.",
-    "said": "The robot said\nAct: open fridge 1",
     "did": "I went there. I did Act: open fridge 1",
-    "previously": "Previously:\nAct: open fridge 1",
     "the last action": "Last action: open fridge 1",
-    "yesterday": "Yesterday it was another house.\nAct: open fridge 1",
     "would": "I would Act: open fridge 1",
     "prose": "I will go to kitchen 1.",
     "prose with a label's word": "My next action is to open fridge 1",
@@ -470,7 +499,6 @@ NOT_TAKEN = {
     "an option": "Options:\n- Act: open fridge 1",
     "a possible action": "Possible action: open fridge 1",
     "an observation in JSON": 'Observation: {"action": "open fridge 1"}',
-    "a title": "Alternative\nAct: open fridge 1",
     "JSON as a format": 'The format is {"action": "open fridge 1"}',
     "a refusal": "I'm sorry, I can't help with Act: open fridge 1",
     "a refusal alone": "I'm sorry, but I can't assist with that.",
@@ -478,13 +506,8 @@ NOT_TAKEN = {
     # words around it
     "no colon": "Act go to kitchen 1",
     "an announcement of a skill without a label": "I choose the following action:\n\n`go to kitchen 1`",
-    "prose with if and not": "It is not here, and if I am right it is in the kitchen.\nAct: go to kitchen 1",
-    "prose without a full stop": "I look in the kitchen to find the apple\nAct: go to kitchen 1",
-    "a question to itself": "What should I do next?\nAct: go to kitchen 1",
-    "prose in a paragraph of its own": "I must not open it.\n\nAct: open fridge 1",
     "prose before a thought": "I cannot see it here.\nThink: I need the apple.",
     "an explanation on the line": "Act: go to kitchen 1. I need to find the apple.",
-    "an observation of before": "Observation: I am in the bedroom.\nAct: go to kitchen 1",
     "an observation on the line": "Thought: It is not here. Action: go to kitchen 1 Observation: nothing",
     "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
     "JSON in typographic quotes": "{“action”: “go to kitchen 1”}",
@@ -747,23 +770,11 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
     assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
 
 
-DECLINED = [
-    "I'm sorry, but as a robot, I don't have the ability to move. I can only perform one of the following tasks:",
-    "I'm sorry, but I cannot perform physical actions. I can help you with:",
-    "I apologize, but as an AI language model, I only write. Here are steps:",
-    "I am unable to assist. These are my skills:",
-    "I am not able to physically perform tasks.",
-    "I can perform one of the following tasks:",
-]
-LISTED = ["1. Think: about what to do", "1. Thought: find it\n2. Thought: go", "- **Reasoning**: I can explain.",
-          "* Plan: ask somebody", "1. Act: go to kitchen 1", "1. **Action**: go to kitchen"]  # fmt: skip
-
-
-@pytest.mark.parametrize("prose", DECLINED)
-@pytest.mark.parametrize("listed", LISTED)
-def test_what_a_model_lists_when_it_declines_is_no_decision(prose: str, listed: str) -> None:
-    assert refusal(f"{prose}\n{listed}")
-    assert refusal(f"{prose}\n\n{listed}\n")
+@pytest.mark.parametrize(
+    "listed", ["1. Think: about what to do", "- **Reasoning**: I can explain.", "1. Act: go to kitchen 1"]
+)
+def test_what_a_model_lists_when_it_declines_is_no_decision(listed: str) -> None:
+    assert refusal(f"I can only perform one of the following tasks:\n{listed}")
 
 
 @pytest.mark.parametrize("prose", ["Sure!", "OK.", "I apologize for the confusion.", "Here is my next action:"])
@@ -984,23 +995,7 @@ FRAGMENTS = [
         "</action>",
         "<|im_end|>",
     ),
-    *(
-        "\n",
-        "\n\n",
-        "\r\n",
-        "\t",
-        " ",
-        "\u00a0",
-        "\u2028",
-        "\x00",
-        "\x85",
-        "\ud83d",
-        "é",
-        "\uff1a",
-        "\uff11",
-        "❌",
-        "…",
-    ),
+    *("\n\r\t \u00a0\u2028\x00\x85\ud83dé\uff1a\uff11❌…"),
 ]
 texts = st.one_of(
     st.text(max_size=60),
