@@ -144,8 +144,9 @@ CLASSES: Mapping[str, ObjectClass] = MappingProxyType(
 )
 """Every class by its name, in alphabetical order."""
 
-WORDS: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values())
-"""The word of every class, in alphabetical order of the class names."""
+_BUILDING = ("Ceiling", "Floor", "Walls", "Windows", "Characters")
+WORDS: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values() if entry.category not in _BUILDING)
+"""The words of what something can be done with, in alphabetical order of the class names: neither a floor nor a wall."""
 
 RECALLABLE: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values() if "GRABBABLE" in entry.properties)
 """The words that ``recall location of X`` takes, in alphabetical order of their class names."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.household.vocabulary import CLASSES, RECALLABLE, ObjectClass, Use, class_of_word, word_groups
+from reactree_ros.household.vocabulary import CLASSES, RECALLABLE, WORDS, ObjectClass, Use, class_of_word, word_groups
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 KNOWN_PROPERTIES = {"GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH", "SITTABLE"}
@@ -118,3 +118,8 @@ def test_the_recorded_tasks_agree_about_category_and_properties(shared: Path) ->
 def test_every_class_of_a_whole_apartment_is_known(shared: Path, number: int) -> None:
     scene = read(shared / "data" / "virtualhome_scenes" / f"scene{number}.json")
     assert {node["class_name"] for node in scene["nodes"]} <= set(CLASSES)
+
+
+def test_nothing_can_be_done_with_a_part_of_the_building_or_with_who_speaks() -> None:
+    assert not {"floor", "wall", "ceiling", "window", "user"} & set(WORDS)
+    assert {"door", "kitchen", "fridge", "apple"} <= set(WORDS)
