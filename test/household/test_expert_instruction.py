@@ -293,6 +293,7 @@ def test_what_it_can_honour_is_done_whole(text: str, goals: str) -> None:
         "Put the apple on the desk and take the pear away",
         "Put the apple on the desk and leave the pear to me",
         "Turn the tv on and off",
+        "Go to the kitchen, then go to the bedroom",
         # what is not to be touched, and is to be
         "Put the pear in the fridge, don't leave the apple",
         "Open the fridge. Do not touch the pear and put the apple on the desk",

@@ -182,6 +182,7 @@ class Sentence:
     _in_room: range = field(default=range(0), init=False)  # those of a room that the pending items go to
     _within: range = field(default=range(0), init=False)  # those of a thing that they go into
     _again: bool = field(default=False, init=False)  # whether "it" is a moved thing
+    _went: range = field(default=range(0), init=False)  # those of the last place or room that the robot goes to
     _excluded: list[tuple[str, range]] = field(default_factory=list, init=False)  # things not to be touched
 
     def read(self) -> None:
@@ -195,6 +196,8 @@ class Sentence:
                 self._step()
         self._end_clause()
         self._settle_rest()
+        if [(one.action, one.means, one.named) for one in self.operations[-2:]] == [("go to", False, self.named)] * 2:
+            self._read.difference_update(self._went)  # a way that leads to nothing else: only one of two is a goal
         named = {word for errand in self.errands for item in errand.items for word in item.entry.words}
         for word, span in self._excluded:
             self._read.difference_update(span if word in named else ())
@@ -462,6 +465,7 @@ class Sentence:
     def _go_to(self, word: str, span: range) -> None:
         """Handle a place or a room that the robot goes to: alone it is a goal."""
         self._heard(span)
+        self._went = span
         self.operations.append(Operation("go to", word, named=self.named))
 
     def _vessel(self, word: str, span: range) -> None:
