@@ -8,7 +8,7 @@ import pytest
 from command_line import Cli
 
 from reactree_ros.agent.reading import Unreadable
-from reactree_ros.agent.reading.lists import listed_in
+from reactree_ros.agent.reading.expansions import _listed as listed_in
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.goals import read_subgoal
 from reactree_ros.household.question import read_question

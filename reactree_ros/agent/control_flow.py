@@ -45,7 +45,6 @@ class ControlFlow(abc.ABC):
         ordered: Whether the order of the subgoals matters.
         sign: The character that stands for it on the page.
         summary: What it does with what is below it, in a few words.
-        synonyms: Other words that language models use for it.
     """
 
     name: ClassVar[str]
@@ -55,7 +54,6 @@ class ControlFlow(abc.ABC):
     ordered: ClassVar[bool]
     sign: ClassVar[str]
     summary: ClassVar[str]
-    synonyms: ClassVar[tuple[str, ...]] = ()
     settings: ClassVar[type[Settings]] = NoSettings
     extra: ClassVar[str] = ""
 
@@ -158,8 +156,8 @@ def default_flows() -> tuple[type[ControlFlow], ...]:
 
 @cache
 def flows_by_word() -> Mapping[str, type[ControlFlow]]:
-    """Return every control flow without arguments by each of the words that it goes by."""
-    return {word: flow for flow in known_flows() if not takes(flow) for word in (flow.name, *flow.synonyms)}
+    """Return every control flow without arguments by its name."""
+    return {flow.name: flow for flow in known_flows() if not takes(flow)}
 
 
 @cache

@@ -16,8 +16,6 @@ from reactree_ros.plugins.settings import NoSettings, Settings
 
 if TYPE_CHECKING:
     from reactree_ros.agent.grammar import Grammar
-    from reactree_ros.agent.reading.labels import Mark
-    from reactree_ros.agent.reading.parts import Part
     from reactree_ros.agent.reading.reader import Reader
     from reactree_ros.agent.turns import Turn
 
@@ -134,10 +132,10 @@ class Decision(metaclass=DecisionKind):
         opening: How every decision of the kind begins; its word, a colon and a blank if it declares nothing else.
         rule: The line of the system text on it, without its number; ``{actions}`` and
             ``{control_flows}`` are filled in.
-        spellings: The labels that announce it in a reply, as a regular expression; empty: none.
-        inline: The labels that announce it in the middle of a line; its word if it declares none.
-        tags: The tags that stand for its label; its word if it declares none.
-        keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case.
+        spellings: The labels that announce it in a reply, as a regular expression; its word if it declares none; empty:
+            no label does.
+        keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case;
+            its word if it declares none.
         counts: What it adds to the budget.
         last_lines: The lines with which an experience may end.
         many: The arguments that have several values.
@@ -145,9 +143,6 @@ class Decision(metaclass=DecisionKind):
         look: How it is shown.
         tally: What the bench counts it as.
         learnt: Whether training learns it when a dataset has it.
-        tools: The names of tools that stand for it, if these are not its keys.
-        marks: The labels in a reply that belong to it.
-        ends_reply: The label after it with which the model begins to speak for somebody else.
         accompanies: Whether it may stand before a decision of another kind, as a thought does.
         nests: Whether another label may follow its own, as in ``Action: Act: …``.
         leads: Whether it comes with the decision after it.
@@ -160,19 +155,14 @@ class Decision(metaclass=DecisionKind):
     opening: ClassVar[str]
     rule: ClassVar[str]
     spellings: ClassVar[str]
-    inline: ClassVar[str]
-    tags: ClassVar[str]
     keys: ClassVar[tuple[str, ...]]
     counts: ClassVar[Counts]
     look: ClassVar[Look]
     tally: ClassVar[str]
     learnt: ClassVar[bool]
-    tools: ClassVar[tuple[str, ...]] = ()
     noun: ClassVar[str] = "a text"
     last_lines: ClassVar[tuple[str, ...]] = ()
     many: ClassVar[tuple[str, ...]] = ()
-    marks: ClassVar[tuple[Mark, ...]] = ()
-    ends_reply: ClassVar[Mark | None] = None
     accompanies: ClassVar[bool] = False
     nests: ClassVar[bool] = False
     leads: ClassVar[bool] = False
@@ -183,8 +173,7 @@ class Decision(metaclass=DecisionKind):
 
     def __init_subclass__(cls) -> None:
         if "word" in vars(cls):
-            by_default = {"opening": f"{cls.word}: ", "inline": cls.word.lower(), "tags": cls.word.lower()}
-            for part, value in by_default.items():
+            for part, value in _by_default(cls.word).items():
                 if part not in vars(cls):
                     setattr(cls, part, value)
 
@@ -284,8 +273,16 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     @abc.abstractmethod
-    def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
-        """Read the part of a reply that the kind's label announces; None: only the thoughts before it are taken.
+    def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
+        """Read what a reply says of the kind.
+
+        Args:
+            said: What follows its label, or the value that stands for it in JSON.
+            reader: Knows what may be said.
+            cut: Whether the token limit ended it.
+
+        Returns:
+            The decision; None if it may be cut short.
 
         Raises:
             Unreadable: Not exactly one decision can be meant.
@@ -387,8 +384,6 @@ PARTS: Mapping[str, str] = {
     "name": "its name in records and datasets",
     "word": "the word that announces it",
     "rule": "the line of the system text on it",
-    "spellings": "the labels that announce it in a reply",
-    "keys": "the fields of JSON and the tools that stand for it",
     "counts": "what it adds to the budget",
     "look": "how the page and the terminal show it",
     "tally": "what the bench counts it as",
@@ -422,14 +417,17 @@ def check_kind(kind: type[Decision]) -> None:
     for name in kind.recorded_fields():
         if name in RECORDED:
             raise UserError(f"{who} calls an argument '{name}', as a record's own field is called; rename it")
-    for part in ("spellings", "inline", "tags"):
-        try:
-            groups = re.compile(getattr(kind, part)).groups
-        except re.error as error:
-            raise UserError(f"{who}: '{part}' is no regular expression: {error}") from error
-        if groups:
-            raise UserError(f"{who}: '{part}' has groups; write them as (?:…)")
+    try:
+        groups = re.compile(kind.spellings).groups
+    except re.error as error:
+        raise UserError(f"{who}: 'spellings' is no regular expression: {error}") from error
+    if groups:
+        raise UserError(f"{who}: 'spellings' has groups; write them as (?:…)")
     kind.check()
+
+
+def _by_default(word: str) -> dict[str, Any]:
+    return {"opening": f"{word}: ", "spellings": word.lower(), "keys": (word.lower(),)}
 
 
 def as_object(**properties: Any) -> dict[str, Any]:

@@ -57,8 +57,8 @@ _OWN_LINES = (
     r"|(?:system|user|assistant|tool)(?:[\])}>]|\s*$)"
     r"|(?:source|target)[ _-]domain\b|\(end of the examples\)|\d+ subgoals?:|(?:done|failure)[.!]?\s*$"
     r"|-\s?\w+ \([\w\[\], .|]{1,60}\):|#{2,}|>>>|run:|</?(?:think|thought|execute|solution)>|```"
-    r"|</?(?:{tags}answer|decision|tool_calls?|function_calls?|function=)\b"
-    r"|['\"]?(?:{keys}decision|skill|control_flow|subgoals|role)['\"]\s{0,3}:"
+    r"|</?(?:{said}answer|decision|tool_calls?|function_calls?|function=)\b"
+    r"|['\"]?(?:{said}decision|skill|control_flow|subgoals|role)['\"]\s{0,3}:"
 )
 #: Lines between the parts of a prompt.
 _FRAMES = re.compile(
@@ -70,9 +70,8 @@ _HEADINGS = re.compile(r"(?:Observation|run): ?")
 
 @cache
 def _own_lines() -> re.Pattern[str]:
-    said = [kind for kind in kinds().values() if kind.spellings]
-    tags, keys = ("".join(f"{getattr(kind, part)}|" for kind in said) for part in ("tags", "inline"))
-    return re.compile(_OWN_LINES.replace("{tags}", tags).replace("{keys}", keys), re.IGNORECASE)
+    said = "".join(f"{kind.spellings}|" for kind in kinds().values() if kind.spellings)
+    return re.compile(_OWN_LINES.replace("{said}", said), re.IGNORECASE)
 
 
 def cleaned(text: str) -> str:
@@ -118,11 +117,10 @@ def _reads_as_ours(line: str) -> bool:
 
 @lru_cache(maxsize=4096)  # worlds say the same again and again
 def _begins_as_ours(begin: str) -> bool:
-    from reactree_ros.agent.reading.labels import label_of
-    from reactree_ros.agent.reading.markup import bare  # they know turns, which are made of this
+    from reactree_ros.agent.reading.labels import label_of, undressed  # they know turns, which are made of this
 
     line = _in_plain_letters(begin)
-    return any(_own_lines().match(form) or label_of(form) for form in {line, bare(line).strip(), _bare_line(line)})
+    return any(_own_lines().match(form) or label_of(form) for form in {line, undressed(line), _bare_line(line)})
 
 
 def _in_plain_letters(line: str) -> str:

@@ -18,7 +18,7 @@ from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said
 
 if TYPE_CHECKING:
-    from reactree_ros.agent.reading.parts import Part
+    from reactree_ros.agent.reading.reader import Part
 
 #: The longest line of text that may be said, in characters.
 LONGEST_LINE = 1000
@@ -44,14 +44,11 @@ class Grammar(abc.ABC):
         by_subgoals: Whether a subgoal comes with its first action, as HiAgent has it.
         longest_thought: The longest thought, in characters; 0: a thought is no decision that may be said.
         offers: Declared skills that may be said, too, with what may stand in their places.
-        here: Names of where the robot stands, e.g. ``kitchen table 1`` and ``kitchen 1``, which may be said after a
-            skill; None: nobody says.
     """
 
     skills: Sequence[str]
     free: bool
     offers: Sequence[Offer] = ()
-    here: Sequence[str] | None = None
     control_flows: Sequence[type[ControlFlow]] = ()
     questions: int | None = None
     more: Sequence[str] = ()
@@ -166,7 +163,6 @@ class DecisionGrammar(Grammar):
     more: Sequence[str] = ()
     offers: Sequence[Offer] = ()
     longest_thought: int = LONGEST_LINE
-    here: Sequence[str] | None = None
 
     @cached_property
     def allowed(self) -> tuple[type[Decision], ...]:
@@ -204,11 +200,11 @@ class DecisionGrammar(Grammar):
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         """See :meth:`Grammar.said`."""
-        thought: Decision | None = None
-        thoughts = [part for part in before if part.is_thought and part.in_a_line and self.thinks]
-        if thoughts and (kind := thoughts[0].decision) is not None:
-            thought = kind.from_dict({kind.name: " ".join(part.in_a_line for part in thoughts)})
-        return tuple(Said(str(one), one) for one in (thought, decision) if one is not None)
+        thoughts = [part for part in before if part.kind and part.kind.accompanies and part.text and self.thinks]
+        said = [decision] if decision is not None else []
+        if thoughts and (kind := thoughts[0].kind) is not None:
+            said.insert(0, kind.from_dict({kind.name: " ".join(part.text for part in thoughts)}))
+        return tuple(Said(str(one), one) for one in said)
 
     @property
     def expected(self) -> str:

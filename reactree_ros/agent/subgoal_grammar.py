@@ -11,7 +11,7 @@ from reactree_ros.agent.decision import Decision, as_object
 from reactree_ros.agent.grammar import LONGEST_LINE, TEXT, Grammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.reading.parts import Part
+from reactree_ros.agent.reading.reader import Part
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.skill import Offer
@@ -37,7 +37,6 @@ class SubgoalGrammar(Grammar):
     max_characters: int = LONGEST_LINE
     free: bool = False
     offers: Sequence[Offer] = ()
-    here: Sequence[str] | None = None
     by_subgoals: ClassVar[bool] = True
 
     def regex(self) -> str:
@@ -87,7 +86,7 @@ class SubgoalGrammar(Grammar):
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         """See :meth:`Grammar.said`."""
-        subgoals = {part.in_a_line for part in before if part.kind is BeginSubgoal}
+        subgoals = {part.text for part in before if part.kind is BeginSubgoal}
         if decision is None:
             what = "A subgoal comes with its first action. " if subgoals else ""
             raise Unreadable(f"{what}{self.expected}.")

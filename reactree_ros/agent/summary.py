@@ -18,7 +18,7 @@ _NOT = re.compile(r"\b(?:not|never|no|un ?met)\b|n't\b", re.IGNORECASE)
 _MET = re.compile(r"\b(?:un)?met\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.;!])\s+")
 _WHOLE_SENTENCES = re.compile(r".*[.!?](?=\s|$)")
-_MADE_UP = re.compile(rf"^[ \t]*(?:{Act.inline})[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_MADE_UP = re.compile(r"^[ \t]*act(?:ion)?[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _HEADING = re.compile(r"#[^.]*|\*\*[^*]*\*\*|```\w*|.*:")
 
 

@@ -212,23 +212,15 @@ class Wording:
         """Whether a text has the words of the template, whatever stands between them."""
         return len(said) <= _LONGEST and next(self._ways(said), None) is not None
 
-    @property
-    def takes_text(self) -> bool:
-        """Whether a text stands in it."""
-        return any(isinstance(one, Text) for one in self.parameters.values())
-
-    @property
-    def ends_with_text(self) -> bool:
-        """Whether a text stands at its end, which goes to the end of the line."""
-        return isinstance(self.parameters.get(self._pieces[-1][1] or ""), Text)
-
-    def heads(self, said: str) -> list[tuple[int, int]]:
-        """Return where the words before the first parameter stand in a line."""
-        return [match.span() for match in _between(self.head).finditer(said)]
-
     def begins(self, said: str) -> bool:
         """Whether a text begins with the words before the first parameter."""
         return _between(self._pieces[0][0]).match(said.lstrip()) is not None
+
+    def is_open(self, said: str) -> bool:
+        """Whether a quotation begins behind the first words and has no end, as if it went on in the next line."""
+        head = _between(self._pieces[0][0]).match(said.lstrip())
+        text = "" if head is None else _APOSTROPHE.sub("", said.lstrip()[head.end() :].lstrip(" :("))
+        return text[:1] in {*QUOTES} and QUOTES[text[0]] not in re.sub(r"\\.", "", text[1:])
 
     def _ways(self, said: str) -> Iterator[dict[str, str]]:
         """Yield the ways to take a text apart."""

@@ -280,7 +280,6 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
         msg.kind, msg.free = Generate.Request.DECISION, may_say.free
         msg.options = list(may_say.skills)
         msg.offers = offered_to_msg(may_say.offers)["offers"]
-        msg.here, msg.anywhere = list(may_say.here or ()), may_say.here is None
         msg.control_flows = [flow.name for flow in may_say.control_flows]
         msg.questions = -1 if may_say.questions is None else may_say.questions
         msg.more, msg.longest_thought = list(may_say.more), may_say.longest_thought
@@ -289,7 +288,6 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
     elif isinstance(may_say, SubgoalGrammar):
         msg.kind, msg.options, msg.free = Generate.Request.SUBGOAL, list(may_say.skills), may_say.free
         msg.offers = offered_to_msg(may_say.offers)["offers"]
-        msg.here, msg.anywhere = list(may_say.here or ()), may_say.here is None
         msg.number, msg.begins, msg.goes_on = may_say.number, may_say.begins, may_say.goes_on
     else:
         msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
@@ -411,10 +409,8 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
         flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
-        skills, more, offers, here = tuple(msg.options), _more(msg), offers_from(msg.offers), _here(msg)
-        grammar = DecisionGrammar(
-            skills, flows, free=msg.free, questions=questions, more=more, offers=offers, here=here
-        )
+        skills, more, offers = tuple(msg.options), _more(msg), offers_from(msg.offers)
+        grammar = DecisionGrammar(skills, flows, free=msg.free, questions=questions, more=more, offers=offers)
         return replace(grammar, longest_thought=msg.longest_thought)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
@@ -429,7 +425,6 @@ def _may_say(msg: Generate.Request) -> MaySay:
             *(tuple(msg.options), msg.number, msg.begins, msg.goes_on),
             free=msg.free,
             offers=offers_from(msg.offers),
-            here=_here(msg),
         )
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
@@ -439,10 +434,6 @@ def _control_flows(names: Sequence[str]) -> tuple[type[ControlFlow], ...]:
         return tuple(map(flow_named, names))
     except ValueError as error:
         raise ValueError(f"control_flows: {error}") from error
-
-
-def _here(msg: Generate.Request) -> tuple[str, ...] | None:
-    return None if msg.anywhere else tuple(msg.here)
 
 
 def _more(msg: Generate.Request) -> tuple[str, ...]:

@@ -266,7 +266,6 @@ class AgentNode(GoalNode):
             more=self._abilities.more,
             offers=self._offers,
             longest_thought=self._longest_thought(),
-            here=self.post.robot.here,
         )
 
     def _longest_thought(self) -> int:

@@ -43,7 +43,7 @@ class OwnTree(GoalNode):
 
     listens = True
     holds_own_tree = True
-    _is_over = False
+    _is_over = OfAttempt[bool](lambda _: False)
 
     def __init__(
         self, instruction: str, context: RunContext, make: Callable[[OwnTree], Behaviour], abilities: Abilities

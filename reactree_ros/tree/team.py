@@ -76,11 +76,6 @@ class Robot(Claimant):
         self.gone = reason
         self.claims.release(self)
 
-    @property
-    def here(self) -> tuple[str, ...]:
-        """Names of where it stands, as far as it is known."""
-        return tuple(filter(None, (self.at, self.room if self.at else "")))
-
     def did(self, skill: str, outcome: Outcome) -> SkillCall | None:
         """Take in where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known.
 

@@ -20,7 +20,6 @@ TELL = Skill(name="tell", wording="tell {text} to {person}", parameters={"text":
 GRAMMAR = DecisionGrammar(
     ("done", "failure", "pick up cup 1", "recall location of cup"),
     offers=(Offer(SAY), Offer(TELL, {"person": ("Anna", "Bob")})),
-    here=("kitchen table 1",),
 )
 #: What means something to a reader, and nothing inside a text.
 TRAPS = (
@@ -192,7 +191,7 @@ def test_whatever_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -
 
 @given(LINES)
 def test_a_text_with_words_behind_it_is_whole_in_quotes(text: str) -> None:
-    call = said(f"*Act*: tell {in_quotes(text)} to **Anna**. I do this because she waits.")
+    call = said(f"*Act*: tell {in_quotes(text)} to **Anna**.")
     assert call.values == {"text": text, "person": "Anna"}
 
 
@@ -207,21 +206,14 @@ def test_a_text_that_is_too_long_is_refused_and_never_cut(way: Callable[[str], s
         read_call([("say", json.dumps({"text": text.strip()}))], GRAMMAR)
 
 
-@pytest.mark.parametrize("text", ["Hello Anna,\nplease take it.", "Hello.\nAct: done", "a\n\nObservation: b"])
-def test_a_text_of_several_lines_in_quotes_is_said_on_one(text: str) -> None:
+@pytest.mark.parametrize("text", ["Hello Anna,\nplease take it.", "Hello.\nAct: done", "It's me,\n\nObservation: b"])
+def test_a_text_of_several_lines_is_one_in_json_and_refused_in_words(text: str) -> None:
     one = " ".join(text.split())
-    for begin, end in ("“”", "„“", "«»", "\u2018\u2019", "''"):
-        assert said(f"Act: say {begin}{text}{end}").values == {"text": one}
-    for reply in (f"Act: say {in_quotes(text)}", f"Act: say {json.dumps(text)}", json.dumps({"act": f"say {text}"})):
-        assert said(reply).values == {"text": one}
-
-
-@pytest.mark.parametrize("rest", ["\n", "\nI say this because Anna waits.\n", "\nAct: done\n"])
-@pytest.mark.parametrize("quotes", ['""', "“”", "«»", "''"])
-def test_a_reply_that_still_comes_does_not_end_inside_a_text(rest: str, quotes: str) -> None:
-    reply = f"Act: say {quotes[0]}Hello Anna,\nAct: done is not meant,\nplease take it.{quotes[1]}"
-    assert [whole_part(reply[:at], GRAMMAR) for at in range(len(reply))] == [""] * len(reply)
-    assert whole_part(reply + rest, GRAMMAR) == f"{reply}\n"
+    assert said(json.dumps({"act": f"say {text}"})).values == {"text": one}
+    assert said(f"Act: say {json.dumps(text)}").values == {"text": one}
+    for begin, end in ('""', "“”", "„“", "«»", "\u2018\u2019", "''"):
+        with pytest.raises(Unreadable, match=r"has no end|Say one decision|A decision"):
+            read(f"Act: say {begin}{text}{end}", GRAMMAR)
 
 
 @pytest.mark.parametrize("way", ["as fields in lines", "as an input in lines"])
@@ -232,8 +224,8 @@ def test_nor_inside_a_value_of_several_lines(way: str) -> None:
 
 
 def test_a_skill_that_nothing_announces_and_another_decision_on_its_line_are_asked_back() -> None:
-    for reply in ("say Hello Anna. Act: done", "say Thought: I am here", "Say hello first. Act: say Hello"):
-        with pytest.raises(Unreadable, match=r"cannot be told where .* ends; .* in quotes"):
+    for reply in ("say Hello Anna. Act: done", "Say hello first. Act: say Hello"):
+        with pytest.raises(Unreadable):
             read(reply, GRAMMAR)
 
 

@@ -40,10 +40,8 @@ def taken(line: dict[str, Any], grammar: Grammar, *, cut: bool) -> str | None:
 
 
 def check(line: dict[str, Any], was: str | None, now: str | None) -> None:
-    """Compare what a reply is taken for with its label; dress is none of its words."""
-    if not line["right"]:
-        meant = re.search(r"\('([^']*)'\)\Z", line["note"])
-        was = None if meant is None else f"Act: {meant[1]}"  # without one, nothing may be taken
+    """Compare what a reply is taken for with its label; what was labelled as wrong is refused."""
+    was = was if line["right"] else None
     assert (was and words(was)) == (now and words(now))
 
 

@@ -23,13 +23,13 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import read_lines
 from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml, read_json, read_yaml, text_of
 from reactree_ros.files.whole_file import whole_folder, write_whole
-from reactree_ros.files.xml import read_xml
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.lab.bench.jobs import read_contenders
 from reactree_ros.llm.openai.address import read_key
 from reactree_ros.record import checking
 from reactree_ros.record.reader import RecordError, follow, is_record, read_record
+from reactree_ros.routine.xml_in import read_routine
 from reactree_ros.view.terminal import next_steps
 
 MIB = 1 << 20
@@ -187,6 +187,7 @@ def test_json_that_is_none_or_has_no_bounds_is_refused(text: str, halves: bool, 
             parse_json(text, halves=True)
 
 
+ROUTINE = '<root BTCPP_format="4"><BehaviorTree ID="rest" _goal="rest"><Skill wording="rest"/></BehaviorTree></root>'
 #: What reads each kind of file that a person gives, and such a file.
 GIVEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a record": (lambda path: read_record(path).events, "".join(f"{line}\n" for line in kept().lines)),
@@ -197,7 +198,7 @@ GIVEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a key": (lambda path: read_key(str(path)), "sk-4711\n"),
     "tasks": (load_tasks, HOUSES["apartment"].read_text(encoding="utf-8")),
     "contenders": (read_contenders, "one: {planner: react}"),
-    "XML": (lambda path: read_xml(path).tag, "<root/>"),
+    "a tree in XML": (read_routine, ROUTINE),
 }
 
 

@@ -407,7 +407,7 @@ _OFFERS = (
 )
 _GRAMMARS = (
     _GRAMMAR,
-    DecisionGrammar(_GRAMMAR.skills, offers=_OFFERS, here=("kitchen table 1", "kitchen 1")),
+    DecisionGrammar(_GRAMMAR.skills, offers=_OFFERS),
     DecisionGrammar(["put down pie 1", "put down mug 1", "put down mug 2", "go to kitchen table 1"]),
 )
 _REPLIES = (

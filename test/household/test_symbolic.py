@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import expand, scripted_episode
 
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.world.port import Observation, Outcome, Score
 
 KITCHEN, BEDROOM, TABLE, FRIDGE, CABINET, LAMP, BED = 11, 12, 21, 22, 23, 24, 25
@@ -346,40 +344,6 @@ def test_a_file_of_one_task_is_a_list_of_one(tmp_path: Path) -> None:
     (task,) = load_tasks(path)
     assert isinstance(task, Task)
     assert task.instruction == "Put the apple in the fridge"
-
-
-# ---------------------------------------------------------------------- said as the world says it
-
-
-def test_a_run_in_the_words_of_the_world_puts_things_down_only_where_the_robot_stands() -> None:
-    world = SymbolicWorld(parse_tasks(house())[0])
-    elsewhere = "Act: put down apple on kitchen table"
-    said = ["Act: go to kitchen", "Act: go to kitchen table", "Act: pick up apple", elsewhere]
-    said += ["Act: pick up the apple from the kitchen table", "Act: go to fridge", elsewhere, "Act: open fridge"]
-    said += ["Act: put down apple in fridge", "Act: done"]
-    run = scripted_episode({"root": said}, world=world)
-    result = run.run()
-    root = run.tree.root
-    assert isinstance(root, AgentNode)
-    text = root.text
-    assert text.count("Act: put down apple 1\nYou put down apple on kitchen table\n") == 1
-    refused = f"{elsewhere}\n'put down apple on kitchen table' is not among the skills that are available now."
-    assert text.count(f"{refused} The nearest that are: put down apple 1") == 1
-    assert "Act: put down apple 1\nYou put down apple in fridge\n" in text
-    assert (result.end, result.steps) == ("done", 8)
-
-
-def test_where_the_robot_stands_is_known_to_the_next_node_until_it_leaves() -> None:
-    script = {
-        "root": [expand("sequence", "a", "b")],
-        "a": ["Act: go to kitchen 1", "Act: go to kitchen table 1", "Act: pick up mug 1", "Act: done"],
-        "b": ["Act: put down mug on kitchen table", "Act: pick up mug 1", "Act: go to bedroom 1"],
-    }
-    script["b"] += ["Act: put down mug on kitchen table", "Act: done"]
-    world = SymbolicWorld(parse_tasks(house())[0])
-    run = scripted_episode(script, world=world)
-    assert (run.run().end, run.context.team.robots[0].here) == ("done", ("bedroom 1", "bedroom 1"))
-    assert run.context.budget.steps == 6
 
 
 def test_rooms_and_furniture_of_a_house_may_have_names_of_their_own() -> None:

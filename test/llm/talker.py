@@ -23,5 +23,5 @@ class Talker(LanguageModel):
         assert isinstance(may_say, SubgoalGrammar)
         action = self._rng.choice([skill for skill in may_say.skills if skill not in (DONE, FAILURE)])
         begins = not may_say.goes_on or self._rng.random() < 0.2
-        subgoal = f"**{may_say.number} Subgoal:** grab the goodies, quick!\n" if begins else "Let me see.\n\n"
+        subgoal = f"**{may_say.number} Subgoal:** grab the goodies, quick!\n" if begins else "Sure!\n\n"
         return Pending.of(Reply(f"{subgoal}Action: {action}"))

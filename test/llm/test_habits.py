@@ -12,6 +12,8 @@ from clients import clients
 from habits import AS_ASKED, HABITS, Habit, Plain
 from openai_peer import Peer, says
 
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.generator import generate_house
@@ -111,8 +113,19 @@ def test_there_are_enough_habits_and_each_says_something_else(plainly: list[Run]
     assert tuple(said) not in habits
 
 
+#: Habits that are refused, as prose before a decision may deny it, and a dictionary of Python is no JSON.
+LOST = {"reasoning in prose first", "a dictionary of python"}
+
+
+@pytest.mark.parametrize("name", sorted(LOST))
+def test_a_habit_that_is_lost_is_refused_in_every_decision(name: str) -> None:
+    for text in ("Think: I look.", "Act: done", "Expand:\n- control flow: sequence\n- subgoals: find it, put it"):
+        with pytest.raises(Unreadable):
+            read(HABITS[name](Plain(text, "")), DecisionGrammar(["done"]))
+
+
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", HABITS)
+@pytest.mark.parametrize("name", sorted(HABITS.keys() - LOST))
 def test_a_habit_of_speech_reaches_what_the_plain_phrasing_reaches(
     speaker: Speaker, plainly: list[Run], name: str
 ) -> None:

@@ -81,7 +81,6 @@ NOT_SAID = (
     f"[THINK]{ACT}",
     f"analysisI could say {ACT}",
     f"<|channel|>analysis<|message|>{ACT}<|end|>",
-    f"{ACT}\n<think>But is it there",
     f"{ACT}<think>Wait.</think>No, Act: done",
 )
 

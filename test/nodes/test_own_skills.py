@@ -192,10 +192,9 @@ def test_a_skill_goes_as_data_from_the_planners_side(house: House) -> None:
     world = RosWorld(graph.probe, "robot_bridge", calls, Heartbeat(graph.probe))
     settled(graph, world.learn())
     offers = [one for one in settled(graph, world.available_skills()) if isinstance(one, Offer)]
-    for here in (None, (), ("table 1", "kitchen 1")):
-        grammar = DecisionGrammar(("done",), (), offers=tuple(offers), here=here)
-        request = DecisionRequest((Told("Your task is to: root"),), grammar, id="0.1")
-        assert request_from_msg(request_to_msg(request)) == request
+    grammar = DecisionGrammar(("done",), (), offers=tuple(offers))
+    request = DecisionRequest((Told("Your task is to: root"),), grammar, id="0.1")
+    assert request_from_msg(request_to_msg(request)) == request
     call = next(one for one in offers if one.skill.name == "squeeze").read(SQUEEZED)
     seen = settled(graph, world.execute(call))
     assert (seen.outcome, seen.text[: len(SQUEEZED)]) == (Outcome.DONE, f"You {SQUEEZED}"[: len(SQUEEZED)])

@@ -89,11 +89,11 @@ def test_a_text_that_no_goal_fills_is_told(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_goal_that_says_more_than_its_tree_is_not_kept(cli: Cli, tmp_path: Path) -> None:
-    record = tmp_path / "red.jsonl"
-    cli("run", "Put the red apple on the coffee table", "--llm", "expert", "--save", record)
+    record = tmp_path / "clean.jsonl"
+    cli("run", "Put the clean apple on the coffee table", "--llm", "expert", "--save", record)
     ended = cli("routine", "keep", record, "--memory", tmp_path / "memory.db")
     assert ended.code == 2
-    assert "its goal says 'red apple', and it takes any 'apple'" in ended.err
+    assert "its goal says 'clean apple', and it takes any 'apple'" in ended.err
 
 
 def test_it_is_shown_in_words_and_as_json(cli: Cli, kept: Path) -> None:

@@ -202,7 +202,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a list": ({"within": ["a", "b"]}, "names no control flow"),
     "arguments of one that takes none": ({"sequence": {"seconds": 3}}, "names no control flow"),
     "unknown": ({"whenever": {}}, "is unknown"),
-    "two": ("sequence and parallel", "more than one control flow"),
+    "two": ("sequence and parallel", "'sequence and parallel' is unknown"),
 }
 STRANGE = (Within, Until, Search)
 GRAMMAR = DecisionGrammar(["done"], (*default_flows(), *STRANGE))

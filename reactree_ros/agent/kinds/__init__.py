@@ -54,7 +54,7 @@ def _shared(one: type[Decision], other: type[Decision]) -> str | None:
     for word in words:
         if all(re.fullmatch(f"{kind.word}|{kind.spellings}", word, re.IGNORECASE) for kind in (one, other)):
             return word
-    return next(iter({*one.keys, *one.tools} & {*other.keys, *other.tools}), None)
+    return next(iter({*one.keys} & {*other.keys}), None)
 
 
 def _plain_words(kind: type[Decision]) -> list[str]:

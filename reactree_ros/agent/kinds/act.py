@@ -10,19 +10,15 @@ from typing import Any
 from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Counts, Decision, Look, Node, Program
 from reactree_ros.agent.grammar import LONGEST_SKILL, Grammar
 from reactree_ros.agent.kinds.line import Line
-from reactree_ros.agent.reading.free_text import on_one_line
-from reactree_ros.agent.reading.labels import Mark, label_of
-from reactree_ros.agent.reading.markup import unquoted
-from reactree_ros.agent.reading.parts import Part
+from reactree_ros.agent.reading.labels import label_of, undressed
 from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
-from reactree_ros.agent.reading.skills import Skills, said_exactly
+from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.turns import Said, Saw, Turn
-from reactree_ros.agent.words import words
 
 _NOTHING = "Nothing follows 'Act:'; write an action that is available now on the same line."
-#: Where a skill ends and a sentence follows on its line.
-_SENTENCE, _ESCAPED = re.compile(r"(?<=[.!])\s+(?=[A-Z])"), re.compile(r"\\.")
+#: Where a sentence follows a skill on its line, but in brackets and quotes.
+_SENTENCE, _ENCLOSED = re.compile(r"(?<=[.!\]])\s+(?=[A-Z])"), re.compile(r"\[[^\[\]]*|\"[^\"]*\"")
 
 
 @dataclass(frozen=True)
@@ -37,10 +33,7 @@ class Act(Line):
     )
     noun = "an action"
     spellings = "act|actions?"
-    inline = tags = "act|action"
     keys = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
-    tools = (*keys, "execute", "executeskill", "doaction")
-    marks = (Mark.ARGUMENT,)
     nests = True
     last_lines = (f"Act: {DONE}", f"Act: {FAILURE}")
     counts = Counts(steps=1)
@@ -92,35 +85,18 @@ class Act(Line):
         return (Said(line, act), Saw(rest.pop())) if rest else None
 
     @classmethod
-    def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
-        """Read the one act that is meant; None if it was cut, and a thought stands before it."""
-        reader.check_before(before, part)
-        skills, free = reader.skills, reader.grammar.free
-        said, tail = part.first, part.rest
-        if (label := label_of(said)) is not None and label.kind is cls and part.whole:
-            said = label.rest
-        if part.whole and skills.take_all_of(said):  # the value's end is that of the text
-            said, tail = on_one_line(part.text), ""
-        if after and after[0].kind is Mark.ARGUMENT and not _is_said_already(skills, after[0].text, said):
-            said = f"{said} {after[0].text}"
-        skill, sentence = skills.meant(said), None
-        ends_there = skill is None and not skills.take_all_of(said)
-        if ends_there and (sentence := _sentence_in(said, free)) is not None:
-            skill = skills.meant(said[: sentence.start()])
-            tail = f"{said[sentence.end() :]}\n{tail}"
-        ends = not part.whole and not tail and not any(one.text for one in after)
-        if reader.cut and ends and (skill is None or skills.may_go_on(skill, said)):
-            if reader.thinks and any(one.is_thought and one.text for one in before):
-                return None
-            raise Unreadable(f"'{shortened(said)}' was cut. Say the decision again, and nothing before it.")
+    def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
+        """See :meth:`Decision.read`; a skill that may go on is no whole one."""
+        skills, skill = reader.skills, reader.skills.meant(said)
+        if cut and (skill is None or skills.may_go_on(skill, said)):
+            return None
         if not said:
             raise Unreadable(_NOTHING)
-        if skill is None and free:
-            skill = _in_own_words(said[: sentence.start()] if sentence is not None else said)
-        elif skill is None:
-            skill = skills.find(said)
-        reader.check_after(skill, tail, after)
-        return cls(skill)
+        if "\n" not in said and any(offer.skill.words.is_open(said) for offer in reader.grammar.offers):
+            raise Unreadable(f"'{shortened(said)}' has no end; say the text on one line, in quotes.")
+        if skill is None and reader.grammar.free:
+            skill = _in_own_words(said)
+        return cls(skills.find(said) if skill is None else skill)
 
     # ------------------------------------------------------------------ what it does
 
@@ -171,26 +147,16 @@ class Act(Line):
         return None
 
 
-def _sentence_in(said: str, free: bool) -> re.Match[str] | None:
-    """Return where a sentence follows a skill; quotes, and brackets of what is said freely, may have several."""
-    ends = (end for end in _SENTENCE.finditer(said) if _ESCAPED.sub("", said[: end.start()]).count('"') % 2 == 0)
-    if free:
-        ends = (end for end in ends if said.count("[", 0, end.start()) <= said.count("]", 0, end.start()))
-    return next(ends, None)
-
-
-def _is_said_already(skills: Skills, argument: str, said: str) -> bool:
-    """Whether a skill is whole without an argument that comes with it: it is none, or part of it."""
-    return skills.meant(said) is not None and {"none", "null", *words(said)}.issuperset(words(argument))
-
-
 def _in_own_words(said: str) -> str:
     """Return a skill that is not listed, as the world is to be asked for it."""
-    skill = " ".join(unquoted(said.removesuffix(".")).split())
+    skill = " ".join(undressed(said.removesuffix(".")).split())
+    skill = skill[1:-1] if skill.startswith("[") and skill.endswith("]") else skill
     if not skill:
         raise Unreadable(_NOTHING)
     if len(skill) > LONGEST_SKILL:
         raise Unreadable(f"'{shortened(skill)}' is too long for an action ({len(skill)} characters).")
+    if _SENTENCE.search(_ENCLOSED.sub("", skill)):
+        raise Unreadable(f"It cannot be told where '{shortened(skill)}' ends; say nothing after it.")
     if label_of(skill) is not None:  # it would be read back as something else
         raise Unreadable(f"'{shortened(skill)}' begins like another decision; say one decision at a time.")
     return skill

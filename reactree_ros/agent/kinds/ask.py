@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.decision import Counts, Look, Node, Program
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.kinds.line import Line
-from reactree_ros.agent.reading.labels import Mark
-from reactree_ros.agent.reading.parts import Part
-from reactree_ros.agent.reading.reader import Reader
 
 
 @dataclass(frozen=True)
@@ -22,9 +18,7 @@ class Ask(Line):
     rule = "Ask: Put a question to a person, where the goal does not say enough."
     noun = "a question"
     spellings = r"ask(?:\s(?:the\s)?(?:person|user|human|owner))?|(?:clarif\w+\s)?question|clarification"
-    tools = ("ask", "askperson", "askuser", "askhuman")
-    keys = (*tools, "question", "clarification", "clarifyingquestion")
-    ends_reply = Mark.ANSWER
+    keys = ("ask", "askperson", "askuser", "askhuman", "question", "clarification", "clarifyingquestion")
     counts = Counts(questions=1)
     look = Look("Ask", "{ask}", colour="--running", style="bold magenta")
     tally = "ask"
@@ -45,15 +39,6 @@ class Ask(Line):
     @classmethod
     def not_now(cls, grammar: Grammar) -> str:
         return "There is nobody to ask." if grammar.questions is None else "No more questions may be asked."
-
-    @classmethod
-    def _check_before(cls, reader: Reader, part: Part, before: Sequence[Part]) -> None:
-        if part.quoted:  # otherwise who asks may be in doubt
-            super()._check_before(reader, part, before)
-
-    @classmethod
-    def _was_cut(cls) -> str:
-        return "The question was cut; ask a shorter one."
 
     def objection(self, node: Node) -> str:
         """Say that it was asked already."""

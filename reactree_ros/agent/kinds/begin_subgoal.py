@@ -17,7 +17,6 @@ class BeginSubgoal(Aside):
 
     name = "begin_subgoal"
     spellings = "sub-?goal|milestone"
-    inline = tags = "subgoal"
     keys = ("subgoal", "nextsubgoal")
     look = Look("Begin", "{begin_subgoal}")
     accompanies = False

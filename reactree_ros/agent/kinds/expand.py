@@ -14,10 +14,7 @@ from reactree_ros.agent.decision import ONE, Decision, Look, Node, Program, as_o
 from reactree_ros.agent.grammar import TEXT, Grammar
 from reactree_ros.agent.parser import MalformedDecision, split_subgoals
 from reactree_ros.agent.reading.expansions import expansion, expansion_in_plain_words, read_expansion
-from reactree_ros.agent.reading.labels import Mark
-from reactree_ros.agent.reading.parts import Part
 from reactree_ros.agent.reading.reader import Reader
-from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.turns import Said, Turn
 
 _RECORDED = re.compile(r"Expand:[ \t]*\n- control flow: (?P<flow>[^\n]*)\n- subgoals: (?P<subgoals>[^\n]*)\n?")
@@ -38,7 +35,6 @@ class Expand(Decision):
     )
     spellings = "expand|expansion|decompose|decomposition"
     keys = ("expand", "expansion", "decompose", "decomposition")
-    marks = (Mark.FLOW,)
     of_lines = True
     many = ("subgoals",)
     counts = ONE
@@ -116,20 +112,13 @@ class Expand(Decision):
             return (Said(said),)
 
     @classmethod
-    def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
-        reader.check_before(before, part)
+    def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
         allowed = reader.grammar.control_flows
-        if part.value is not None:
-            flow, subgoals = part.value
-            listed = subgoals if isinstance(subgoals, list) else split_subgoals(str(subgoals or ""))
-            found, tail = expansion(flow, listed, allowed), ""
-        else:
-            head, found, tail = read_expansion(part.text, allowed)
-            reader.check_before([Part(None, [head])], Part(cls))
-            if reader.cut and not tail and not any(one.text for one in after):
-                raise Unreadable("The list of subgoals was cut; name fewer and shorter ones.")
-        reader.check_after("", tail, after)
-        return cls(*found)
+        if isinstance(said, str):
+            found, after = read_expansion(said, allowed)
+            return None if cut and not after.strip() else cls(*found)
+        flow, subgoals = said
+        return cls(*expansion(flow, subgoals if isinstance(subgoals, list) else split_subgoals(str(subgoals)), allowed))
 
     # ------------------------------------------------------------------ what it does
 

@@ -14,8 +14,8 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.parameters import Parameter, ParameterError
 from reactree_ros.agent.parser import MalformedDecision
-from reactree_ros.agent.reading.labels import inline_label
-from reactree_ros.agent.reading.parts import Part
+from reactree_ros.agent.reading.labels import undressed
+from reactree_ros.agent.reading.lines import sentence_that_decides
 from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.turns import About, Said, Told, Turn
@@ -90,7 +90,11 @@ class Line(Decision):
         line = text[len(cls.word) + 2 :]
         if not line or line != line.strip() or "<" in text or len(text.splitlines()) != 1:
             return None
-        if not cls.may_be_said(grammar) or (cut and not cls.may_be_cut) or inline_label(text, grammar) is not None:
+        if (
+            not cls.may_be_said(grammar)
+            or (cut and not cls.may_be_cut)
+            or sentence_that_decides(text, grammar) is not None
+        ):
             return None
         try:
             return cls.of_line(line)
@@ -114,28 +118,16 @@ class Line(Decision):
         )
 
     @classmethod
-    def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
-        cls._check_before(reader, part, before)
+    def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
         if not cls.may_be_said(reader.grammar):
-            raise Unreadable(f"{cls.not_now(reader.grammar)} {reader.expected}.")
-        said = part.value if part.value is not None else part.in_a_line
+            raise Unreadable(f"{cls.not_now(reader.grammar)} {reader.grammar.expected}.")
+        said = undressed(said.partition("\n")[0]) if isinstance(said, str) else said
         if not said:
             raise Unreadable(f"Nothing follows '{cls.word}:'; write {cls.noun} on the same line.")
-        if reader.cut and not part.whole and not any(one.text for one in after):
-            raise Unreadable(cls._was_cut())
-        reader.check_after("", "", after)
         try:
-            return cls.of_line(said)
+            return None if cut else cls.of_line(said)
         except ParameterError as error:
             raise Unreadable(f"'{cls.word}:' cannot be read: {error}") from None
-
-    @classmethod
-    def _check_before(cls, reader: Reader, part: Part, before: Sequence[Part]) -> None:
-        reader.check_before(before, part)
-
-    @classmethod
-    def _was_cut(cls) -> str:
-        return f"What follows '{cls.word}:' was cut; be brief."
 
     @classmethod
     def of_line(cls, said: object) -> Self:

@@ -21,8 +21,6 @@ class Think(Line):
     rule = "Think: Use reasoning to satisfy the current goal condition."
     noun = "a thought"
     spellings = "think|thinking|thoughts?|reason|reasoning|rationale|reflection|analysis|explanation|plan"
-    inline = "think|thought"
-    tags = "thoughts?|reasoning|analysis"
     keys: ClassVar[tuple[str, ...]] = (
         *("think", "thought", "thoughts", "thinking"),
         *("reasoning", "reason", "rationale", "analysis", "reflection", "explanation", "plan"),
@@ -79,7 +77,7 @@ class Think(Line):
 class Aside(Think):
     """A thought of a kind of its own, which planners take; no label announces it in a reply."""
 
-    spellings = inline = tags = ""
+    spellings = ""
     keys: ClassVar[tuple[str, ...]] = ()
 
     @classmethod

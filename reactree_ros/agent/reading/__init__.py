@@ -1,7 +1,7 @@
-"""Reading what a model said: leniently in form, strictly in meaning.
+"""Reading what a model said: strict, but for the markup around it.
 
-A reading is taken only where exactly one decision can be meant; everything else is refused with a reason that helps
-the next reply to be right. What a skill does is never guessed.
+A reply is taken where it is one decision in full, perhaps after a thought; everything else is refused with a reason
+that helps the next reply to be right. Neither what a skill does nor whether prose means it is ever guessed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable, Sequence
 
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
-from reactree_ros.agent.reading.parts import parts_of
-from reactree_ros.agent.reading.reader import Reader
-from reactree_ros.agent.reading.refusal import Unreadable
-from reactree_ros.agent.reading.skills import said_exactly
-from reactree_ros.agent.reading.turn import own_words
+from reactree_ros.agent.reading.labels import label_of, undressed
+from reactree_ros.agent.reading.lines import own_words
+from reactree_ros.agent.reading.reader import COURTESY, Reader
+from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.reading.skills import Skills, said_exactly
 from reactree_ros.agent.reading.whole import whole_part
 from reactree_ros.agent.turns import Said
 
@@ -31,14 +31,17 @@ def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
         The decision, with the words that stand for it in a prompt; a thought with the act or expansion after it is two.
 
     Raises:
-        Unreadable: Not exactly one decision can be meant, or it may not be said; the message says why, in one line.
+        Unreadable: It is not one decision in full, or that may not be said; the message says why, in one line.
     """
     _check_length(text)
     if said := grammar.read_exactly(text.strip("\n"), cut=cut):
         return said
-    words = own_words(text, grammar)
+    words = own_words(text.replace("\r", ""), grammar)
     cut = cut and text.endswith(words)
-    return grammar.read_exactly(words.strip(), cut=cut) or Reader(grammar, cut=cut).read(parts_of(words, grammar))
+    if said := grammar.read_exactly(words.strip(), cut=cut):
+        return said
+    reader = Reader(grammar, cut=cut)
+    return reader.read(reader.parts_of(words))
 
 
 def says_exactly(text: str, grammar: Grammar) -> bool:
@@ -61,7 +64,9 @@ def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str =
     """Read the calls of tools that a model made, with the text around them; refused as by :func:`read`."""
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
     _check_length("".join([text, *map(str, called)]))
-    return Reader(grammar, cut=False).read(parts_of(own_words(text, grammar), grammar, called))
+    reader = Reader(grammar)
+    parts = reader.parts_of(own_words(text, grammar), called)
+    return reader.read([part for part in parts if part.kind is not None or part.text.endswith((":", "?"))])
 
 
 def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
@@ -70,9 +75,15 @@ def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
     if said_exactly(text, grammar, cut) is not None:
         return text
     _check_length(text)
-    decision = Reader(grammar, cut=cut, chooses=True).read(parts_of(own_words(text, grammar), grammar))[-1].decision
-    assert decision is not None  # nothing but an option may be said
-    return decision.gist
+    lines = [line for line in map(undressed, own_words(text, grammar).split("\n")) if not COURTESY.fullmatch(line)]
+    if len(lines) != 1:
+        raise Unreadable(f"Say one of the options, and nothing else, not '{shortened(text, 40)}'.")
+    label, skills = label_of(lines[0]), Skills(options)
+    said = lines[0] if label is None else label.rest
+    option = skills.find(said)
+    if cut and skills.may_go_on(option, said):
+        raise Unreadable(f"'{shortened(said)}' was cut. Say one of the options, and nothing else.")
+    return option
 
 
 def _check_length(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
-from reactree_ros.agent.reading.skills import Skills, act_of
+from reactree_ros.agent.reading.skills import act_of
 from reactree_ros.agent.reading.values import ARGUMENTS, NAMES, act_keys, key_in_json, object_of
 from reactree_ros.agent.skill import Offer, SkillCall
 
@@ -24,7 +24,7 @@ def worded(value: Any, grammar: Grammar) -> Any:
     if not isinstance(value, Mapping):
         return value
     for called, arguments, rest in _calls_in(value, grammar.offers):
-        return {**rest, "act": str(call_of(called, arguments, grammar))}
+        return {**rest, "act": str(call_of(called, arguments))}
     return {key: worded(one, grammar) for key, one in value.items()}
 
 
@@ -33,14 +33,12 @@ def named_by(name: str, offers: Sequence[Offer]) -> list[Offer]:
     return [offer for offer in offers if offer.is_called(name)]
 
 
-def call_of(called: Sequence[Offer], arguments: Any, grammar: Grammar) -> SkillCall:
+def call_of(called: Sequence[Offer], arguments: Any) -> SkillCall:
     """Return the call of the one skill, of some with one name, that the arguments fit; refused if they fit none."""
-    skills = Skills.of(grammar)
     reasons = []
     for offer in called:
         try:
-            fields = _fields(offer, arguments)
-            return skills.numbered_call(offer, fields) or offer.read(fields)
+            return offer.read(_fields(offer, arguments))
         except ParameterError as error:
             reasons.append(str(error))
     name = called[0].skill.verb

@@ -1,4 +1,4 @@
-"""Control flow and subgoals of an expansion, however they are written."""
+"""Control flow and subgoals of an expansion: on two lines, on one, or in JSON."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from typing import Any
 from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word, known_flows, takes, wordings
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.parser import split_subgoals
-from reactree_ros.agent.reading.hedging import taken_back
-from reactree_ros.agent.reading.labels import Announced, Mark, label_of
-from reactree_ros.agent.reading.lists import listed_in
+from reactree_ros.agent.reading.labels import PICTURE, Mark, label_of, undressed
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.reading.values import value_at
+from reactree_ros.agent.words import typed
 
-_FILLING = frozenset({"in", "a", "an", "the", "as", "use", "using", "control", "flow", "strategy", "order", "node"})
-_MARKS = " \t-*•"
-_FLOW_LABEL = re.compile(r"\bcontrol[ _-]?flow[\"'*_\s]{0,4}(?::|=|->|–|\bis\b)", re.IGNORECASE)
-_SUBGOALS_LABEL = re.compile(
-    r"\bsub[ _-]?(?:goals|tasks)[\"'*_ \t]{0,4}(?:\([^)\n]{0,40}\))?[* \t]{0,4}(?::|=|->|–|are:|(?=\n))\**",
-    re.IGNORECASE,
-)
-_FLOW_FIRST = re.compile(r"\W*(?P<flow>\w+)(?:[*\"')\] \t]{0,4}(?:[:=–-]|\bof\b:?|(?=\n)|\Z)|[)\]])[*:=>–\- \t]*")
+_MARKS = " \t\n-*•–,;.\"'"
+_FLOW_LABEL = re.compile(r"\bcontrol[ _-]?flow[\"'*_\s]{0,4}(?::|=)", re.IGNORECASE)
+_SUBGOALS_LABEL = re.compile(r"\bsub[ _-]?(?:goals|tasks)[\"'*_ \t]{0,4}:\**", re.IGNORECASE)
+_FLOW_FIRST = re.compile(r"[\s(\[*]{0,9}(?P<flow>\w+)[\s)\]*]{0,9}:")
 _PLAINLY = re.compile(
     r"Expand:\n- control flow: (?P<flow>\w[^\n]*)\n- subgoals: (?P<subgoals>(?!\d+[.)])\w[^\n<>*`]*(?<!\s))"
 )
 _PLACEHOLDER = re.compile(r"\W*|<[^>]*>|\[[^\]]*\]|(?:sub-?)?goals?[ _-]?\w{0,2}", re.IGNORECASE)
+#: An entry of a list with the mark before it.
+_ENTRY = re.compile(r"(?P<indent>\s*)(?:(?P<bullet>[-*+•‣▪–])\s+|(?P<number>\(?\d{1,2}[.)])\s*(?=\D))?(?P<text>.*)")
+_NUMBERED, _NEW_SENTENCE = re.compile(r"\(?\d{1,2}[.)]\s+"), re.compile(r"[.!?]\s+[A-Z]")
+_LABELLED = re.compile(r"(?:sub-?goal|step|task)\s?\d{0,2}\s?:\s*", re.IGNORECASE)
+_PICTURES = re.compile(PICTURE)
 #: The fields of a subgoal that is an object in JSON.
 _NAMED = (["subgoal"], ["goal"], ["task"], ["description"], ["name"])
 #: A control flow and subgoals.
 Named = tuple[ControlFlow, tuple[str, ...]]
+_ENDLESS = "It cannot be told where the list of subgoals ends; begin each subgoal with '- '."
 _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'."
 
 
-def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str, Named, str]:
-    """Read what follows ``Expand:``: what stands before the control flow, the expansion, and what comes after."""
+def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[Named, str]:
+    """Read what follows ``Expand:``, and what comes after the expansion."""
+    text = typed(text)
     flows, lists = list(_FLOW_LABEL.finditer(text)), list(_SUBGOALS_LABEL.finditer(text))
-    if len(flows) > 1 or len(lists) > 1:
-        raise Unreadable("Say one expansion: one control flow, and one list of subgoals.")
-    if not flows:
-        return "", *_flow_first(text, lists, allowed)
-    if not lists:
+    first = _FLOW_FIRST.match(text)
+    if flows and first is not None and first.end() < flows[0].start():
         raise Unreadable(_FORM)
-    flow, subgoals = flows[0], lists[0]
-    if flow.start() < subgoals.start():
-        before, named, rest = text[: flow.start()], text[flow.end() : subgoals.start()].strip(f"{_MARKS}\n,;.("), ""
-        listed, after = listed_in(text[subgoals.end() :])
+    if not flows and not lists and first is not None and first["flow"].casefold() in flows_by_word():
+        flow, begin = first["flow"], first.end()
+    elif len(flows) == len(lists) == 1 and not text[: flows[0].start()].strip(_MARKS):
+        flow, begin = text[flows[0].end() : lists[0].start()].strip(f"{_MARKS}("), lists[0].end()
     else:
-        before, (named, _, rest) = text[: subgoals.start()], text[flow.end() :].partition("\n")
-        listed, after = listed_in(text[subgoals.end() : flow.start()].rstrip(f"{_MARKS}\n,;"))
-    return before.strip(f"{_MARKS}\n"), expansion(named, listed, allowed), f"{after}\n{rest}".strip()
+        raise Unreadable(_FORM)
+    subgoals, after = _listed(text[begin:])
+    return expansion(flow, subgoals, allowed), after
 
 
 def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Named | None:
@@ -94,14 +94,9 @@ def _flow(said: Any, names: str) -> ControlFlow:
         return said
     if not isinstance(said, str) or not said.strip():
         raise Unreadable(f"'Expand:' names no control flow; write '- control flow: ' and one of {names}.")
-    flows, spoken = flows_by_word(), _words(said)
-    found = {flows[word] for word in spoken if word in flows}
-    if len(found) > 1:
-        raise Unreadable("'Expand:' names more than one control flow; name one.")
-    others = {*_words(re.sub(r"\([^)]{0,500}\)", "", said))} - {*flows, *_FILLING}
-    if not found or others or taken_back(said):
+    if (flow := flows_by_word().get(said.strip().casefold())) is None:
         raise Unreadable(f"Control flow '{shortened(said, 40)}' is unknown; use one of {names}.")
-    return found.pop()()
+    return flow()
 
 
 def _with_arguments(flows: Sequence[type[ControlFlow]], said: str | dict[str, object]) -> ControlFlow | None:
@@ -112,10 +107,6 @@ def _with_arguments(flows: Sequence[type[ControlFlow]], said: str | dict[str, ob
         return flows[0].read(said) if flows else None
     except ParameterError as error:
         raise Unreadable(f"Control flow '{flows[0].wording.template}': {error}.") from error
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text.casefold())
 
 
 def _subgoal(said: Any) -> str:
@@ -133,24 +124,53 @@ def _subgoal(said: Any) -> str:
 def _is_no_subgoal(goal: str) -> bool:
     """Whether something stands for a subgoal, or is a decision of another kind."""
     label = label_of(goal)
-    return _PLACEHOLDER.fullmatch(goal) is not None or (label is not None and _begins_another(label.kind))
+    if label is None:
+        return _PLACEHOLDER.fullmatch(goal) is not None
+    return label.kind is not Mark.ANSWER if isinstance(label.kind, Mark) else not label.kind.leads
 
 
-def _begins_another(kind: Announced) -> bool:
-    return kind is not Mark.ANSWER if isinstance(kind, Mark) else not kind.leads
+def _listed(text: str) -> tuple[Sequence[Any], str]:
+    """Return the entries of the list that a text begins with, and what comes after it."""
+    if text.lstrip().startswith("["):
+        values, end = value_at(text.lstrip(), 0)
+        if not isinstance(values, list):
+            raise Unreadable("The list of subgoals cannot be read; put commas between them, and no brackets.")
+        return values, text.lstrip()[end:]
+    line, _, below = text.partition("\n")
+    if not line.strip():
+        return _column(below.split("\n"))
+    goals = [_tidied(goal) for goal in split_subgoals(line.strip().strip("*`"))]
+    goes_on = line.rstrip().endswith(",") and below.partition("\n")[0].strip()
+    if goes_on or _NUMBERED.match(line.strip()) or any(map(_NEW_SENTENCE.search, goals)):
+        raise Unreadable("It cannot be told where a subgoal ends; put commas between them, and nothing after the list.")
+    return goals, below
 
 
-def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[type[ControlFlow]]) -> tuple[Named, str]:
-    """Read ``sequence: a, b``, or ``sequence`` with the subgoals below."""
-    first = _FLOW_FIRST.match(text)
-    if first is None or first["flow"].casefold() not in flows_by_word():
-        raise Unreadable(_FORM)
-    rest = text[first.end() :]
-    if lists:
-        between, rest = text[first.end() : lists[0].start()], text[lists[0].end() :]
-        if between.strip(f"{_MARKS}\n,;"):
-            raise Unreadable(_FORM)
-    listed, after = listed_in(rest)
-    if listed and isinstance(listed[0], str) and listed[0].casefold().startswith(tuple(flows_by_word())):
-        raise Unreadable("'Expand:' names more than one control flow; name one.")
-    return expansion(first["flow"], listed, allowed), after
+def _column(lines: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Read a list that has one entry a line, with the same marks, up to a blank line or to what has none."""
+    entries: list[str] = []
+    ends = set[bool]()
+    first, gap = "", False
+    for number, line in enumerate(lines):
+        entry = _ENTRY.match(line.expandtabs(4))
+        assert entry is not None  # every part of it may be empty
+        form = f"{entry['indent']}{'-' if entry['bullet'] else '1' if entry['number'] else ''}"
+        if not entry["text"].strip():
+            gap = bool(entries)
+        elif entries and gap and (form != first or not form.strip()):
+            return entries, "\n".join(lines[number:])
+        elif entries and form != first:
+            raise Unreadable(_ENDLESS)
+        else:
+            first, gap = form, False
+            ends.add(line.rstrip().endswith((".", "!", ":")))
+            entries.append(_tidied(_LABELLED.sub("", entry["text"], count=1)))
+    if not first.strip() and len(ends) > 1:
+        raise Unreadable(_ENDLESS)
+    return entries, ""
+
+
+def _tidied(entry: str) -> str:
+    """Return an entry without emphasis, quotes, pictures and what ends it."""
+    entry = _PICTURES.sub("", entry).strip()
+    return (undressed(entry) if entry[:1] in tuple('*_`"') else entry).rstrip(".,; ")

@@ -1,143 +1,211 @@
-"""The reader: from the parts of a reply to the decisions that it is taken for."""
+"""The reader: from what a reply says to the decisions that it is taken for.
+
+Before a decision may stand a thought, and courtesy; what goes on behind it is dropped, if it is no other decision in
+full. All else is refused, and asked for again.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.grammar import Grammar
-from reactree_ros.agent.reading.hedging import declined, doubt_after, doubt_before, doubt_in_thought
+from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.labels import Mark
-from reactree_ros.agent.reading.parts import Part
+from reactree_ros.agent.reading.lines import BLANK, Item, items_of, sentence_that_decides
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.skills import Skills, act_of
+from reactree_ros.agent.reading.values import argument_in, said_in
 from reactree_ros.agent.turns import Said
 from reactree_ros.agent.words import words
 
 _ONE = "Say one decision at a time"
-_LABEL_ALONE = re.compile(r"\A\s*act(?:ion)?\s+", re.IGNORECASE)
+#: The courtesies and announcements that may stand before a decision, and nothing else.
+COURTESY = re.compile(
+    r"(?:(?:ok|okay|sure|certainly|of course|all ?right|great|good|understood|got it|thanks|thank you"
+    r"|(?:sorry|i apologi[sz]e) for the (?:confusion|mistake|error))\b[\s.,!]*)*"
+    r"(?:(?:(?:based on|given|since|as) [^.:!?\n]{1,200}, )?(?:here is|here's|this is|it is)?\s?"
+    r"(?:my |the )?(?:next |final )?(?:decision|action|act|step|answer|choice|response|expansion)"
+    r"(?: in (?:json|text))?(?: is)?\s?[.:]?)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Part:
+    """What is said of one kind.
+
+    Attributes:
+        kind: The kind of decision; None: it is none.
+        said: Its text; from JSON its arguments, too.
+        whole: Whether it is known to be whole though the reply was cut.
+    """
+
+    kind: type[Decision] | None
+    said: Any
+    whole: bool = False
+
+    @property
+    def text(self) -> str:
+        """Its text on one line."""
+        return " ".join(str(self.said).split())
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is a decision that nothing follows."""
+        return self.kind is not None and not (self.kind.accompanies or self.kind.leads)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether its list may go on in the next line."""
+        return self.kind is not None and self.kind.of_lines
 
 
 class Reader:
-    """Reads one reply; ``chooses``: one of the skills is all that may be said."""
+    """Reads one reply; ``cut``: whether the token limit ended it."""
 
-    def __init__(self, grammar: Grammar, *, cut: bool, chooses: bool = False) -> None:
-        self.grammar = grammar
-        self.cut = cut
-        self._chooses = chooses
+    def __init__(self, grammar: Grammar, *, cut: bool = False) -> None:
+        self.grammar, self.cut = grammar, cut
         self.skills = Skills.of(grammar)
 
-    @property
-    def thinks(self) -> bool:
-        """Whether a thought is a decision of its own."""
-        return self.grammar.thinks and not self._chooses
-
-    @property
-    def expected(self) -> str:
-        """What a reply looks like."""
-        return "Say one of the options, and nothing else" if self._chooses else self.grammar.expected
+    def parts_of(self, text: str, values: Iterable[Any] = ()) -> list[Part]:
+        """Take a reply apart, with the values in JSON that were said after it."""
+        try:
+            return list(self._parts([*items_of(text, self.grammar), *(Item(None, value=value) for value in values)]))
+        except RecursionError:
+            raise Unreadable("The JSON is nested too deeply; say one decision.") from None
 
     def read(self, parts: Sequence[Part]) -> tuple[Said, ...]:
         """Return the decisions that the parts of a reply are taken for."""
-        parts = [self._settled(part) for part in parts]
-        at = next((number for number, part in enumerate(parts) if part.decides), None)
-        if at is None:
-            return self._undecided(parts)
-        before, decisive, after = parts[:at], parts[at], parts[at + 1 :]
-        assert decisive.decision is not None  # it decides
-        return self.grammar.said(before, decisive.decision.read(self, decisive, before, after))
+        at = next((number for number, part in enumerate(parts) if part.decides), len(parts))
+        before, after = [part for part in parts[:at] if part.kind or part.text], parts[at + 1 :]
+        if at == len(parts):
+            return self._undecided(before)
+        decisive, kind = parts[at], parts[at].kind
+        assert kind is not None  # it decides
+        self._check_before(before)
+        ends = not (decisive.whole or any(part.text or part.kind for part in after))
+        decision = kind.read(decisive.said, self, cut=self.cut and ends)
+        if decision is None:
+            if self.grammar.thinks and any(part.kind is not None and part.kind.accompanies for part in before):
+                return self.grammar.said(before, None)
+            if kind.of_lines:
+                raise Unreadable("The list of subgoals was cut; name fewer and shorter ones.")
+            cut = shortened(str(decisive.said)) or kind.word
+            raise Unreadable(f"'{cut}' was cut. Say the decision again, and nothing before it.")
+        self._check_after(decision, after)
+        return self.grammar.said(before, decision)
 
-    def _settled(self, part: Part) -> Part:
-        """Return a part that may be a decision of any kind as what it is: an act, or nothing that is announced."""
-        if part.kind is not Mark.ANSWER:
-            return part
-        skill = self.skills.meant(part.first)
-        return replace(part, kind=None if skill is None else type(act_of(skill)))
+    # ------------------------------------------------------------------ parts
+
+    def _parts(self, items: Sequence[Item]) -> Iterator[Part]:
+        acts = type(act_of(""))
+        last = Part(None, "")
+        for item in items:
+            if item.kind is Mark.ARGUMENT and last.kind is acts:
+                self._add_argument(last, item)
+                continue
+            for last in self._parts_of(item):
+                yield last
+
+    def _add_argument(self, act: Part, item: Item) -> None:
+        called = named_by(act.said, self.grammar.offers)
+        if called and item.value is not None:
+            act.said, act.whole = str(call_of(called, item.value)), True
+            return
+        argument = argument_in(item.value) if item.value is not None else item.text.partition("\n")[0]
+        if self.skills.meant(act.said) is None or not {"none", *words(act.said)}.issuperset(words(argument)):
+            act.said = f"{act.said} {argument}"
+
+    def _parts_of(self, item: Item) -> Iterator[Part]:
+        if item.value is not None:
+            yield from self._in_json(item)
+        elif item.kind is Mark.ANSWER:
+            skill = self.skills.meant(item.text)
+            yield Part(None if skill is None else type(act_of(skill)), item.text)
+        else:
+            yield Part(None if isinstance(item.kind, Mark) else item.kind, item.text)
+
+    def _in_json(self, item: Item) -> Iterator[Part]:
+        for kind, said in said_in(worded(item.value, self.grammar)):
+            if kind is Mark.ANSWER:
+                inside = self.parts_of(said)
+                yield from inside if any(part.kind for part in inside) else self._parts_of(Item(kind, [said]))
+                continue
+            assert not isinstance(kind, Mark)
+            fits = item.kind in (None, Mark.ANSWER, kind) or kind.accompanies
+            if not (fits or (isinstance(item.kind, DecisionKind) and item.kind.leads)):
+                raise Unreadable("One kind of decision is announced, and another is said; say one decision.")
+            yield Part(kind, said, whole=True)
+
+    # ------------------------------------------------------------------ what stands around a decision
+
+    def _check_before(self, before: Sequence[Part]) -> None:
+        """Look whether nothing but courtesy and thoughts stands before a decision, and none of it speaks of that."""
+        quoted = sum(part.text.count('"') for part in before if not part.whole) % 2
+        ahead = [part for part in before[-1:] if part.kind is not None and part.text.endswith(":")]
+        prose = [part for part in before if part.kind is None and COURTESY.fullmatch(part.text) is None]
+        if doubt := next(iter([*prose, *ahead, *before[:quoted]]), None):
+            raise Unreadable(
+                f"It cannot be told whether the decision after '{shortened(str(doubt.said), 60)}' is meant. {_ONE}, "
+                "and nothing before it."
+            )
+
+    def _check_after(self, decision: Decision, after: Sequence[Part]) -> None:
+        """Look whether a decision is the only one that is said in full."""
+        for part in after:
+            others = self._said_in_prose(part) if part.kind is None else [part] if part.decides else []
+            for other in others:
+                if not self._is_again(decision, other, is_last=part is after[-1]):
+                    raise Unreadable(f"{_ONE}; '{shortened(other.text, 60) or str(part.kind)}' is said as well.")
+
+    def _said_in_prose(self, part: Part) -> Iterator[Part]:
+        """Yield the decisions in prose: those with a label in a line, and skills that are one."""
+        for line in dict.fromkeys(part.said.split("\n")):
+            if (found := sentence_that_decides(line, self.grammar, BLANK)) is not None:
+                yield Part(*found[1:])
+            elif (skill := self.skills.meant(line)) is not None:
+                yield Part(type(act_of(skill)), line)
+
+    def _is_again(self, decision: Decision, part: Part, *, is_last: bool) -> bool:
+        """Whether a part says a decision again; the last may be cut."""
+        assert part.kind is not None  # it decides
+        try:
+            again = part.kind.read(part.said, self, cut=False)
+        except Unreadable:
+            cut = self.cut and is_last and isinstance(decision, part.kind)
+            return cut and " ".join(words(decision.gist)).startswith(" ".join(words(part.text)))
+        return words(str(again)) == words(str(decision))
 
     # ------------------------------------------------------------------ without an act or an expansion
 
     def _undecided(self, parts: Sequence[Part]) -> tuple[Said, ...]:
         """Read a reply that names no act and no expansion as one: a thought, or nothing but a skill."""
-        if any(part.leads for part in parts) and self.grammar.by_subgoals:
-            raise Unreadable(f"A subgoal comes with its first action. {self.expected}.")
-        thought = next((part.decision for part in parts if part.is_thought and part.in_a_line), None)
-        if thought is not None and self.thinks:
-            self._check_thoughts(parts)
+        expected, kinds = self.grammar.expected, [part.kind for part in parts if part.kind is not None]
+        if self.grammar.by_subgoals and any(kind.leads for kind in kinds):
+            raise Unreadable(f"A subgoal comes with its first action. {expected}.")
+        thought = next((kind for kind in kinds if kind.accompanies), None)
+        if thought is not None and not any(part.text for part in parts):
+            raise Unreadable(f"Nothing follows '{thought.word}:'; write {thought.noun} on the same line.")
+        if thought is not None and self.grammar.thinks:
+            self._check_before([part for part in parts if part.kind is None][:1])
             return self.grammar.said(parts, None)
-        if thought is not None and not self._chooses and not self.grammar.by_subgoals:
-            raise Unreadable(f"{thought.not_now(self.grammar)} {self.expected}.")
-        text = "\n".join(part.text for part in parts).strip()
-        announcement, _, line = text.rpartition("\n")
-        said = _LABEL_ALONE.sub("", line)
-        skill = self.skills.meant(said)
-        announced = not announcement or (announcement.rstrip().endswith(":") and not doubt_before(announcement))
-        if skill is not None and announced and not (self.cut and self.skills.may_go_on(skill, said)):
-            return self.grammar.said((), act_of(skill))
-        if not text and (kind := next((part.decision for part in parts if part.is_thought), None)) is not None:
-            raise Unreadable(f"Nothing follows '{kind.word}:'; write {kind.noun} on the same line.")
+        if thought is not None and not self.grammar.by_subgoals:
+            raise Unreadable(f"{thought.not_now(self.grammar)} {expected}.")
+        text = "\n".join(part.said for part in parts)
         if not text:
-            raise Unreadable(f"Nothing was said. {self.expected}.")
-        if self.cut:
-            raise Unreadable(f"The reply was cut before it came to a decision; be brief. {self.expected}.")
-        if not announcement and (self._chooses or (self.skills.begins_like_one(line) and not self.grammar.free)):
-            self.skills.find(line)
-        raise Unreadable(f"{self.expected}, not with '{shortened(text, 40)}'.")
-
-    def _check_thoughts(self, parts: Sequence[Part]) -> None:
-        """Look whether thoughts are the model's own: neither what it lists when it declines, nor the prompt's words."""
-        first = next(number for number, part in enumerate(parts) if part.is_thought)
-        before = [parts[first].lead, *(part.text for part in parts[:first] if part.kind is None)]
-        quoted = (part.in_a_line for part in parts if part.decision is not None and _is_rule(part.decision, part.text))
-        if said := next(filter(None, (*map(declined, before), *quoted)), ""):
-            raise Unreadable(f"With '{shortened(said, 60)}' nothing is decided. {self.expected}.")
-
-    # ------------------------------------------------------------------ with one
-
-    def check_before(self, before: Sequence[Part], decisive: Part) -> None:
-        """Look whether a decision is taken, and not told, denied, imagined or quoted."""
-        if decisive.quoted:
-            raise Unreadable(f"A decision inside a quotation is not taken. {self.expected}.")
-        line = next((part.text for part in reversed(before) if part.kind is None and part.text), "").rpartition("\n")[2]
-        other = self.skills.marked_up(line)
-        if other is not None and len(words(other)) > 1 and not self._is(decisive.first, other):
-            raise Unreadable(f"{_ONE}; '{shortened(line, 60)}' is said as well.")
-        doubts = [doubt_before(part.lead, same_line=True) for part in (*before, decisive)]
-        doubts += [doubt_before(part.text) for part in before if part.kind is None]
-        doubts += [doubt_in_thought(part.text) for part in before if part.is_thought]
-        if doubt := next(filter(None, doubts), ""):
-            raise Unreadable(
-                f"It cannot be told whether the decision after '{shortened(doubt, 60)}' is meant. {_ONE}, and nothing "
-                "before it."
-            )
-
-    def check_after(self, skill: str, tail: str, after: Sequence[Part]) -> None:
-        """Look whether a decision is the only one, and not taken back."""
-        doubts = [doubt_after(tail)]
-        for part in after:
-            if part.decides and not (skill and self._is(part.first, skill, last=part is after[-1])):
-                raise Unreadable(f"{_ONE}; '{shortened(part.first or part.name, 60)}' is said as well.")
-            doubts.append(doubt_after(part.lead))
-            if part.kind is None or part.is_thought:
-                doubts.append(doubt_after(part.text, labelled=part.is_thought))
-                tail += f"\n{part.text}"
-        if doubt := next(filter(None, doubts), ""):
-            raise Unreadable(
-                f"It cannot be told whether the decision is meant: '{shortened(doubt, 60)}' is said after it. {_ONE}, "
-                "and nothing after it."
-            )
-        if skill and (other := self.skills.named_in(tail)) not in (None, skill):
-            raise Unreadable(f"{_ONE}; '{other}' is said after '{skill}'.")
-
-    def _is(self, said: str, skill: str, *, last: bool = False) -> bool:
-        """Whether what is said is a certain skill, which may be one that is not listed; the last may be cut."""
-        meant = self.skills.meant(said)
-        if self.cut and last and meant is None:
-            return " ".join(words(skill)).startswith(" ".join(words(said)))
-        return meant == skill or (self.grammar.free and words(said) == words(skill))
-
-
-def _is_rule(kind: type[Decision], said: str) -> bool:
-    """Whether words are those with which the prompt explains a kind of decision."""
-    return words(f"{kind.word} {said}") == words(kind.rule)
+            raise Unreadable(f"Nothing was said. {expected}.")
+        if self.cut and not (parts and parts[-1].whole):
+            raise Unreadable(f"The reply was cut before it came to a decision; be brief. {expected}.")
+        if (
+            "\n" not in text.strip()
+            and (skill := self.skills.meant(text)) is not None
+            and not sentence_that_decides(text, self.grammar)
+        ):
+            return self.grammar.said((), act_of(skill))
+        if "\n" not in text.strip() and self.skills.begins_like_one(text) and not self.grammar.free:
+            self.skills.find(text)
+        raise Unreadable(f"{expected}, not with '{shortened(text, 40)}'.")

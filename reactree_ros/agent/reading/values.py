@@ -13,8 +13,7 @@ from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.reading.labels import Announced, Mark
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 
-_FLOW = ("controlflow", "flow")
-_SUBGOALS = ("subgoals", "subtasks")
+_FLOW, _SUBGOALS = ("controlflow", "flow"), ("subgoals", "subtasks")
 _WRAPPERS = ("decision", "nextdecision", "decisions", "response", "answer", "finalanswer", "output", "toolcalls")
 _TYPES = ("type", "kind", "decisiontype", "actiontype")
 NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
@@ -24,69 +23,12 @@ _CONTENTS = ("object", "content", "value", "text", "description")
 _BESIDE = frozenset({"id", "callid", "confidence", "goal", "task", "observation", "state"})
 _STRUCTURE = frozenset({"function", "toolcall", "tooluse", "functioncall"})
 _DENYING = re.compile(r"not|avoid|except|without|exclude|instead|unless|forbid|previous|last|undo", re.IGNORECASE)
-_BEGIN = re.compile(r"\{|\[(?=\s*\{)")
-#: The texts and constants of Python; a quotation mark that nothing closes takes the rest of its line.
-_PYTHON = re.compile(
-    r"""'(?P<text>(?:[^'\\\n]|\\.)*)'|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*|"(?:[^"\\\n]|\\.)*|\b(?:True|False|None)\b"""
-)
-#: How deep values may lie, how long one may be that Python wrote, and how many beginnings of one are tried.
+#: How deep values may lie.
 _DEEPEST = 6
-_LONGEST = 4000
-_TRIED = 12
 
 #: What a value says: the kind of decision, and its text; of an expansion, control flow and subgoals; of a kind with
 #: several arguments, these by name.
 Saying = tuple[Announced, Any]
-
-
-class _Keys:
-    """What stands for the kinds of decision in JSON.
-
-    Attributes:
-        beside: The kinds that may be said with another one.
-        single: The kinds that are said in one field.
-        acts: The kind whose skill may be said in several fields.
-        expands: The kind that has control flow and subgoals.
-        named: The kinds by the names of tools and types.
-        decisive: The fields that hold a decision of which there may be one.
-    """
-
-    def __init__(self) -> None:
-        said = [kind for kind in kinds().values() if kind.keys]
-        self.beside = [kind for kind in said if kind.accompanies or kind.leads]
-        rest = [kind for kind in said if kind not in self.beside]
-        self.acts = next(kind for kind in rest if kind.nests)
-        self.expands = next(kind for kind in rest if kind.of_lines)
-        self.single = [kind for kind in rest if kind not in (self.acts, self.expands)]
-        self.named = {name: kind for kind in said if not kind.leads for name in kind.tools or kind.keys}
-        self.decisive = {key for kind in rest for key in kind.keys} | {*_WRAPPERS, *_SUBGOALS}
-
-
-_keys = cache(_Keys)
-
-
-def pieces_of(text: str) -> list[str | Any]:
-    """Take a text apart into free text, as ``str``, and the objects, or arrays of them, that stand in it.
-
-    Of what looks like the beginning of one, only the first few are tried; what follows them is free text.
-    """
-    pieces: list[str | Any] = []
-    begin = 0
-    for (start, end), value in objects_in(text):
-        pieces += [text[begin:start], value]
-        begin = end
-    return [*pieces, text[begin:]]
-
-
-def objects_in(text: str) -> Iterator[tuple[tuple[int, int], Any]]:
-    """Yield where objects, or arrays of them, stand in a text, with these; see :func:`pieces_of`."""
-    at = 0
-    for _ in range(_TRIED):
-        if (found := _BEGIN.search(text, at)) is None:
-            return
-        value, at = value_at(text, found.start())
-        if _holds_an_object(value):
-            yield (found.start(), at), value
 
 
 def said_in(value: Any, depth: int = 0) -> list[Saying]:
@@ -97,15 +39,20 @@ def said_in(value: Any, depth: int = 0) -> list[Saying]:
         return [part for one in value for part in said_in(one, depth + 1)]
     if not isinstance(value, Mapping):
         raise _not_readable(value)
-    fields, keys = _Fields(value), _keys()
-    kind = fields.take_kind()
-    said: list[Saying] = [(one, text) for one in keys.beside for text in fields.take_texts(one.keys)]
-    if kind is None:
-        said += [
-            (one, held) for one in keys.single if (held := fields.take(*one.keys, of=one.json_types())) is not None
-        ]
-    said += _decision(fields, kind, depth)
-    fields.check_empty()
+    fields = _fields_of(value)
+    named, said = _take_kind(fields), list[Saying]()
+    for kind in kinds().values():
+        if kind.accompanies or kind.leads:
+            said += [(kind, fields.pop(key)) for key in kind.keys if isinstance(fields.get(key), str)]
+        elif named is None and not (kind.nests or kind.of_lines):
+            held = _take(fields, kind.keys, kind.json_types())
+            said += [] if held is None else [(kind, held)]
+    said += _decision(fields, named, depth)
+    left = next((name for name in fields if name not in _BESIDE), None)
+    if left in (*_WRAPPERS, *_SUBGOALS, *_named_kinds()):
+        raise Unreadable(f"Say one decision at a time; '{left}' is said as well.")
+    if left is not None:
+        raise Unreadable(f"What '{shortened(left, 40)}' means in the JSON is not known; leave it out.")
     if not said:
         raise _not_readable(value)
     return said
@@ -116,85 +63,82 @@ def argument_in(value: Any) -> str:
     return " ".join(_words(value))
 
 
-class _Fields:
-    """The fields of an object, which are taken out of it one by one; their names without case, spaces and hyphens."""
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields: dict[str, Any] = {}
-        self._put(fields)
-
-    def _put(self, fields: Mapping[str, Any]) -> None:
-        for name, value in fields.items():
-            if value is not None and value not in ("", [], {}):
-                key = key_in_json(name)
-                self._fields[key if key not in self._fields else f"{key} (twice)"] = value
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._fields
-
-    def check_empty(self) -> None:
-        """Look whether everything was taken that may change the meaning."""
-        name = next((name for name in self._fields if name not in _BESIDE), None)
-        if name in _keys().decisive:
-            raise Unreadable(f"Say one decision at a time; '{name}' is said as well.")
-        if name is not None:
-            raise Unreadable(f"What '{shortened(name, 40)}' means in the JSON is not known; leave it out.")
-
-    def take(self, *keys: str, of: type | tuple[type, ...] = object) -> Any:
-        """Take the first of some fields that is there with a value of a type; None if none is."""
-        key = next((key for key in keys if key in self._fields and isinstance(self._fields[key], of)), None)
-        return None if key is None else self._fields.pop(key)
-
-    def take_all(self, names: Iterable[str]) -> dict[str, Any]:
-        """Take the fields of these names that are there."""
-        return {name: self._fields.pop(key_in_json(name)) for name in names if key_in_json(name) in self._fields}
-
-    def take_texts(self, keys: Iterable[str]) -> list[str]:
-        """Take all of some fields that hold a text."""
-        return [self._fields.pop(key) for key in keys if isinstance(self._fields.get(key), str)]
-
-    def take_kind(self) -> type[Decision] | None:
-        """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
-        if key_in_json(str(self._fields.get("type"))) in _STRUCTURE:
-            del self._fields["type"]
-        alone = len(self._fields) == 1  # what is all that is said of an act is its skill, whatever it is called
-        for key in (*_TYPES, *NAMES, "decision", *([] if alone else _keys().acts.keys[1::-1])):
-            if (
-                isinstance(name := self._fields.get(key), str)
-                and (kind := _keys().named.get(key_in_json(name))) is not None
-            ):
-                del self._fields[key]
-                for held in (*ARGUMENTS, *_CONTENTS):
-                    self._unwrap(held)
-                return kind
-        return None
-
-    def _unwrap(self, key: str) -> None:
-        held = self._fields.get(key)
-        inside = object_of(held) if isinstance(held, str) else held
-        if isinstance(inside, Mapping):
-            del self._fields[key]
-            self._put(inside)
+def act_keys() -> tuple[str, ...]:
+    """Return the fields that hold a skill."""
+    return _kind_that("nests").keys
 
 
-def _decision(fields: _Fields, kind: type[Decision] | None, depth: int) -> list[Saying]:
+def key_in_json(name: str) -> str:
+    """Return the name of a field without capitals, blanks and hyphens."""
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+@cache
+def _kind_that(part: str) -> type[Decision]:
+    return next(kind for kind in kinds().values() if getattr(kind, part))
+
+
+@cache
+def _named_kinds() -> Mapping[str, type[Decision]]:
+    """Return the kinds by the names of tools, types and fields."""
+    return {name: kind for kind in kinds().values() if not kind.leads for name in kind.keys}
+
+
+def _fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that say something; one that comes twice keeps a name that nothing takes."""
+    fields: dict[str, Any] = {}
+    for name, one in value.items():
+        key = key_in_json(name)
+        if one is not None and one not in ("", [], {}):
+            fields[key if key not in fields else f"{key} (twice)"] = one
+    return fields
+
+
+def _take(fields: dict[str, Any], keys: Iterable[str], of: type | tuple[type, ...] = object) -> Any:
+    """Take the first of some fields that is there with a value of a type; None if none is."""
+    key = next((key for key in keys if isinstance(fields.get(key), of) and key in fields), None)
+    return None if key is None else fields.pop(key)
+
+
+def _take_kind(fields: dict[str, Any]) -> type[Decision] | None:
+    """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
+    if key_in_json(str(fields.get("type"))) in _STRUCTURE:
+        del fields["type"]
+    alone = len(fields) == 1  # what is all that is said of an act is its skill, whatever it is called
+    for key in (*_TYPES, *NAMES, "decision", *(() if alone else act_keys()[1::-1])):
+        kind = _named_kinds().get(key_in_json(name)) if isinstance(name := fields.get(key), str) else None
+        if kind is None:
+            continue
+        del fields[key]
+        for held in (*ARGUMENTS, *_CONTENTS):
+            inside = object_of(one) if isinstance(one := fields.get(held), str) else one
+            if isinstance(inside, Mapping):
+                del fields[held]
+                for name, value in _fields_of(inside).items():
+                    fields[name if name not in fields else f"{name} (twice)"] = value
+        return kind
+    return None
+
+
+def _decision(fields: dict[str, Any], kind: type[Decision] | None, depth: int) -> list[Saying]:
     """Return what fields say besides thoughts and subgoals."""
-    keys = _keys()
-    inner = fields.take(*_WRAPPERS, "function", *keys.acts.keys, *keys.expands.keys, of=(Mapping, list))
+    acts, expands = _kind_that("nests"), _kind_that("of_lines")
+    inner = _take(fields, (*_WRAPPERS, "function", *acts.keys, *expands.keys), (Mapping, list))
     if inner is not None:
         return said_in(inner, depth + 1)
-    if kind is keys.expands or any(key in fields for key in _SUBGOALS):
-        return [(keys.expands, (fields.take(*_FLOW), fields.take(*_SUBGOALS)))]
-    if kind is not None and kind is not keys.acts:
+    if kind is expands or any(key in fields for key in _SUBGOALS):
+        return [(expands, (_take(fields, _FLOW), _take(fields, _SUBGOALS)))]
+    if kind is not None and kind is not acts:
+        names = {key_in_json(name): name for name in kind.arguments()}
         if Mapping in kind.json_types():
-            return [(kind, fields.take_all(kind.arguments()))]
-        named = (*kind.keys, *kind.arguments()) if kind in keys.single else ()
-        return [(kind, text) for text in fields.take_texts((*named, *_CONTENTS, *ARGUMENTS))]
-    if kind is None and (text := fields.take(*_WRAPPERS, of=str)) is not None:
+            return [(kind, {name: fields.pop(key) for key, name in names.items() if key in fields})]
+        keys = (*kind.keys, *names, *_CONTENTS, *ARGUMENTS)
+        return [(kind, fields.pop(key)) for key in keys if isinstance(fields.get(key), str)]
+    if kind is None and (text := _take(fields, _WRAPPERS, str)) is not None:
         return [(Mark.ANSWER, text)]
-    skill = [*_words(fields.take(*keys.acts.keys, *NAMES, *_TYPES))]
-    skill += _words(fields.take(*ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1])))
-    return [(keys.acts, " ".join(skill))] if skill else []
+    skill = [*_words(_take(fields, (*acts.keys, *NAMES, *_TYPES)))]
+    skill += _words(_take(fields, (*ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1]))))
+    return [(acts, " ".join(skill))] if skill else []
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -223,33 +167,18 @@ def object_of(text: str) -> Any:
 
 
 def value_at(text: str, begin: int) -> tuple[Any, int]:
-    """Read the value that begins at a place, as JSON or as Python writes it; None, and the next place, without one."""
+    """Read the value of JSON that begins at a place; None, and the next place, without one."""
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
-        return _python(text, begin)
+        return None, begin + 1
 
 
-def _python(text: str, begin: int) -> tuple[Any, int]:
-    """Read a value as Python writes it, up to the bracket that closes it."""
-    depth = 0
-    for at in range(begin, min(len(text), begin + _LONGEST)):
-        depth += {"{": 1, "}": -1, "[": 1, "]": -1}.get(text[at], 0)
-        if depth > _DEEPEST:
-            break
-        if depth == 0:
-            try:
-                return _DECODER.decode(_PYTHON.sub(_as_json, text[begin : at + 1])), at + 1
-            except ValueError:
-                break
-    return None, begin + 1
-
-
-def _as_json(literal: re.Match[str]) -> str:
-    """Return a constant of Python in JSON."""
-    if (text := literal["text"]) is not None:
-        return '"' + text.replace("\\'", "'").replace('"', '\\"') + '"'
-    return {"True": "true", "False": "false", "None": "null"}.get(literal[0], literal[0])
+def holds_an_object(value: Any) -> bool:
+    """Return whether a value is an object, or an array of such."""
+    if isinstance(value, Mapping):
+        return bool(value)
+    return isinstance(value, list) and bool(value) and all(map(holds_an_object, value))
 
 
 def _unrepeated(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
@@ -263,23 +192,8 @@ def _unrepeated(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unrepeated)
 
 
-def _holds_an_object(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return bool(value)
-    return isinstance(value, list) and bool(value) and all(map(_holds_an_object, value))
-
-
-def act_keys() -> tuple[str, ...]:
-    """Return the fields that hold a skill."""
-    return _keys().acts.keys
-
-
-def key_in_json(name: str) -> str:
-    """Return the name of a field without capitals, blanks and hyphens."""
-    return re.sub(r"[\s_-]", "", name).casefold()
-
-
 def _not_readable(value: Any) -> Unreadable:
     said = shortened(json.dumps(value, ensure_ascii=False, default=str))
-    words = " or ".join(f"'{kind.opening}…'" for kind in (*_keys().beside[:1], _keys().acts))
-    return Unreadable(f"No decision can be read from {said}; say it in words, such as {words}.")
+    return Unreadable(
+        f"No decision can be read from {said}; say it in words, such as '{_kind_that('nests').opening}…'."
+    )

@@ -7,12 +7,9 @@ import re
 from collections.abc import Sequence
 
 from reactree_ros.agent.grammar import Grammar
-from reactree_ros.agent.reading.free_text import FreeText
-from reactree_ros.agent.reading.labels import Mark
-from reactree_ros.agent.reading.parts import Part, parts_of
-from reactree_ros.agent.reading.reader import Reader
+from reactree_ros.agent.reading.lines import first_turn, own_words
+from reactree_ros.agent.reading.reader import Part, Reader
 from reactree_ros.agent.reading.refusal import Unreadable
-from reactree_ros.agent.reading.turn import is_over, own_words
 from reactree_ros.agent.reading.values import object_of
 
 #: With one of these a line, a value in JSON or the mark of a turn ends; how far back one is looked for, in characters.
@@ -30,67 +27,58 @@ def whole_part(text: str, grammar: Grammar) -> str:
     others. A thought never is, as an act may follow it, unless somebody else speaks after it. A decision that may not
     be said is whole once something else follows. Where no decision is begun, a reply that goes round in circles ends.
     """
+    reader = Reader(grammar)
     try:
-        if _goes_round(text, grammar):
+        if _goes_round(text, reader):
             return text
-        return _whole_part(text, grammar) if _ENDS.search(text[-_REACH:]) else ""
+        return _whole_part(text, reader) if _ENDS.search(text[-_REACH:]) else ""
     except Unreadable:
         return ""
 
 
-def _goes_round(text: str, grammar: Grammar) -> bool:
+def _goes_round(text: str, reader: Reader) -> bool:
     """Whether a text says the same again and again, and is no list of subgoals or skills."""
     ends = (text[-length:] for length in range(_SHORTEST, _LONGEST + 1))
     said = next((end for end in ends if text.endswith(end * _ROUNDS)), "")
-    return any(map(str.isalpha, said)) and not any(part.decides for part in parts_of(text, grammar))
+    return any(map(str.isalpha, said)) and not any(part.decides for part in reader.parts_of(text))
 
 
-def _whole_part(text: str, grammar: Grammar) -> str:
+def _whole_part(text: str, reader: Reader) -> str:
     if object_of(text.strip()) is not None:
-        return _decided([text], text, grammar)
-    free = FreeText(text, grammar)
-    if free.goes_on:
-        return ""
-    ended, last = free.words[: free.words.rfind("\n") + 1], free.words[free.words.rfind("\n") + 1 :]
-    lines = [free.restored(line) for line in ended.splitlines(keepends=True)]
-    ended, last = free.restored(ended), free.restored(last)
-    shown = text if len(last.split()) > _WORDS else ended
-    if is_over(text, shown, grammar):
-        return own_words(shown, grammar)
-    return _decided(lines, shown, grammar)
+        return _decided([text], text, reader)
+    lines = text.splitlines(keepends=True)
+    last = "" if text.endswith("\n") else lines.pop()
+    shown = text if len(last.split()) > _WORDS else text.removesuffix(last)
+    own = own_words(shown, reader.grammar)
+    if first_turn(text)[1] or not shown.strip().endswith(own.strip()):
+        return own
+    return _decided(lines, shown, reader)
 
 
-def _decided(lines: Sequence[str], shown: str, grammar: Grammar) -> str:
+def _decided(lines: Sequence[str], shown: str, reader: Reader) -> str:
     """Return the first of the lines that are a decision; what is shown is these, and perhaps more."""
-    more = parts_of(shown, grammar)
+    more = reader.parts_of(shown)
     if not any(part.decides for part in more):
         return ""
+    in_json = shown.count("{") > shown.count("}")
     for words in itertools.accumulate(lines):
         if words.count("{") > words.count("}"):
             continue
-        if said := grammar.read_exactly(words.strip(), cut=False):
+        if said := reader.grammar.read_exactly(words.strip(), cut=False):
             if (decision := said[-1].decision) is not None and not decision.accompanies:
                 return words
             continue
-        parts = parts_of(words, grammar)
+        parts = reader.parts_of(words)
         at = next((number for number, part in enumerate(parts) if part.decides), None)
-        if at is None or not parts[at].first or (parts[at].has_lines and not parts[at].whole):
+        if at is None or not parts[at].text or (not parts[at].whole and parts[at].has_lines):
             continue
-        if _is_taken(parts, grammar) or _goes_on(more[at:]):
+        if _is_taken(parts, reader) or (not in_json and any(part.text or part.kind for part in more[at + 1 :])):
             return words
     return ""
 
 
-def _is_taken(parts: Sequence[Part], grammar: Grammar) -> bool:
+def _is_taken(parts: Sequence[Part], reader: Reader) -> bool:
     try:
-        return bool(Reader(grammar, cut=False).read(parts))
+        return bool(reader.read(parts))
     except Unreadable:
         return False
-
-
-def _goes_on(parts: Sequence[Part]) -> bool:
-    """Whether something else was said after a decision, the first of the parts; its arguments are no such thing."""
-    after = parts[1:2]
-    if any(part.kind is Mark.ARGUMENT for part in after):
-        return False
-    return any(part.rest for part in parts[:1]) or any(part.text or part.kind for part in after)

@@ -80,7 +80,7 @@ def consider(
         said = FAILURE_SAID if think(_NO_HOUSEHOLD) in prompt else think(_NO_HOUSEHOLD)
         return Decided(said, understood=False)
     recollect(situation)
-    instruction = understand(situation.task, known)
+    instruction = understand(situation.in_words, known)
     if may_ask and (question := _unasked(questions.get(situation.task, ()), situation.answers)):
         return Decided(ask(question))
     if (may_ask or situation.answers) and not _is_known(situation.task, known):

@@ -138,6 +138,15 @@ class Situation:
     told: set[str] = field(default_factory=set)
     answers: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def in_words(self) -> str:
+        """The task, with the word of what was brought in place of its name: nothing else of its kind can be meant."""
+        task, brought = self.task, Counter(map(word_of, self.brought))
+        for name in self.brought:
+            if brought[word_of(name)] == 1:
+                task = re.sub(rf"\b{re.escape(name)}\b", word_of(name), task)
+        return task
+
     def start(self, line: str) -> None:
         """Read the observation that an agent node starts with."""
         match = _START.match(line)

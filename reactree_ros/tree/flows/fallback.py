@@ -26,7 +26,6 @@ class FallbackFlow(ControlFlow):
     ordered = False
     sign = "?"
     summary = "one after the other, until one succeeds"
-    synonyms = ("selector",)
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
         return Fallback(str(self), children)

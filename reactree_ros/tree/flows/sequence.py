@@ -21,7 +21,6 @@ class SequenceFlow(ControlFlow):
     ordered = True
     sign = "→"
     summary = "one after the other, until one fails"
-    synonyms = ("sequential", "sequentially")
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
         return py_trees.composites.Sequence(str(self), memory=True, children=list(children))

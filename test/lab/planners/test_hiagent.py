@@ -204,8 +204,7 @@ def test_what_may_be_said_is_constrained() -> None:
 
     def at(number: int, *retrieve: int) -> SubgoalGrammar:
         own = ["done", "failure", *(f"retrieve({number})" for number in retrieve)]
-        here = ("kitchen 1",) if number > 1 else ()  # it went there, as part of the first subgoal
-        return SubgoalGrammar([*own, *skills], number=number, goes_on=number > 1, here=here)
+        return SubgoalGrammar([*own, *skills], number=number, goes_on=number > 1)
 
     summary = FreeText(("\n##Trajectory", "\nAct:", "\nAction:"))
     assert [request.may_say for request in model.requests] == [

@@ -183,7 +183,6 @@ class HiAgentNode(GoalNode):
             goes_on=self.memory.current is not None,
             free=self.context.household.free_skills,
             offers=tuple(self._offers),
-            here=self.post.robot.here,
         )
 
     def _system_text(self) -> str:

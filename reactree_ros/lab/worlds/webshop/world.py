@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.reading.markup import unquoted
+from reactree_ros.agent.reading.labels import undressed
 from reactree_ros.agent.reading.refusal import shortened
 from reactree_ros.agent.reading.skills import NEAREST, Skills
 from reactree_ros.background.pending import Pending
@@ -190,10 +190,10 @@ class WebShop(WorkerWorld):
             return Observation(_OVER, Outcome.PRECONDITION)
         skill = " ".join(well_formed(skill).split())
         clicks = list(map(_click, self._can().clickables))
-        if (click := Skills(clicks).marked_up(skill)) is not None:
+        if (click := Skills(clicks).meant(skill)) is not None:
             return click
         if (search := _SEARCH.fullmatch(skill.removesuffix("."))) is not None:
-            keywords = _keywords(unquoted(next(filter(None, search.groups()), "")))
+            keywords = _keywords(undressed(next(filter(None, search.groups()), "")))
             if keywords:
                 return f"search[{keywords}]"
             return Observation("A search needs keywords: search[keywords].", Outcome.PRECONDITION)

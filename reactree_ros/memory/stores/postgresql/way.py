@@ -9,6 +9,7 @@ from pathlib import Path
 from reactree_ros.errors import UserError
 from reactree_ros.files.addresses import is_loopback
 from reactree_ros.memory.port import EpisodicMemoryError
+from reactree_ros.plugins.installation import install_requirements
 
 _VARIABLES = {
     name: f"PG{name.replace('_', '').upper()}" for name in ("host", "hostaddr", "service", "sslmode", "require_auth")
@@ -40,7 +41,8 @@ def demands(url: str) -> tuple[dict[str, str], str]:
 
     if psycopg.pq.version() < _LEAST:
         raise UserError(
-            f"libpq {psycopg.pq.version() // 10000} is too old for a fleet's memory: pip install 'psycopg[binary]'"
+            f"libpq {psycopg.pq.version() // 10000} is too old for a fleet's memory: "
+            f"{install_requirements('psycopg[binary]')}"
         )
     said = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
     address = {name: str(value) for name, value in psycopg.conninfo.conninfo_to_dict(url).items()}
