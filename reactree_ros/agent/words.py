@@ -18,6 +18,16 @@ _PLAIN: dict[int, str | None] = {
 _MARKUP = r"[\s\"'`()\[\]<>{}#_*,:]+|(?<=\w)-(?=\w)"
 _TOKEN = re.compile(rf"{_MARKUP}|((?<!\w)-?\d+(?:\.\d+)*|[^\W\d_]+|\d+|.)", re.DOTALL)
 _LAST_STOP = re.compile(r"[.!,;](?=[\s\"'`)\]*_]*\Z)")
+# What an instruction says is not to be touched: "not the juice, …", "leave the juice", but "leave it on the desk".
+_REST = r"(?:(?!,| but )[^.;:!?\n])*"
+_NOT = r"(?:not|never|(?:do|must|should)n?['\u2019]?t)\b(?! (?:to )?(?:forget|ignore|leave|only|skip|spare)\b)"
+_LEAVE = r"(?<!not )(?<!n't )(?<!dont )(?<!to )(?<!never )(?:forget|ignore|keep|leave|skip|spare)\b(?! to\b)"
+_IT = r"(?:(?! (?:and|at|but|here|in|inside|into|on|onto|there|to)\b)[^,.;:!?\n])*"
+_EXCLUDED = re.compile(
+    rf"\b(?:{_NOT}{_REST}|(?:avoid|except|instead of|no|rather than|without)\b{_REST}"
+    rf"|{_LEAVE}{_IT}(?=[,.;:!?\n]| but | and (?!an?\b|my\b|the\b|\d)|$))",
+    re.IGNORECASE,
+)
 _ARTICLE = re.compile(r"(?<!\w)(?:an?|An|AN|[Tt]he|THE)\s+(?=[^\W\d_])")
 
 
@@ -49,3 +59,8 @@ def names(text: str, word: str) -> bool:
     """Whether a text names a thing by its word."""
     is_in = word.lower() in text.lower()  # which is quick to see
     return is_in and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def without_excluded(text: str) -> str:
+    """Return an instruction without what it says is not to be touched, e.g. "not the juice", up to the next pause."""
+    return _EXCLUDED.sub("", text)

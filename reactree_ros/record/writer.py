@@ -132,8 +132,10 @@ class RecordFile:
             self._file.close()
 
     def close(self) -> None:
-        """Write the taken events and close the file; a second call does nothing."""
+        """Write the taken events and close the file, which is not kept if it is empty; a second call does nothing."""
         self.flush()
+        if not self._file.closed and not self._file.tell():
+            self.path.unlink(missing_ok=True)  # the run did not start: its next try may have the name
         self._file.close()
 
 

@@ -16,7 +16,7 @@ from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said, Turn
-from reactree_ros.agent.words import names
+from reactree_ros.agent.words import names, without_excluded
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
@@ -266,10 +266,12 @@ class RunContext:
 
     def untouched(self, goal: str) -> list[str]:
         """Return what a goal names that no skill has named which was done, nor is where one was done."""
+        goal = without_excluded(goal)
         known = {**self.known, **dict.fromkeys(self.nameable)}
         named = [one for one in known if names(goal, one)]
         whole = (one for one in named if not any(other != one and names(other, one) for other in named))
-        return [one for one in whole if not any(names(skill, one) for skill in self.touched)]
+        forms = ((one, (one, f"{one}s", one.removesuffix("s"))) for one in whole)  # a map's "banana" is "bananas"
+        return [one for one, said in forms if not any(names(skill, form) for skill in self.touched for form in said)]
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""

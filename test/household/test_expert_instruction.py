@@ -227,9 +227,9 @@ def test_what_is_not_understood_is_said(text: str, reason: str) -> None:
         ("Put the apple in the fridge and on the table", "table"),
         ("Put the apple from the attic in the fridge", "attic"),
         ("Put the apple on the floor", "floor"),
-        ("Put the apple away", "where to put the apple"),
+        ("Put the apple there", "where to put the apple"),
         # negation, conditions, times, manner
-        ("Do not open the fridge but put the apple on the desk", "not open the fridge"),
+        ("Do not open the fridge but put the apple on the desk", "do not open the fridge"),
         ("Put the apple in the fridge without touching anything", "without touching anything"),
         ("Put the apple on the table if it is raining", "if it is raining"),
         ("Put the apple on the table at 5:30 pm", "5:30 pm"),
@@ -268,6 +268,64 @@ def test_what_it_cannot_honour_is_named_and_nothing_is_done(text: str, left_over
 )
 def test_what_it_can_honour_is_done_whole(text: str, goals: str) -> None:
     assert reading(text) == goals
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            f"{auxiliary} {rest}"
+            for auxiliary in ("Did you", "Have you", "Do you", "Should I", "Can I", "I", "We", "He", "You", "I will")
+            for rest in ("put the apple on the desk", "open the fridge")
+        ),
+        *(f"The apple {verb} on the desk" for verb in ("is", "was", "has been", "may be", "will be", "goes")),
+        *(
+            f"{question} the apple on the desk?"
+            for question in ("Is", "Was", "Who put", "Where is", "Could you have put")
+        ),
+        "There is an apple in the fridge",
+        "Put the apple on the desk. The pear is in the fridge.",
+        "I have an apple",
+        "I left the apple on the desk",
+        "Is the fridge open?",
+        # what is to be done besides
+        "Put the apple on the desk and bring it to me",
+        "Put the apple on the desk and take the pear away",
+        "Put the apple on the desk and leave the pear to me",
+        "Turn the tv on and off",
+        "Go to the kitchen, then go to the bedroom",
+        # what is not to be touched, and is to be
+        "Put the pear in the fridge, don't leave the apple",
+        "Open the fridge. Do not touch the pear and put the apple on the desk",
+        "Leave the apple alone",
+    ],
+)
+def test_a_question_or_a_statement_is_no_request(text: str) -> None:
+    assert read_instruction(text).goals == ()
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        *("Can you", "Could you please", "Will you", "Would you", "Would you mind", "Are you able to", "I want you to"),
+        *("I need you to", "I'd like you to", "Let's", "You should", "Is it possible to", "Robot, please"),
+    ],
+)
+def test_a_request_in_the_form_of_a_question_or_a_wish_is_done(asking: str) -> None:
+    assert reading(f"{asking} put the apple on the desk?") == "move the apple on the desk"
+
+
+@pytest.mark.parametrize(
+    "leaving",
+    [
+        *("leave the pear", "leave the pear alone", "leave the pear and the pie where they are", "keep the pear"),
+        *("spare the pear", "skip the pear", "ignore the pear", "forget about the pear", "not the pear"),
+    ],
+)
+@pytest.mark.parametrize("text", ["Put the apple on the desk, {}", "Put the apple on the desk but {}"])
+def test_what_is_to_be_left_alone_is_not_moved(leaving: str, text: str) -> None:
+    assert reading(text.format(leaving)) == "move the apple on the desk"
+    assert read_instruction(f"Take the pear. {text.format(leaving)}").goals == ()
 
 
 def test_more_things_than_hands_need_a_place() -> None:
@@ -335,5 +393,6 @@ def test_it_understands_generated_instructions() -> None:
 def test_it_understands_what_people_wrote(wah_nl: Path) -> None:
     tasks = json.loads((wah_nl / "tasks.json").read_text())
     understood = [conditions(read_instruction(task["nl_instructions"][0]).goals) == task["task_goal"] for task in tasks]
-    # The goals of 7 of the 144 name other things than their instructions do, and one wants a capsule, too.
-    assert sum(understood) >= 136
+    # The goals of 7 of the 144 name other things than their instructions do, one wants a capsule, too, and one is a
+    # statement: "The cutlery fork … are in the dishwasher, which is turned on."
+    assert sum(understood) >= 135

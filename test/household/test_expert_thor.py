@@ -167,3 +167,9 @@ def test_in_rooms_it_reads_as_before() -> None:
 def test_an_instruction_with_a_condition_is_not_understood(but: str) -> None:
     assert read_thor_instruction("Put an apple on the table", KITCHEN) != ()
     assert read_thor_instruction(f"Put an apple on the table {but}", KITCHEN) == ()
+
+
+@pytest.mark.parametrize("start", ["Did you", "Have you", "I", "He", "Who", "Why did you", "Should I", "Where did you"])
+def test_a_question_or_a_statement_asks_for_nothing(start: str) -> None:
+    assert read_thor_instruction(f"{start} put an apple on the table", KITCHEN) == ()
+    assert read_thor_instruction("Could you put an apple on the table?", KITCHEN) != ()

@@ -165,6 +165,34 @@ def test_what_was_left_out_is_said_by_any_model() -> None:
     assert result.verdict.because == "the planner says that it is done, but nothing was done with 'juice'"
 
 
+@pytest.mark.parametrize(
+    ("rest", "untouched"),
+    [
+        *(
+            (f"{rest} juice", [])
+            for rest in (", not the", "but no", ", never the", "without touching the", "except the")
+        ),
+        *((f"{rest} juice", []) for rest in (", don't touch the", "but leave the", "and ignore the", "and keep the")),
+        ("and leave the juice where it is", []),
+        *(
+            (f"{rest} juice", ["juice"])
+            for rest in ("and the", ". Don't forget the", "and not only the", "or notes on")
+        ),
+        ("and leave the juice on it", ["juice"]),
+        ("but not the pear, and the juice", ["juice"]),
+        ("and the apples", []),  # one form for both
+    ],
+)
+def test_what_is_not_to_be_touched_is_not_missed(rest: str, untouched: list[str]) -> None:
+    told = f"pick up the apple {rest}"
+    skills = ["pick up apple 1", "pick up juice 1", "pick up apples 1"]
+    script = {told: ["Act: pick up apple 1", "Act: done", "Act: done"]}
+
+    result = scripted_episode(script, world=ScriptedWorld(skills=skills), instruction=told).run()
+
+    assert list(result.untouched) == untouched
+
+
 # ---------------------------------------------------------------------- the goal that is read
 
 

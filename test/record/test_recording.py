@@ -214,6 +214,14 @@ def test_where_the_folder_vanishes_the_run_goes_on_and_says_so_once(
     ]
 
 
+def test_a_run_that_did_not_start_leaves_no_file_behind(tmp_path: Path) -> None:
+    for _ in range(2):
+        file = RecordFile(tmp_path / "run.jsonl")
+        file.close()
+        file.close()
+        assert not file.path.exists()
+
+
 def test_a_record_is_never_written_over_another_file(tmp_path: Path) -> None:
     (tmp_path / "there.jsonl").touch()
     with pytest.raises(UserError, match=r"there\.jsonl: is there already; name a new file"):

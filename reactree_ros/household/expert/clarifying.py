@@ -49,7 +49,7 @@ _LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
 _NO = word_set("no none not nothing")
 #: Words that leave open which things are meant, and where they go; an answer to that explains them.
 _OPEN_THINGS = _VAGUE | _TIDYING | PUTTING | GETTING | word_set("drink eat else few it more other sweet them usual")
-_SOMEWHERE = word_set("belong belongs place proper right somewhere table usual")
+_SOMEWHERE = word_set("away back belong belongs place proper right somewhere table usual")
 _LEAVE_OUT = word_set("forget ignore leave never nothing skip")
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from reactree_ros.agent.text import number_of
-from reactree_ros.household.expert.harmless import ASSUMED, HARMLESS, PHRASES, SWITCHES
+from reactree_ros.household.expert.harmless import ASSUMED, HARMLESS, PHRASES, STATED, SWITCHES
 from reactree_ros.household.lexicon import (
     CONTAINERS,
     SURFACE_OF_ROOM,
@@ -60,6 +60,9 @@ _STATES = word_set(
 _TOUCHING = word_set("and any anything or of grabbing opening picking putting taking touch touching use using")
 _DRINKS = word_set("alcohol juice milk milkshake wine")
 _NOT = word_set("avoid dont except never not without")
+#: Verbs for what is not to be touched; "leave" is one only if no place follows.
+_LEAVING = word_set("forget ignore keep leave skip spare")
+_ALONE = word_set("about alone are be is it out they untouched where")
 ARTICLES = word_set("any her his its my our some that the their these this those your")
 _THEM = word_set("all both everything it them these those")
 _LABELS = word_set("following goods ingredient ingredients item items product products stuff supplies thing things")
@@ -179,6 +182,7 @@ class Sentence:
     _in_room: range = field(default=range(0), init=False)  # those of a room that the pending items go to
     _within: range = field(default=range(0), init=False)  # those of a thing that they go into
     _again: bool = field(default=False, init=False)  # whether "it" is a moved thing
+    _went: range = field(default=range(0), init=False)  # those of the last place or room that the robot goes to
     _excluded: list[tuple[str, range]] = field(default_factory=list, init=False)  # things not to be touched
 
     def read(self) -> None:
@@ -192,6 +196,8 @@ class Sentence:
                 self._step()
         self._end_clause()
         self._settle_rest()
+        if [(one.action, one.means, one.named) for one in self.operations[-2:]] == [("go to", False, self.named)] * 2:
+            self._read.difference_update(self._went)  # a way that leads to nothing else: only one of two is a goal
         named = {word for errand in self.errands for item in errand.items for word in item.entry.words}
         for word, span in self._excluded:
             self._read.difference_update(span if word in named else ())
@@ -206,6 +212,11 @@ class Sentence:
         for match in PHRASES.finditer(text):
             first = text.count(" ", 0, match.start())
             found.update(range(first, first + len(match[0].split(" "))))
+        sure = False
+        for at, word in enumerate(self.words):
+            sure = word in ("ensure", "sure") or (sure and word not in _ENDS)
+            if sure and word in STATED:
+                found.add(at)
         return found
 
     def _find_particles(self) -> None:
@@ -227,6 +238,8 @@ class Sentence:
             self._at += 1
         elif word in _NOT:
             self._exclude(_TO if self.pending or word in ("except", "without") else frozenset())
+        elif word in _LEAVING and self._leave():
+            return
         elif word in _FROM or (word == "out" and self._word(1) == "of"):
             self._skip_source(1 if word in _FROM else 2)
         elif word in _RELATIVE and (length := self._states_ahead()):
@@ -291,8 +304,10 @@ class Sentence:
             # In "put in a wine glass" the glass is put; "put the plate in" leads to a place named before.
             self._towards = not (self._word(-1) in PUTTING and self._thing_ahead())
             self.put = self.put or self._word(1) in _ENDS | _PAUSES
-        elif word == "me":
-            self.for_me = self.for_me or self._word(-1) in GETTING
+        elif word in ("me", "us"):
+            if self._word(-1) in GETTING or (self.pending and self._moving == "get" and self._word(-1) == "to"):
+                self.for_me = True
+                self._read.add(self._at)
         elif word in _WASH and self._word(-1) not in ARTICLES | NUMBERS.keys() and not self._word(-1).isdigit():
             self.washing.append(self._at)
             self._read.add(self._at)
@@ -450,6 +465,7 @@ class Sentence:
     def _go_to(self, word: str, span: range) -> None:
         """Handle a place or a room that the robot goes to: alone it is a goal."""
         self._heard(span)
+        self._went = span
         self.operations.append(Operation("go to", word, named=self.named))
 
     def _vessel(self, word: str, span: range) -> None:
@@ -571,27 +587,58 @@ class Sentence:
 
     def _exclude(self, ends: Set[str]) -> None:
         """Handle "but not the wine": what no skill touches is left alone anyway, if it is named nowhere else."""
-        start, stops = self._at, ends | _ENDS | {",", "but"}
+        start, stops = self._at - (self._word(-1) == "do"), ends | _ENDS | {",", "but"}
+        known = (PUTTING | GETTING | _TOUCHING | _DETERMINERS | _TO) - _LEAVING
         self._at += 1
         things, whole = list[str](), True
         while self._at < len(self.words) and self.words[self._at] not in stops:
             entry, length = look_up(self.words, self._at) or (None, 1)
+            if things and self._word() == "and" and self._word(1) in PUTTING | GETTING:
+                whole = False  # "do not touch the wine and put …": whether that is to be done, nobody knows
             if entry is not None and entry.kind is Topic.THING:
                 things += entry.words
             elif entry is not None:
                 whole = whole and bool(things)  # "do not put the wine in the fridge", but not "not in the kitchen"
             else:
-                whole = whole and self._word() in PUTTING | GETTING | _TOUCHING | _DETERMINERS | _TO
+                whole = whole and self._word() in known
             self._at += length
-        if things and whole:
-            span = range(start, self._at)
+        if whole:
+            self._spare(things, range(start, self._at))
+
+    def _leave(self) -> bool:
+        """Handle "leave the wine" as "not the wine"; return False if it is not used so: "leave it on the desk"."""
+        start, end, placed = self._at, self._at + 1, self._word() == "leave"
+        new = self.open_place is not None and all(errand.place != self.open_place for errand in self.errands)
+        if placed and (new or (self.operations and self.operations[-1].action == "go to")):
+            return False
+        things, also = list[str](), _ALONE | _DETERMINERS | (frozenset() if placed else _TO)
+        while end < len(self.words):
+            word = self.words[end]
+            entry, length = look_up(self.words, end) or (None, 1)
+            if entry is not None and entry.kind is Topic.THING:
+                things += entry.words
+            elif word in _ENDS | _PAUSES | {"but"}:
+                if self._topic_from(end + 1) is not Topic.THING:
+                    break
+            elif entry is not None and (placed or not things):
+                return False  # "leave it on the desk", "keep the fridge closed"
+            elif entry is None and word not in also and not word.isdecimal():
+                return False
+            end += length
+        return self._spare(things, range(start, end))
+
+    def _spare(self, things: Sequence[str], span: range) -> bool:
+        """Take words as read that say which things are not touched; return whether there are any."""
+        if things:
+            self._at = span.stop
             self._read.update(span)
             self._excluded += [(thing, span) for thing in things]
+        return bool(things)
 
     def _skip_source(self, length: int) -> None:
         """Skip "from the cupboard": every place is searched anyway."""
-        self._read.update(range(self._at, self._at + length))
-        self._at += length
+        before, after = self._at, self._at + length
+        self._at = after
         while self._word() in _TO | ARTICLES | _DETERMINERS:
             self._at += 1
         while self._at < len(self.words) and self._word() not in _ENDS | _PAUSES | PUTTING | _FROM | _RELATIVE:
@@ -600,6 +647,8 @@ class Sentence:
             _, known = look_up(self.words, self._at) or (None, 0)
             self._read.update(range(self._at, self._at + (known or self._word() in CONTAINERS)))
             self._at += known or 1
+        if self._at > after or self.words[before:after] != ["off"]:
+            self._read.update(range(before, after))  # "turn the tv on and off" names no place
 
     def _place_ahead(self) -> bool:
         """Return whether this clause goes on to name a place for its items."""

@@ -121,8 +121,11 @@ _ASIDE = re.compile(
 
 
 _BESIDE = re.compile(r"\b(?:left of|right of|next to|near|by|beside|behind|closest to|in front of) (?:the |a |an )?$")
-#: What no step can honour: an instruction with such a word is not understood.
-_REFUSED = re.compile(r"\b(?:not|don'?t|never|without|except|unless|if|until|instead)\b")
+#: What no step can honour, and what asks for none: an instruction with such words is not understood.
+_REFUSED = re.compile(
+    r"\b(?:not|don'?t|never|without|except|unless|if|until|instead)\b|^\W*(?:i|he|she|they) (?!need|want|would)"
+    r"|^\W*(?:are|did|do you|does|has|have you|how|is|should i|was|were|wh(?:at|en|ere|ich|o|y))\b"
+)
 _THROWN = re.compile(r"\bthrow(?:ing|n)?\b.{0,200}\b(?:away|out)\b")
 
 
