@@ -255,9 +255,9 @@ def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> F
     is_empty = first["type"] in ("model_type", "dict_type", "list_type") and first["input"] is None
     if first["type"] in ("model_type", "dict_type"):
         such = next((f", such as '{name}: …'" for name in names_at(kind, first["loc"])), "")
-        said = f"{'there is nothing' if is_empty else 'there are no names'}; write 'name: value', one a line{such}"
+        said = f"{'there is nothing' if is_empty else 'there are no names'}; write names with values{such}"
     elif is_empty:
-        said = "there is nothing; write '- value', one a line"
+        said = "there is nothing; write a list"
     return Fault(first["loc"], said, first["input"], missing=is_empty or first["type"] == "missing")
 
 

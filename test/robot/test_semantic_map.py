@@ -211,7 +211,7 @@ WRONG = [
     [
         (None, "cannot be read"),
         ("a: [", "is not YAML: while parsing"),
-        ("[]", "the document: there are no names; write 'name: value'"),
+        ("[]", "the document: there are no names; write names with values"),
         ("map: m.yaml", "skills: field required"),
         ("skills: {go to: {type: a, action: b}}", "the document: name either a map or a map_topic"),
         (
