@@ -28,6 +28,8 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
 
+#: How much longer than one request all trials of an engine may take together.
+TRIALS = 4
 #: Longest wait for an engine to close, in seconds.
 CLOSE_TIMEOUT = 30.0
 _log = logging.getLogger(__name__)
@@ -180,17 +182,23 @@ class EngineModel(LanguageModel):
     async def _opened(self) -> None:
         """Open the engine; unless it loads a model, within a time limit that begins again with each answer to a trial.
 
-        The first trial may read the beginning of a long prompt, which a cold server takes minutes for.
+        The first trial may read the beginning of a long prompt, which a cold server takes minutes for. All trials
+        together have :data:`TRIALS` times the limit.
         """
         if self.engine.loads:
             await self.engine.open()
             return
         limit = self._request_timeout * self._pace.times(render(self.engine.begin or ()))
         opening, tried = asyncio.ensure_future(self._told(self.engine.open)), None
+        end = self._loop.time() + TRIALS * limit
         try:
-            while not opening.done() and self.engine.tried is not tried:
+            while not opening.done() and self.engine.tried is not tried and (left := end - self._loop.time()) > 0:
                 tried = self.engine.tried
-                await asyncio.wait((opening,), timeout=limit)
+                await asyncio.wait((opening,), timeout=min(limit, left))
+            if not opening.done() and self._loop.time() >= end:
+                raise NoAnswerInTime(
+                    f"{self.engine.name}: it answers, but was not tried out within {TRIALS * limit:.3g} s"
+                )
             if not opening.done():
                 raise self._is_late(limit)
         finally:

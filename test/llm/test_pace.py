@@ -96,6 +96,24 @@ def model(request: pytest.FixtureRequest) -> Iterator[EngineModel]:
     one.close()
 
 
+class Tried(Slow):
+    """Answers each trial in time, and has always another one."""
+
+    tried = ()
+
+    async def open(self) -> None:
+        while True:
+            await asyncio.sleep(0.01)
+            self.tried = [*self.tried, Generated("hello", "stop")]
+
+
+def test_a_server_that_answers_one_trial_after_the_other_is_not_tried_for_ever() -> None:
+    model = EngineModel(Tried(loads=False), request_timeout=0.05)
+    with pytest.raises(NoAnswerInTime, match=r"it answers, but was not tried out within 0\.2 s"):
+        model.decide(request(SHORT)).result(PATIENCE)
+    model.close()
+
+
 def request(prompt: str, patience: float = PATIENCE) -> DecisionRequest:
     return DecisionRequest((Told(prompt),), DecisionGrammar(["done"]), patience=patience)
 
