@@ -146,7 +146,7 @@ CLASSES: Mapping[str, ObjectClass] = MappingProxyType(
 
 _BUILDING = ("Ceiling", "Floor", "Walls", "Windows", "Characters")
 WORDS: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values() if entry.category not in _BUILDING)
-"""The words of what something can be done with, in alphabetical order of the class names: neither a floor nor a wall."""
+"""The words of what something can be done with, in alphabetical order of the class names: no floor and no wall."""
 
 RECALLABLE: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values() if "GRABBABLE" in entry.properties)
 """The words that ``recall location of X`` takes, in alphabetical order of their class names."""
