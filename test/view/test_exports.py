@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
@@ -14,12 +15,14 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import Cli
+from drawn import data_of, drawn
 from view.writing import DEMO, Lines, deep, demo
 
 from reactree_ros.agent.text import visible
 from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
+from reactree_ros.record.schema import picture_to_dict
 from reactree_ros.view import drawing
 from reactree_ros.view.exports import EXPORTS, export, write_exports
 from reactree_ros.view.terminal import DEEPEST, tree_rows
@@ -148,10 +151,13 @@ def test_a_picture_is_one_that_foxglove_shows(tmp_path: Path) -> None:
     pytest.importorskip("mcap")
     lines = Lines(tmp_path / "run.jsonl", "Look")
     lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "Look"}])
-    lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", picture="aGk=")
+    shown = drawn()
+    data = b64encode(data_of(shown)).decode()
+    pictures = [picture_to_dict(shown) | {"data": data}]
+    lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", pictures=pictures)
     messages = read_mcap(export(read_record(lines.path), "mcap"))
     (picture,) = [value for topic, _, value in messages if topic == "/picture"]
-    assert (picture["format"], picture["data"]) == ("png", "aGk="), "as older records have it"
+    assert (picture["format"], picture["data"]) == ("png", data)
     assert [value["message"] for topic, _, value in messages if topic == "/log"] == ["Look", "A kitchen."]
 
 

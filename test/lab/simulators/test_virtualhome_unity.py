@@ -79,7 +79,7 @@ def test_tasks_are_carried_out_as_in_the_symbolic_world(wah_nl: Path, make_world
         expected, expected_texts = carried_out(task, SymbolicWorld(task))
         assert texts == expected_texts, task.task_id
         assert result == expected
-        assert peer.lines, "the simulator was asked for nothing"
+        assert bool(peer.lines) == (result.steps > 0), task.task_id  # what the expert does not understand moves nothing
 
 
 def test_what_is_asked_of_the_simulator_are_lines_of_its_script(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
