@@ -124,8 +124,8 @@ class EpisodeResult:
     goal: Mapping[str, int] = field(default_factory=dict)
     branches: int = 0
     branches_done: int = 0
-    undone: Sequence[str] = ()
-    untouched: Sequence[str] = ()
+    undone: Sequence[str] = field(default_factory=list)
+    untouched: Sequence[str] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:

@@ -148,9 +148,9 @@ class Tried(Moody):
 
 def test_a_server_that_is_tried_has_its_time_again_after_each_answer() -> None:
     patient = replace(REQUEST, patience=1000.0)
-    with closing(EngineModel(Tried(*[100.0] * 6), request_timeout=120.0)) as one:
+    with closing(EngineModel(Tried(*[100.0] * 4), request_timeout=120.0)) as one:
         assert one.decide(patient).result(PATIENCE).text == "Act: done"
-    with closing(EngineModel(engine := Tried(*[100.0] * 6, answers=False), request_timeout=120.0)) as one:
+    with closing(EngineModel(engine := Tried(*[100.0] * 4, answers=False), request_timeout=120.0)) as one:
         with pytest.raises(NoAnswerInTime, match="no answer within 120 s"):
             one.decide(patient).result(PATIENCE)
         assert engine.opened == 0
