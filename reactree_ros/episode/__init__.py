@@ -88,7 +88,7 @@ class EpisodeResult:
             none is set, or the model does not count.
         goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
             is none.
-        branches: How many things were to be done: the subgoals that :func:`~reactree_ros.tree.tried.branches` counts.
+        branches: How many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts.
         branches_done: How many of them were done as a whole.
         undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
         untouched: What the instruction names and no skill that was done has named.

@@ -27,7 +27,7 @@ class OwnTree(GoalNode):
     The tree may consist of any py_trees behaviours. Each leaf stands for itself: its limits begin anew each time that
     it begins, and what ends it, be it that the language model is gone, ends nothing beside it. A robot carries out one
     skill at a time: a leaf waits until the skill of another one has ended, also one that was cancelled. A leaf that
-    fails in the same way again and again ends the run as stuck; see :class:`~reactree_ros.tree.stuck.Watch`.
+    fails in the same way again and again ends the run as stuck; see ``reactree_ros.tree.stuck.Watch``.
 
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
 

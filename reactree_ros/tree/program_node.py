@@ -57,7 +57,7 @@ class ProgramNode(Composite, abc.ABC):
 
     Attributes:
         context: What the nodes of the run share.
-        attempt: All that it has come to since it began; see :class:`~reactree_ros.tree.attempt.OfAttempt`.
+        attempt: All that it has come to since it began; see ``OfAttempt``.
         end: How it ended, for episodic memory; None before, and if an error ended it.
         failure: Why it failed; None if it did not.
         leaf: The latest skill, which is carried out or was; None if there was none yet.
