@@ -160,8 +160,9 @@ def test_every_decision_of_a_run_may_be_said_and_the_budget_ends_it(
     one = model(tiny_server, method=method)
     result, watched = run_of(one, temperature=temperature, seed=seed, decisions=5)
     check_decisions(watched)
-    assert result.end in ("out_of_decisions", "done", "failure")
-    assert result.message == ""
+    # Random weights may say the same refused reply again and again: then that is the end, with its reason.
+    assert result.end in ("out_of_decisions", "done", "failure", "refused")
+    assert ("was refused" in result.message) == (result.end == "refused")
     assert result.decisions <= 5
     assert {"choice", "grammar", "regex"} <= set(one.status()["constraints"].split(", "))
     assert None not in (result.prompt_tokens, result.cached_tokens, result.output_tokens)
