@@ -37,8 +37,6 @@ class RunLine(EpisodeResult):
         approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
         worker: Name of its worker.
         busy_seconds: The worker's time from the job to its result.
-        session: Number of the bench's session: one more after each resume.
-        elapsed: Seconds from the session's start until the run was recorded.
     """
 
     task_id: int
@@ -57,8 +55,6 @@ class RunLine(EpisodeResult):
     approximate_tokens: bool = False
     worker: str = ""
     busy_seconds: float = 0.0
-    session: int = 0
-    elapsed: float = 0.0
 
     @property
     def key(self) -> Key:
@@ -71,13 +67,6 @@ class RunLine(EpisodeResult):
         return Path("broken" if self.broken else "runs", *self.key.path)
 
     @property
-    def cached_share(self) -> float | None:
-        """Share of the prompt tokens that a prefix cache served; None if unknown."""
-        if self.cached_tokens is None or not self.prompt_tokens:
-            return None
-        return self.cached_tokens / self.prompt_tokens
-
-    @property
     def all_input_tokens(self) -> float | None:
         """Tokens of all prompts together, counted or estimated; None if the model was not asked."""
         return None if self.mean_input_tokens is None else self.mean_input_tokens * self.requests
@@ -86,38 +75,6 @@ class RunLine(EpisodeResult):
     def all_output_tokens(self) -> float | None:
         """Tokens of all replies together, counted or estimated; None if the model was not asked."""
         return None if self.mean_output_tokens is None else self.mean_output_tokens * self.requests
-
-    @property
-    def per_reply(self) -> float | None:
-        """Requests that a reply took; None if the model was not asked, as for what follows."""
-        return self.attempts / self.replies if self.replies else None
-
-    @property
-    def seconds_per_reply(self) -> float | None:
-        """Seconds that a reply took."""
-        return self.model_seconds / self.replies if self.replies else None
-
-    @property
-    def refused_share(self) -> float | None:
-        """Share of the requests whose words were not taken."""
-        return self.refused_attempts / self.attempts if self.attempts else None
-
-    @property
-    def repeated_share(self) -> float | None:
-        """Share of the requests that were the same as an earlier one, byte for byte."""
-        return self.repeated_attempts / self.attempts if self.attempts else None
-
-    @property
-    def wasted_share(self) -> float | None:
-        """Share of the generated tokens that were refused; None if the model does not count."""
-        if self.refused_tokens is None or not self.output_tokens:
-            return None
-        return self.refused_tokens / self.output_tokens
-
-    @property
-    def executable_share(self) -> float | None:
-        """Share of the actions that the world carried out; None if there was none."""
-        return self.executable_actions / self.actions if self.actions else None
 
     def as_json(self) -> str:
         """Return the line, without its end."""

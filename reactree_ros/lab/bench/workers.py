@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -135,7 +134,6 @@ def carry_out(
     for each worker that died. Returned are the runs whose worker died at every attempt. They are not recorded, so that
     a resume tries them again.
     """
-    begin = time.monotonic()
     further = iter(jobs)
     deaths: Counter[Key] = Counter()
     given_up: list[Key] = []
@@ -161,9 +159,9 @@ def carry_out(
                 waiting.extend(islice(further, 1))
             for one in happened:
                 if isinstance(one, Finished):
-                    line = folder.record(one, elapsed=time.monotonic() - begin)
-                    recorded(line)
-                    gone = gone + 1 if EpisodeEnd(line.end) in UNANSWERED else 0
+                    folder.record(one)
+                    recorded(one.line)
+                    gone = gone + 1 if EpisodeEnd(one.line.end) in UNANSWERED else 0
             if gone >= OUTAGE:
                 further = iter(())
                 waiting.clear()

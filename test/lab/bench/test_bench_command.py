@@ -38,7 +38,7 @@ from reactree_ros.household.generator import generate_house
 from reactree_ros.lab.bench import commands
 from reactree_ros.lab.bench import folder as bench_folder
 from reactree_ros.lab.bench.events import told_by
-from reactree_ros.lab.bench.folder import BenchFolder, read_broken, read_results, read_sessions
+from reactree_ros.lab.bench.folder import BenchFolder, read_broken, read_results
 from reactree_ros.lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_ros.lab.bench.jobs import Job
 from reactree_ros.lab.bench.local_workers import LocalWorkers
@@ -77,8 +77,6 @@ def test_two_worker_processes_come_to_what_one_worker_comes_to(tmp_path: Path, u
     assert "4 runs in" in ended.out
     assert "with 2 workers, busy for" in ended.out
     assert_same_bench(tmp_path / "out", undisturbed)
-    (session,) = read_sessions(tmp_path / "out")
-    assert (session.workers, session.where, session.runs) == (2, "processes", 4)
 
 
 def test_several_runs_at_once_of_one_process_come_to_what_one_at_a_time_comes_to(
@@ -89,8 +87,6 @@ def test_several_runs_at_once_of_one_process_come_to_what_one_at_a_time_comes_to
     assert "with 1 worker, 3 runs at once each, busy for" in ended.out
     assert_same_bench(tmp_path / "out", undisturbed)
     assert {one.worker for one in read_results(tmp_path / "out")} == {"worker 1"}
-    (session,) = read_sessions(tmp_path / "out")
-    assert (session.workers, session.at_once) == (1, 3)
 
 
 def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp_path: Path, undisturbed: Path) -> None:
@@ -105,7 +101,6 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp
     assert resumed.code == 0, resumed.err
     assert "2 runs in" in resumed.out
     assert_same_bench(out, undisturbed)
-    assert [one.session for one in read_results(out)] == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("how", ["--workers", "--at-once"])
@@ -127,7 +122,7 @@ def test_wherever_writing_breaks_off_the_rest_is_carried_out_once(
 
     def broken(file, line):  # type: ignore[no-untyped-def]
         lines.append(line)
-        if len(lines) < 4:
+        if len(lines) < 3:
             append(file, line)
             return
         file.write(f"{line}\n".encode()[:part])

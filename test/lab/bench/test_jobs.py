@@ -230,11 +230,10 @@ def test_contenders_are_told_apart_by_the_memory_of_their_examples(
         finished = [runner.carry_out(job) for job in settings.jobs()]
     folder = tmp_path / "out"
     with closing(BenchFolder(folder, settings)) as opened:
-        opened.begin(workers=1, where="processes", runs=3)
         for one in finished:
             assert isinstance(one, Finished)
             assert one.line.achieved
-            opened.record(one, elapsed=1.0)
+            opened.record(one)
     assert BenchReport(folder).memories == [
         "with: household:planner=reactree_wm:index=words",
         "flat: household:planner=react_wm:index=words",

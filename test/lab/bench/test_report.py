@@ -14,7 +14,7 @@ import pytest
 from bench_runs import SETTINGS, bench_of, line
 
 from reactree_ros.cli import main
-from reactree_ros.lab.bench.document import Bullets, Heading, Link, Paragraph, Table, as_html, as_markdown
+from reactree_ros.lab.bench.document import as_html, bullets, escaped, heading, link, table
 from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.goal import Condition, Goal, goal_as_json
 from reactree_ros.lab.bench.job_runner import GOAL, Finished
@@ -61,13 +61,12 @@ def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: p
         return goal_as_json(Goal((moved, *[turned_on] * switches), ("kitchen 1",), "kitchen 1")).encode()
 
     folder = tmp_path / "out"
-    with closing(BenchFolder(folder, TWO)) as opened:
-        opened.begin(workers=1, where="processes", runs=8)
+    with closing(BenchFolder(folder, TWO, runs=8)) as opened:
         for task, (count, switches) in enumerate([(1, 0), (2, 0), (1, 1), (5, 0)], 1):
             for planner in TWO.planners:
                 achieved = planner == "react" or count == 1
                 files = {GOAL: goal(count, switches)} if task < 4 or planner == "react" else {}
-                opened.record(Finished(line(planner, task, gsr=float(achieved)), files), elapsed=1.0)
+                opened.record(Finished(line(planner, task, gsr=float(achieved)), files))
     assert report(monkeypatch, folder) == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["GSR, 1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
@@ -213,8 +212,8 @@ def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_i
     assert "<script>" not in text
     pictures = re.findall(r"!\[.*\]\((.+)\)", markdown)
     assert pictures == ["success_by_decisions.svg"]  # these runs have no events
-    for link in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
-        assert (folder / unquote(link)).exists(), link
+    for path in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
+        assert (folder / unquote(path)).exists(), path
 
 
 @pytest.mark.bench
@@ -295,26 +294,26 @@ def test_without_what_plots_need_the_report_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert report(monkeypatch, tmp_path) == 2
-    assert "-m pip install 'matplotlib>=3.6' 'scipy>=1.9'" in capsys.readouterr().err
+    assert "-m pip install 'markdown-it-py>=2' 'matplotlib>=3.6' 'scipy>=1.9'" in capsys.readouterr().err
 
 
+@pytest.mark.bench
 def test_what_a_model_or_a_user_said_is_no_markup() -> None:
-    said = 'a|b <i> [x](y) *z* `c` "q"'
-    blocks = [Heading(said, 1), Paragraph(said), Bullets([said]), Table(["h"], [[said], [Link(said, "a b/<c>")]])]
-    page, markdown = as_html(blocks), as_markdown(blocks)
+    said = 'a|b <i> [x](y) *z* `c` "q" &lt;'
+    markdown = "\n\n".join(
+        [heading(said, 1), escaped(said), bullets([said]), table(["h"], [[said], [link(said, "a b/<c>")]])]
+    )
+    page = as_html(said, markdown, {})
     assert "<i>" not in page
-    assert page.count("a|b &lt;i&gt;") == 6
+    assert page.count("a|b &lt;i&gt; [x](y) *z* `c` &quot;q&quot; &amp;lt;") == 6
     assert Page(page).links == ["a%20b/%3Cc%3E"]
-    escaped = 'a\\|b \\<i> \\[x\\](y) \\*z\\* \\`c\\` "q"'
-    assert markdown.splitlines() == [
-        f"# {escaped}",
-        "",
-        escaped,
-        "",
-        f"- {escaped}",
-        "",
+    written = 'a\\|b \\<i> \\[x\\](y) \\*z\\* \\`c\\` "q" \\&lt;'
+    assert [line for line in markdown.splitlines() if line] == [
+        f"# {written}",
+        written,
+        f"- {written}",
         "| h |",
         "| --- |",
-        f"| {escaped} |",
-        f"| [{escaped}](a%20b/%3Cc%3E) |",
+        f"| {written} |",
+        f"| [{written}](a%20b/%3Cc%3E) |",
     ]
