@@ -28,29 +28,28 @@ from py_trees.common import Status
 from pydantic import Field
 
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.lab.planners.plan import PROMPTS
 from reactree_ros.lab.planners.recode.code_block import (
     BlockError,
-    Placeholder,
     assigned_names,
     check,
     parsed,
     read_code,
 )
-from reactree_ros.lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed
+from reactree_ros.lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_ros.lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import split_reasoning
-from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Grow, Program, Step, Wait
+from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.world.port import Observation
 
 #: Longest question, in characters.
@@ -68,7 +67,6 @@ _SOLUTION, _AGENT, _START = "solution", "agent", "start_from"
 _ALONE = "write one function, solution, and nothing beside it; it begins with the step that its first line says"
 _FIRST_LINE = f"its first line is 'def {_SOLUTION}({_AGENT}, {_START}=N):', with the number of the step to begin with"
 _MARK = re.compile(r"^\W*step\W*\d+\W*", re.IGNORECASE)
-_MAX_NAME = 80
 
 
 class AdaPlannerSettings(PlannerSettings):
@@ -201,7 +199,7 @@ def _step_of(statement: ast.stmt) -> PlanStep | None:
         return None
     title = "".join(one if one.isprintable() else " " for one in _MARK.sub("", _title(statement.body[0])))
     name = " ".join(f"[Step {number}] {title}".split())
-    return PlanStep(number, _shortened(name), statement.body, statement.orelse)
+    return PlanStep(number, shortened(name), statement.body, statement.orelse)
 
 
 def _title(first: ast.stmt) -> str:
@@ -221,10 +219,6 @@ def _check_numbers(numbers: Sequence[int], start: int) -> None:
         raise BlockError(
             f"SyntaxError: {_START} is {start}, and there is no such step; there are {', '.join(map(str, numbers))}"
         )
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
 
 
 # ---------------------------------------------------------------------- nodes
@@ -249,13 +243,6 @@ class _PlanCode(CodeRunner):
     """Runs code of a plan: skills in the world, questions by the language model."""
 
     _shared: PlanShared
-
-    def run_outside_of_loops(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
-        """Run statements; return whether the plan goes on after them or returns. A jump without a loop is an error."""
-        flow = yield from self.run_block(statements)
-        if flow in (Flow.BREAK, Flow.CONTINUE):
-            raise BlockError(f"SyntaxError: '{flow.name.lower()}' outside of a loop", statements[-1].lineno)
-        return flow
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
         """Carry out a skill, or have a question answered."""
@@ -283,7 +270,7 @@ class _PlanCode(CodeRunner):
         if reply.cut or not said:
             what = "was cut at its token limit" if reply.cut else "was empty"
             return self._unanswered(question, f"the answer {what}; ask for less, or otherwise")
-        self.answered(said, reply)
+        self.take(Think(said), reply, said)
         return self.sandbox.resume(said)
 
     def _unanswered(self, question: str, reason: str) -> Pending[Event]:
@@ -291,12 +278,6 @@ class _PlanCode(CodeRunner):
         self.context.listener.refused(self, Said(f"{_QUESTION}{question}"), reason)
         self.tell(reason, About.REFUSAL)
         return self.sandbox.refuse(reason)
-
-    def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Refuse an unknown function."""
-        yield from ()
-        there = " and ".join(_FUNCTIONS)
-        raise BlockError(f"NameError: name '{call.function}' is not defined; there are {there}", line)
 
 
 class StepNode(_PlanCode):
@@ -332,7 +313,7 @@ class StepNode(_PlanCode):
         try:
             self.flow = yield from self.run_outside_of_loops(self._body)
         except BlockError as error:
-            self.error, self.feedback_message = error, _first_line(error)
+            self.error, self.feedback_message = error, first_line(error)
             return False
         self.feedback_message = "as expected"
         return True
@@ -370,33 +351,14 @@ class AdaPlannerNode(_PlanCode):
 
     def _solve(self, observation: Observation) -> Program:
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\nobservation:\n{observation.text}", About.TASK)
-        yield from self._begin_prompt()
-        for _ in range(self._settings.refinements + 1):
-            tokens = max(self._settings.plan_tokens, self.context.options.max_tokens)
-            self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True), max_tokens=tokens)
-            said = closed(reply.text, cut=reply.cut)
-            self.wrote(said)
-            try:
-                yield from self._carry_out(read_solution(said, reasoning=reply.reasoning, cut=reply.cut))
-            except BlockError as error:
-                self.feedback_message = _first_line(error)
-                where = f"code, line {error.line}" if error.line else "code"
-                self.context.listener.refused(self, Said(where), str(error))
-                self.tell((yield from self._feedback(error)), About.REFUSAL)
-            else:
-                self.feedback_message = "the plan ran to its end"
-                self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
-                return True
-        return False
+        yield from self.begin_code_prompt(prompt(PROMPTS, "adaplanner.txt"), head=_HEAD, fixed="adaplanner_example")
+        tokens = max(self._settings.plan_tokens, self.context.options.max_tokens)
+        done = "the plan ran to its end"
+        return (yield from self.until_it_runs(_STOPS, self._carry_out, self._feedback, done=done, max_tokens=tokens))
 
-    def _begin_prompt(self) -> Generator[Step, Any, None]:
-        found = yield from self.senses.find_examples()
-        plans = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not others'
-        fixed = fixed_example(self.context.household, "adaplanner_example")
-        self.begin_code_prompt(prompt(PROMPTS, "adaplanner.txt"), plans, fixed)
-
-    def _carry_out(self, solution: Solution) -> Generator[Step, Any, None]:
+    def _carry_out(self, said: str, reply: Reply) -> Generator[Step, Any, None]:
         """Run a plan."""
+        solution = read_solution(said, reasoning=reply.reasoning, cut=reply.cut)
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
         self._set |= dict.fromkeys(solution.names)
@@ -425,20 +387,12 @@ class AdaPlannerNode(_PlanCode):
         if not error.line:
             return f"{_FEEDBACK}\n{error}\nNothing of it was run. Write the whole function again."
         done = "\n".join(self._shared.happened) or "(none)"
-        names = list(self._set)
-        missing = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
-        known = (yield from self.show([name for name in names if name not in missing])) or "(none)"
+        known = yield from self.known(self._set)
         return (
             f"{_FEEDBACK}\n{error}\nThe last skills before that, and what was seen:\n{done}\n"
             f"The variables are now:\n{known}\n"
             f"Write the whole function again, with the step to go on from as {_START} in its first line."
         )
-
-
-def _first_line(error: BlockError) -> str:
-    """Return an error's message, without the place where it was raised."""
-    lines = str(error).splitlines()
-    return next((line for line in lines if not line.startswith(("Traceback ", " "))), lines[0])
 
 
 def adaplanner(instruction: str, context: RunContext, settings: AdaPlannerSettings) -> AdaPlannerNode:
