@@ -24,21 +24,13 @@ from reactree_ros.world.spec import Task
 
 @dataclass(frozen=True)
 class Attempt:
-    """The result of a training task: a line of the record next to the memory.
-
-    Attributes:
-        task_id: The task.
-        planner: Name of the planner, with its options.
-        achieved: Whether the goal was reached, by the world's score.
-        added: Experiences that the memory gained.
-        end: How the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`.
-    """
+    """The result of a training task: a line of the record next to the memory."""
 
     task_id: int
-    planner: str
-    achieved: bool
-    added: int
-    end: str
+    planner: str  # name of the planner, with its options
+    achieved: bool  # whether the goal was reached, by the world's score
+    added: int  # experiences that the memory gained
+    end: str  # how the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`
 
     @property
     def broken(self) -> bool:

@@ -21,23 +21,14 @@ _NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A measure of a run.
-
-    Attributes:
-        name: Its name in tables.
-        of: Reads it from a result; None if unknown.
-        is_share: Whether it lies between 0 and 1.
-        is_success: Whether it is yes or no.
-        counts_tokens: Whether it is a number of tokens that may be approximate.
-        digits: Digits after the decimal point.
-    """
+    """A measure of a run."""
 
     name: str
-    of: Callable[[RunLine], float | None]
-    is_share: bool = False
-    is_success: bool = False
-    counts_tokens: bool = False
-    digits: int = 1
+    of: Callable[[RunLine], float | None]  # reads it from a result; None if unknown
+    is_share: bool = False  # whether it lies between 0 and 1
+    is_success: bool = False  # whether it is yes or no
+    counts_tokens: bool = False  # whether it is a number of tokens that may be approximate
+    digits: int = 1  # digits after the decimal point
 
 
 def _ratio(part: float | None, whole: float | None) -> float | None:
@@ -156,24 +147,17 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two planners compared on the same tasks with the same seeds.
-
-    Attributes:
-        pairs: Number of compared pairs of runs.
-        mean: Mean difference: the second planner's value minus the first one's.
-        half: Half of its 95 % interval, Student's over the tasks; None for a single task.
-        p: The test's two-sided p value.
-    """
+    """Two planners compared on the same tasks with the same seeds."""
 
     one: str
     other: str
     measure: Measure
-    pairs: int
-    mean: float
-    half: float | None
+    pairs: int  # number of compared pairs of runs
+    mean: float  # mean difference: the second planner's value minus the first one's
+    half: float | None  # half of its 95 % interval, Student's over the tasks; None for a single task
     median: float
     test: str
-    p: float
+    p: float  # the test's two-sided p value
 
 
 def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:

@@ -60,15 +60,10 @@ _REVISITED = 0.5
 
 @dataclass(frozen=True)
 class Verdict:
-    """The cause of a failed run.
-
-    Attributes:
-        cause: The cause.
-        reason: The evidence in the run, in one sentence.
-    """
+    """The cause of a failed run."""
 
     cause: Cause
-    reason: str
+    reason: str  # the evidence in the run, in one sentence
 
 
 def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:

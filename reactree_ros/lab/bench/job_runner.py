@@ -36,15 +36,10 @@ RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run.
-
-    Attributes:
-        line: Its result.
-        files: Its saved files: content by name, in the run's folder.
-    """
+    """A finished run."""
 
     line: RunLine
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes]  # its saved files: content by name, in the run's folder
 
 
 class JobRunner:

@@ -21,40 +21,25 @@ class RunLine(EpisodeResult):
     """The result of one run of a bench.
 
     Attributes:
-        task_id: The task; every run of a bench has one.
-        suite: The task suite.
-        task_name: Type of the task.
-        planner: Name of the planner, with its options.
-        seed: Its seed.
-        actions: Requested skills, including refused ones but not recalls.
-        executable_actions: Number of them that the world carried out.
-        requests: Replies of the language model, and failed ones that used tokens.
         max_input_tokens: Tokens of the longest prompt of a single request; None if the model was not asked.
-        mean_input_tokens: Mean prompt tokens per reply.
-        mean_output_tokens: Mean tokens of a reply.
-        needless: Questions to a simulated person whose answers told nothing beyond the instruction.
-        memory: The episodic memory that its examples came from; empty: none.
-        approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
-        worker: Name of its worker.
-        busy_seconds: The worker's time from the job to its result.
     """
 
-    task_id: int
+    task_id: int  # the task; every run of a bench has one
     suite: str
     task_name: str
-    planner: str
+    planner: str  # name of the planner, with its options
     seed: int
-    actions: int = 0
-    executable_actions: int = 0
-    needless: int = 0
-    requests: int = 0
+    actions: int = 0  # requested skills, including refused ones but not recalls
+    executable_actions: int = 0  # number of them that the world carried out
+    needless: int = 0  # questions to a simulated person whose answers told nothing beyond the instruction
+    requests: int = 0  # replies of the language model, and failed ones that used tokens
     max_input_tokens: int | None = None
-    mean_input_tokens: float | None = None
-    mean_output_tokens: float | None = None
-    memory: str = ""
-    approximate_tokens: bool = False
+    mean_input_tokens: float | None = None  # mean prompt tokens per reply
+    mean_output_tokens: float | None = None  # mean tokens of a reply
+    memory: str = ""  # the episodic memory that its examples came from; empty: none
+    approximate_tokens: bool = False  # whether one of these three was not counted by the model's own tokenizer
     worker: str = ""
-    busy_seconds: float = 0.0
+    busy_seconds: float = 0.0  # the worker's time from the job to its result
 
     @property
     def key(self) -> Key:

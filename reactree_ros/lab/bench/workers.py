@@ -23,34 +23,21 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Died:
-    """A worker that has died.
-
-    Attributes:
-        worker: Its name.
-        jobs: The jobs that it had.
-        reason: How it ended, in words.
-    """
+    """A worker that has died."""
 
     worker: str
-    jobs: tuple[Job, ...]
-    reason: str
+    jobs: tuple[Job, ...]  # the jobs that it had
+    reason: str  # how it ended, in words
 
 
 @dataclass(kw_only=True)
 class Slot:
-    """A worker from the sender's view.
-
-    Attributes:
-        name: Its name.
-        ready: Whether it has reported to be ready.
-        jobs: Its jobs.
-        alone: Whether it gets no further job beside the one that it has.
-    """
+    """A worker from the sender's view."""
 
     name: str
-    ready: bool = False
+    ready: bool = False  # whether it has reported to be ready
     jobs: dict[Key, Job] = field(default_factory=dict)
-    alone: bool = False
+    alone: bool = False  # whether it gets no further job beside the one that it has
 
     def has_room(self, at_once: int) -> bool:
         """Whether it waits for a job."""

@@ -46,17 +46,11 @@ _FEW_LISTED = 3
 
 @dataclass(frozen=True)
 class _Step:
-    """A place of an exercise.
+    """A place of an exercise."""
 
-    Attributes:
-        text: The observation there.
-        seen: The things seen; if the wanted one is there, it is the last.
-        onwards: The next place if it is not there.
-    """
-
-    text: str
-    seen: Sequence[Thing]
-    onwards: str
+    text: str  # the observation there
+    seen: Sequence[Thing]  # the things seen; if the wanted one is there, it is the last
+    onwards: str  # the next place if it is not there
 
 
 def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: bool = False) -> Iterator[Line]:

@@ -69,38 +69,23 @@ Source = Path | int | Exercise
 
 @dataclass(frozen=True)
 class DatasetPart:
-    """The lines from some sources.
+    """The lines from some sources."""
 
-    Attributes:
-        lines: Lines for JSON; ``format`` in them holds the decision in the additional layout.
-        runs: Number of runs.
-        left_out: Number of runs left out because they did not reach their goal.
-        houses: The houses of the others.
-    """
-
-    lines: list[str]
+    lines: list[str]  # lines for JSON; ``format`` in them holds the decision in the additional layout
     runs: int
-    left_out: int
-    houses: set[str]
+    left_out: int  # number of runs left out because they did not reach their goal
+    houses: set[str]  # the houses of the others
 
 
 @dataclass(frozen=True)
 class _Request:
-    """How a task is asked for.
+    """How a task is asked for."""
 
-    Attributes:
-        instruction: What is said; None: the task's own instruction.
-        goals: What it means; nothing if nobody can tell.
-        questions: Questions whose answers are needed first.
-        person: Whether there is a person to ask.
-        lived_in: Whether things may be moved meanwhile, or several robots may work.
-    """
-
-    instruction: str | None
-    goals: Sequence[Goal] = ()
-    questions: Sequence[str] = ()
-    person: bool = False
-    lived_in: bool = False
+    instruction: str | None  # what is said; None: the task's own instruction
+    goals: Sequence[Goal] = ()  # what it means; nothing if nobody can tell
+    questions: Sequence[str] = ()  # questions whose answers are needed first
+    person: bool = False  # whether there is a person to ask
+    lived_in: bool = False  # whether things may be moved meanwhile, or several robots may work
 
 
 class Maker:

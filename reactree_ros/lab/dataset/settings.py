@@ -99,19 +99,15 @@ class Recipe:
     """Everything that determines a dataset: the same recipe makes the same dataset.
 
     Attributes:
-        settings: Its settings.
-        planner: The planner in generated houses, with its options.
-        records: Paths of records, each with the SHA-256 of its content.
         pupil: The language model that acts instead of the expert, as :func:`reactree_ros.llm.settings.model_to_dict`
             writes it; empty for none.
-        memory: The episodic memory for examples; empty for none.
     """
 
     settings: DatasetSettings
-    planner: str
-    records: Mapping[str, str] = field(default_factory=dict)
+    planner: str  # the planner in generated houses, with its options
+    records: Mapping[str, str] = field(default_factory=dict)  # paths of records, each with the SHA-256 of its content
     pupil: Mapping[str, Any] = field(default_factory=dict)
-    memory: str = ""
+    memory: str = ""  # the episodic memory for examples; empty for none
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe for JSON."""

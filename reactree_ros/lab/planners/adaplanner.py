@@ -82,38 +82,23 @@ class AdaPlannerSettings(PlannerSettings):
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A step of a plan.
-
-    Attributes:
-        number: Its number.
-        name: Its purpose from its first line, with its number.
-        body: Statements if the plan starts with this step or before.
-        otherwise: Statements if it starts later; mostly none.
-    """
+    """A step of a plan."""
 
     number: int
-    name: str
-    body: Sequence[ast.stmt]
-    otherwise: Sequence[ast.stmt]
+    name: str  # its purpose from its first line, with its number
+    body: Sequence[ast.stmt]  # statements if the plan starts with this step or before
+    otherwise: Sequence[ast.stmt]  # statements if it starts later; mostly none
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A plan.
+    """A plan."""
 
-    Attributes:
-        thought: The reasoning about it.
-        code: The whole code.
-        parts: The steps, and statements between them, in order.
-        start: The number of the step to start with.
-        names: The variables that it may set.
-    """
-
-    thought: str
+    thought: str  # the reasoning about it
     code: str
-    parts: Sequence[PlanStep | ast.stmt]
-    start: int
-    names: Sequence[str]
+    parts: Sequence[PlanStep | ast.stmt]  # the steps, and statements between them, in order
+    start: int  # the number of the step to start with
+    names: Sequence[str]  # the variables that it may set
 
     @property
     def to_do(self) -> list[PlanStep]:
@@ -229,13 +214,11 @@ class PlanShared(Shared):
     """The shared state of the nodes of one run.
 
     Attributes:
-        questions: Most questions of one version of the plan.
-        asked: Questions asked so far.
         happened: Its last skills with their observations.
     """
 
-    questions: int = 0
-    asked: int = 0
+    questions: int = 0  # most questions of one version of the plan
+    asked: int = 0  # questions asked so far
     happened: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_SKILLS))
 
 

@@ -52,28 +52,18 @@ class AdaptSettings(AgentNodeSettings):
 
 @dataclass(frozen=True)
 class Order:
-    """The order of steps.
+    """The order of steps."""
 
-    Attributes:
-        flow: In sequence, or each step only if the ones before it failed.
-        parts: Numbers of steps, and nested orders.
-    """
-
-    flow: ControlFlow
-    parts: tuple[int | Order, ...]
+    flow: ControlFlow  # in sequence, or each step only if the ones before it failed
+    parts: tuple[int | Order, ...]  # numbers of steps, and nested orders
 
 
 @dataclass(frozen=True)
 class StepPlan:
-    """A plan.
+    """A plan."""
 
-    Attributes:
-        steps: The steps, by number.
-        order: Their order.
-    """
-
-    steps: dict[int, str]
-    order: Order
+    steps: dict[int, str]  # the steps, by number
+    order: Order  # their order
 
 
 def read_plan(text: str, *, cut: bool = False) -> StepPlan:

@@ -24,37 +24,25 @@ class Decision:
     """A decision in a node's text.
 
     Attributes:
-        begin: Its beginning, in characters.
-        text: The decision; a line end follows.
         kind: Its kind, e.g. ``act``.
-        may_say: The constraint; None allows anything.
-        learn: Whether to learn it; otherwise it is context for later decisions.
-        instead: The text to learn instead, up to the first token that differs; empty for none.
-        end: What ends it: a line end, or in a chat the end of a reply.
     """
 
-    begin: int
-    text: str
+    begin: int  # its beginning, in characters
+    text: str  # the decision; a line end follows
     kind: str
-    may_say: MaySay | None = None
-    learn: bool = True
-    instead: str = ""
-    end: str = "\n"
+    may_say: MaySay | None = None  # the constraint; None allows anything
+    learn: bool = True  # whether to learn it; otherwise it is context for later decisions
+    instead: str = ""  # the text to learn instead, up to the first token that differs; empty for none
+    end: str = "\n"  # what ends it: a line end, or in a chat the end of a reply
 
 
 @dataclass(frozen=True)
 class NodeText:
-    """A goal node's text, with its decisions in order.
+    """A goal node's text, with its decisions in order."""
 
-    Attributes:
-        text: The whole text, with a line end at its end.
-        decisions: The decisions.
-        source: Number of its dataset among those that are learnt together.
-    """
-
-    text: str
+    text: str  # the whole text, with a line end at its end
     decisions: tuple[Decision, ...]
-    source: int = 0
+    source: int = 0  # number of its dataset among those that are learnt together
 
 
 def planners_of(folders: Sequence[Path]) -> str:

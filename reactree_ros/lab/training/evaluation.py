@@ -27,32 +27,20 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Looked:
-    """One held-out decision.
-
-    Attributes:
-        kind: Its kind.
-        right: Whether the model's decision was the same, word for word.
-        sure: The model's probability of its decision, among the allowed ones.
-    """
+    """One held-out decision."""
 
     kind: str
-    right: bool
-    sure: float
+    right: bool  # whether the model's decision was the same, word for word
+    sure: float  # the model's probability of its decision, among the allowed ones
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Decisions of similar confidence.
+    """Decisions of similar confidence."""
 
-    Attributes:
-        count: Number of decisions.
-        sure: Mean confidence.
-        right: Share of right ones.
-    """
-
-    count: int
-    sure: float
-    right: float
+    count: int  # number of decisions
+    sure: float  # mean confidence
+    right: float  # share of right ones
 
 
 class _Weighed(Row):

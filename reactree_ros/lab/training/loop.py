@@ -37,23 +37,14 @@ Point = dict[str, float]
 
 @dataclass
 class Progress:
-    """A training's progress, as saved in a checkpoint.
+    """A training's progress, as saved in a checkpoint."""
 
-    Attributes:
-        step: Finished steps.
-        tokens: Tokens trained on.
-        seconds: Training time.
-        points: Points of the curves.
-        loss: Loss of the tokens learnt since the last point.
-        learnt: Number of these tokens.
-    """
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    points: list[Point] = field(default_factory=list)
-    loss: float = 0.0
-    learnt: int = 0
+    step: int = 0  # finished steps
+    tokens: int = 0  # tokens trained on
+    seconds: float = 0.0  # training time
+    points: list[Point] = field(default_factory=list)  # points of the curves
+    loss: float = 0.0  # loss of the tokens learnt since the last point
+    learnt: int = 0  # number of these tokens
 
 
 Shown = Callable[[Progress, float], None]

@@ -80,15 +80,10 @@ def _look_for_the_like(attention: Any, heads: int) -> None:
 
 @dataclass(frozen=True)
 class Begun:
-    """The start of a training.
+    """The start of a training."""
 
-    Attributes:
-        tokenizer: The content of the tokenizer's file.
-        weights: The weights by name.
-    """
-
-    tokenizer: str
-    weights: Mapping[str, Any]
+    tokenizer: str  # the content of the tokenizer's file
+    weights: Mapping[str, Any]  # the weights by name
 
 
 def begun_with(model: str) -> Begun:
@@ -153,17 +148,11 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
 
 @dataclass(frozen=True)
 class Learnt:
-    """The results of a pass.
+    """The results of a pass."""
 
-    Attributes:
-        losses: The loss of each token of a decision.
-        right: Whether it would have been chosen.
-        read: Summed losses of all tokens except each node's first, without constraint; 0 if not asked for.
-    """
-
-    losses: torch.Tensor
-    right: torch.Tensor
-    read: torch.Tensor
+    losses: torch.Tensor  # the loss of each token of a decision
+    right: torch.Tensor  # whether it would have been chosen
+    read: torch.Tensor  # summed losses of all tokens except each node's first, without constraint; 0 if not asked for
 
 
 class Learner:

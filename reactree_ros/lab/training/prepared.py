@@ -28,35 +28,20 @@ _ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Prepared:
-    """Nodes as tokens, one after the other, with the positions of their decisions.
+    """Nodes as tokens, one after the other, with the positions of their decisions."""
 
-    Attributes:
-        tokens: Tokens of all nodes.
-        nodes: Beginning of each node in them, and end of the last one.
-        source: Number of each node's dataset.
-        first: Beginning of each decision in them.
-        length: Number of tokens of a decision.
-        kind: Number of its kind in :attr:`kinds`.
-        targets: For each token of a decision in turn, the right token.
-        learn: Number of its first tokens to learn.
-        allowed: For each token of a decision in turn, the allowed tokens; none if nearly all are.
-        allowed_ends: Ends of each token's part of that.
-        kinds: Names of the kinds.
-        refused: Number of decisions that are not allowed at their places; they are not learnt.
-    """
-
-    tokens: Any
-    nodes: Any
-    source: Any
-    first: Any
-    length: Any
-    kind: Any
-    targets: Any
-    learn: Any
-    allowed: Any
-    allowed_ends: Any
-    kinds: tuple[str, ...]
-    refused: int
+    tokens: Any  # tokens of all nodes
+    nodes: Any  # beginning of each node in them, and end of the last one
+    source: Any  # number of each node's dataset
+    first: Any  # beginning of each decision in them
+    length: Any  # number of tokens of a decision
+    kind: Any  # number of its kind in :attr:`kinds`
+    targets: Any  # for each token of a decision in turn, the right token
+    learn: Any  # number of its first tokens to learn
+    allowed: Any  # for each token of a decision in turn, the allowed tokens; none if nearly all are
+    allowed_ends: Any  # ends of each token's part of that
+    kinds: tuple[str, ...]  # names of the kinds
+    refused: int  # number of decisions that are not allowed at their places; they are not learnt
 
     def __len__(self) -> int:
         return len(self.nodes) - 1

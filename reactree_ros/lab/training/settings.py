@@ -19,17 +19,11 @@ ADAPTER, GGUF = "adapter", "adapter.gguf"
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a model of the Llama architecture.
+    """The shape of a model of the Llama architecture."""
 
-    Attributes:
-        width: Size of the hidden states.
-        layers: Number of layers.
-        inner: Inner size of a layer's feed-forward part.
-    """
-
-    width: int
-    layers: int
-    inner: int
+    width: int  # size of the hidden states
+    layers: int  # number of layers
+    inner: int  # inner size of a layer's feed-forward part
 
     @property
     def heads(self) -> int:

@@ -56,19 +56,12 @@ Element = Subgoal | Summary | Pair | Refusal
 
 @dataclass(frozen=True)
 class Chunk:
-    """A subgoal with its actions and observations.
-
-    Attributes:
-        subgoal: The subgoal.
-        before: The observation that it began with (the paper's o_0 of section 3.3).
-        pairs: Its actions and observations, and refusals.
-        summary: Its summary; None until it is finished.
-    """
+    """A subgoal with its actions and observations."""
 
     subgoal: str
-    before: str
-    pairs: tuple[Pair | Refusal, ...] = ()
-    summary: str | None = None
+    before: str  # the observation that it began with (the paper's o_0 of section 3.3)
+    pairs: tuple[Pair | Refusal, ...] = ()  # its actions and observations, and refusals
+    summary: str | None = None  # its summary; None until it is finished
 
     @property
     def last_observation(self) -> str:
@@ -86,18 +79,14 @@ class ChunkMemory:
     """The chunks of a run, in order; every change makes a new one.
 
     Attributes:
-        start: The observation that the run began with.
-        chunks: Subgoals so far; all but the last one are finished, the last one may be.
         retrieved: Numbers of finished subgoals that are shown in detail until the next subgoal begins.
-        too_long: Numbers of those whose details do not fit into the prompt until then.
-        refused: Refusals before the first subgoal; shown until it begins.
     """
 
-    start: str
-    chunks: tuple[Chunk, ...] = ()
+    start: str  # the observation that the run began with
+    chunks: tuple[Chunk, ...] = ()  # subgoals so far; all but the last one are finished, the last one may be
     retrieved: frozenset[int] = frozenset()
-    too_long: frozenset[int] = frozenset()
-    refused: tuple[Refusal, ...] = ()
+    too_long: frozenset[int] = frozenset()  # numbers of those whose details do not fit into the prompt until then
+    refused: tuple[Refusal, ...] = ()  # refusals before the first subgoal; shown until it begins
 
     @property
     def current(self) -> Chunk | None:

@@ -17,17 +17,11 @@ from reactree_ros.memory.experience import Experience
 
 @dataclass
 class SubgoalPart:
-    """The actions of one subgoal.
-
-    Attributes:
-        subgoal: The subgoal.
-        pairs: Actions and observations.
-        came_to: Its summary; empty if there is none.
-    """
+    """The actions of one subgoal."""
 
     subgoal: str
-    pairs: list[Pair] = field(default_factory=list)
-    came_to: str = ""
+    pairs: list[Pair] = field(default_factory=list)  # actions and observations
+    came_to: str = ""  # its summary; empty if there is none
 
 
 def parts(experience: Experience) -> list[SubgoalPart]:

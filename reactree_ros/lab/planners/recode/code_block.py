@@ -63,30 +63,19 @@ class BlockError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """The contents of a reply.
+    """The contents of a reply."""
 
-    Attributes:
-        thought: The reasoning about the code.
-        code: The code.
-        statements: Its statements.
-    """
-
-    thought: str
+    thought: str  # the reasoning about the code
     code: str
     statements: tuple[ast.stmt, ...]
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A statement that calls a function without code (paper, section 3.2).
-
-    Attributes:
-        call: The call.
-        targets: Variables that the function's code has to set: the names before the equals sign.
-    """
+    """A statement that calls a function without code (paper, section 3.2)."""
 
     call: ast.Call
-    targets: tuple[str, ...]
+    targets: tuple[str, ...]  # variables that the function's code has to set: the names before the equals sign
 
     @property
     def function(self) -> str:

@@ -68,22 +68,16 @@ class Shared:
     """The shared state of the code nodes of one run.
 
     Attributes:
-        depth: Deepest node, counted in nodes.
-        corrections: How often a node may write its code again.
-        limits: Limits on the code.
         functions: Functions outside of the sandbox that code may call.
-        arguments: Numbers for named arguments.
-        loops: Numbers for loops that run step by step.
-        sandbox: The sandbox of the code, while the root runs.
     """
 
-    depth: int
-    corrections: int
-    limits: Limits = field(default_factory=Limits)
+    depth: int  # deepest node, counted in nodes
+    corrections: int  # how often a node may write its code again
+    limits: Limits = field(default_factory=Limits)  # limits on the code
     functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
-    arguments: Iterator[int] = field(default_factory=itertools.count)
-    loops: Iterator[int] = field(default_factory=itertools.count)
-    sandbox: Sandbox | None = None
+    arguments: Iterator[int] = field(default_factory=itertools.count)  # numbers for named arguments
+    loops: Iterator[int] = field(default_factory=itertools.count)  # numbers for loops that run step by step
+    sandbox: Sandbox | None = None  # the sandbox of the code, while the root runs
 
 
 def check_skills(planner: str, household: Household) -> None:

@@ -64,21 +64,13 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on the code.
+    """Limits on the code."""
 
-    Attributes:
-        seconds: Computing time between two skills.
-        memory: Bytes of its variables.
-        recursion: Depth of calls.
-        output: Most bytes that one statement may print.
-        pauses: How often one statement may ask for missing names, files or functions.
-    """
-
-    seconds: float = 2.0
-    memory: int = 32 * 2**20
-    recursion: int = 100
-    output: int = 20_000
-    pauses: int = 1000
+    seconds: float = 2.0  # computing time between two skills
+    memory: int = 32 * 2**20  # bytes of its variables
+    recursion: int = 100  # depth of calls
+    output: int = 20_000  # most bytes that one statement may print
+    pauses: int = 1000  # how often one statement may ask for missing names, files or functions
 
 
 @dataclass(frozen=True)
@@ -87,11 +79,10 @@ class Outside:
 
     Attributes:
         takes: Kind of the text, e.g. ``skill``.
-        longest: Longest text, in characters.
     """
 
     takes: str
-    longest: int
+    longest: int  # longest text, in characters
 
 
 #: Default functions outside of the sandbox.
@@ -100,15 +91,10 @@ RUN_ALONE: Mapping[str, Outside] = MappingProxyType({RUN: Outside("skill", MAX_S
 
 @dataclass(frozen=True)
 class Ended:
-    """The code ran to its end.
+    """The code ran to its end."""
 
-    Attributes:
-        value: Value of its last line, if that is an expression.
-        printed: Its output.
-    """
-
-    value: Any
-    printed: str
+    value: Any  # value of its last line, if that is an expression
+    printed: str  # its output
 
 
 @dataclass(frozen=True)
@@ -126,15 +112,10 @@ class Called:
 
 @dataclass(frozen=True)
 class Raised:
-    """The code ended with an exception.
+    """The code ended with an exception."""
 
-    Attributes:
-        traceback: The traceback, shortened in the middle if it is very long.
-        printed: The output before it.
-    """
-
-    traceback: str
-    printed: str
+    traceback: str  # the traceback, shortened in the middle if it is very long
+    printed: str  # the output before it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "traceback", bounded(self.traceback, LONGEST_ERROR))
