@@ -27,8 +27,6 @@ class ReplayError(UserError, ValueError):
 
 @dataclass(frozen=True)
 class RecordedNode:
-    """One recorded agent node."""
-
     file: str  # name of its file
     decision: int  # decision count at its start
     depth: int  # depth in the tree
@@ -38,8 +36,6 @@ class RecordedNode:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One recorded run."""
-
     run: int | str  # its task: a WAH-NL task id, or the name of an ALFRED trial
     nodes: tuple[RecordedNode, ...]  # its agent nodes in the order in which they started
 
@@ -50,7 +46,6 @@ class RecordedRun:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Limits on decisions and steps."""
         return _LIMITS[self.household.name]
 
     @property

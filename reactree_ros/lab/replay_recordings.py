@@ -27,8 +27,6 @@ from reactree_ros.world.recorded import RecordedWorld
 
 
 class WorldKind(str, enum.Enum):
-    """Sources of a replay's observations."""
-
     RECORDED = "recorded"
     SYMBOLIC = "symbolic"
 
@@ -68,8 +66,6 @@ def episode_of(
 
 @dataclass
 class Report:
-    """The result of a replay."""
-
     runs: int = 0  # runs replayed
     runs_identical: int = 0  # runs with all agent nodes as recorded, except for overwritten files
     runs_overwritten: int = 0  # runs among those in which later files of the recording overwrote earlier ones
@@ -112,7 +108,6 @@ class Replay:
         self._variant = variant
 
     def replay(self, recorded: RecordedRun) -> None:
-        """Replay one run and add its result to the report."""
         symbolic = self._world is WorldKind.SYMBOLIC
         world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if symbolic else None
         episode = episode_of(recorded, self._variant, world=world)

@@ -21,8 +21,6 @@ _NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A measure of a run."""
-
     name: str
     of: Callable[[RunLine], float | None]  # reads it from a result; None if unknown
     is_share: bool = False  # whether it lies between 0 and 1
@@ -92,8 +90,6 @@ class Prices:
     output: float
 
     def measure(self) -> Measure:
-        """Return the measure of a run's cost, in thousandths of a dollar (ReCode, table 3)."""
-
         def cost(run: RunLine) -> float | None:
             if run.all_input_tokens is None or run.all_output_tokens is None:
                 return None
@@ -104,8 +100,6 @@ class Prices:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over tasks with its 95 % interval."""
-
     mean: float
     low: float | None  # None for a single task
     high: float | None
@@ -130,7 +124,6 @@ def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
 
 
 def _student(values: Sequence[float]) -> float:
-    """Return half of Student's 95 % interval of a mean."""
     from scipy.stats import t
 
     count = len(values)
@@ -138,7 +131,6 @@ def _student(values: Sequence[float]) -> float:
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of so many samples."""
     square = _NORMAL**2
     middle = (share + square / (2 * count)) / (1 + square / count)
     half = _NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
@@ -197,7 +189,6 @@ def wilcoxon(differences: Sequence[float]) -> tuple[str, float]:
 
 
 def _by_task(runs: Sequence[RunLine], measure: Measure) -> list[float]:
-    """Return the mean of each task over its seeds."""
     by_task: dict[int, list[float]] = defaultdict(list)
     for run in runs:
         if (value := measure.of(run)) is not None:

@@ -34,34 +34,28 @@ class Markdown(str):
 
 
 def escaped(text: str) -> str:
-    """Escape a text that is not Markdown."""
     if isinstance(text, Markdown):
         return text
     return re.sub(r"(^[#>+~=-]|[\\`*_\[\]<|&])", r"\\\1", " ".join(text.split()))
 
 
 def heading(text: str, level: int = 2) -> str:
-    """Write a heading."""
     return f"{'#' * level} {escaped(text)}"
 
 
 def bullets(items: Iterable[str]) -> str:
-    """Write a list."""
     return "\n".join(f"- {escaped(item)}" for item in items)
 
 
 def link(text: str, path: str) -> Markdown:
-    """Write a link to a file, relative to the report."""
     return Markdown(f"[{escaped(text)}]({quote(path)})")
 
 
 def picture(title: str, file: str) -> str:
-    """Write a picture with its title below."""
     return f"![{escaped(title)}]({quote(file)})\n\n{escaped(title)}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table."""
     lines = [map(escaped, head), ["---"] * len(head), *(map(escaped, row) for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

@@ -65,14 +65,11 @@ class Size:
 
 @dataclass(frozen=True)
 class RunEvents:
-    """The data from a run's record."""
-
     events: tuple[Event, ...]  # its decisions and their results, in order
     sizes: tuple[Size, ...]  # the size of each reply, and of what failed, in order
 
 
 def told_by(record: Iterable[Recorded]) -> RunEvents:
-    """Return the data from a record's events."""
     teller, moment = _Teller(), Moment()
     for event in record:
         moment.apply(event)

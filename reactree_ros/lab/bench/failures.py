@@ -60,8 +60,6 @@ _REVISITED = 0.5
 
 @dataclass(frozen=True)
 class Verdict:
-    """The cause of a failed run."""
-
     cause: Cause
     reason: str  # the evidence in the run, in one sentence
 

@@ -116,7 +116,6 @@ class BenchFolder:
 
 
 def read_settings(path: Path) -> BenchSettings:
-    """Read the settings of a bench's folder."""
     return _read_settings(path)[0]
 
 

@@ -36,8 +36,6 @@ RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run."""
-
     line: RunLine
     files: Mapping[str, bytes]  # its saved files: content by name, in the run's folder
 
@@ -130,7 +128,6 @@ class JobRunner:
         return Finished(line_of(job, result, told.events, told.sizes, needless=needless, memory=named), files)
 
     def spec_of(self, job: Job) -> RunSpec:
-        """Return what the run of a job is."""
         key, settings = job.key, self._settings
         suite = read_settings(self._suite.settings, settings.suite_settings, where=f"task suite '{key.suite}'")
         llm = model_from_dict(settings.llm_of(key.planner), where="settings of the bench")

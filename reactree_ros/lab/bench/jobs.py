@@ -37,7 +37,6 @@ class Key(NamedTuple):
 
     @property
     def path(self) -> tuple[str, str, str]:
-        """The name as nested folders."""
         return self.planner.replace("/", "_"), str(self.seed), str(self.task_id)
 
 
@@ -131,11 +130,9 @@ class BenchSettings:
 
     @property
     def spec(self) -> SuiteSpec:
-        """The task suite."""
         return SUITES.get(self.suite)
 
     def tasks(self) -> Mapping[int, Task]:
-        """Return the tasks by their ids."""
         spec = self.spec
         spec.check_installed()
         settings = read_settings(spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")

@@ -90,8 +90,6 @@ _CAUSES = (
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed run and its cause."""
-
     run: RunLine
     verdict: Verdict
 
@@ -122,12 +120,10 @@ class BenchReport:
 
     @property
     def done(self) -> int:
-        """Number of finished runs."""
         return sum(len(runs) for runs in self.runs.values())
 
     @cached_property
     def events(self) -> dict[str, list[Sequence[Event]]]:
-        """The events of each planner's runs."""
         return {planner: [self._events(run) for run in runs] for planner, runs in self.runs.items()}
 
     @cached_property
@@ -187,11 +183,9 @@ class BenchReport:
 
     @property
     def title(self) -> str:
-        """The title of the report."""
         return f"Bench of {self.settings.suite}: {', '.join(self.runs)}"
 
     def parts(self) -> list[str]:
-        """Return the report's parts, in Markdown."""
         head, *rows = self.table()
         head_of_asking, *rows_of_asking = self.asking()
         return [
@@ -440,7 +434,6 @@ def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -
 
 
 def _mean(runs: Sequence[RunLine], measure: Measure) -> str:
-    """Write the mean of a measure without its interval."""
     known = estimate(runs, measure)
     return _UNKNOWN if known is None else _figure(replace(known, low=None), measure, runs)
 
@@ -460,7 +453,6 @@ def _longest_input(runs: Sequence[RunLine]) -> str:
 
 
 def _share(measure: Measure, runs: Sequence[RunLine]) -> str:
-    """Write a measure, with its number of tasks."""
     known = estimate(runs, measure)
     return f"{_figure(known, measure, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
 

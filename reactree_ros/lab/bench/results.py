@@ -43,7 +43,6 @@ class RunLine(EpisodeResult):
 
     @property
     def key(self) -> Key:
-        """The name of the run."""
         return Key(self.suite, self.task_id, self.planner, self.seed)
 
     @property
@@ -62,7 +61,6 @@ class RunLine(EpisodeResult):
         return None if self.mean_output_tokens is None else self.mean_output_tokens * self.requests
 
     def as_json(self) -> str:
-        """Return the line, without its end."""
         return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
 
 

@@ -23,8 +23,6 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Died:
-    """A worker that has died."""
-
     worker: str
     jobs: tuple[Job, ...]  # the jobs that it had
     reason: str  # how it ended, in words
@@ -40,7 +38,6 @@ class Slot:
     alone: bool = False  # whether it gets no further job beside the one that it has
 
     def has_room(self, at_once: int) -> bool:
-        """Whether it waits for a job."""
         return self.ready and len(self.jobs) < (1 if self.alone else at_once)
 
     def take(self, said: Finished | str) -> Finished | None:
@@ -71,12 +68,10 @@ class Workers(abc.ABC):
 
     @property
     def ready(self) -> bool:
-        """Whether a worker can take jobs."""
         return any(one.ready for one in self.slots)
 
     @property
     def busy(self) -> int:
-        """Number of jobs that the workers have."""
         return sum(len(one.jobs) for one in self.slots)
 
     def submit(self, job: Job, *, alone: bool = False) -> bool:

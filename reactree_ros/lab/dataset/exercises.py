@@ -46,8 +46,6 @@ _FEW_LISTED = 3
 
 @dataclass(frozen=True)
 class _Step:
-    """A place of an exercise."""
-
     text: str  # the observation there
     seen: Sequence[Thing]  # the things seen; if the wanted one is there, it is the last
     onwards: str  # the next place if it is not there

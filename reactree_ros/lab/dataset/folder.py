@@ -74,7 +74,6 @@ class DatasetFolder:
             shutil.rmtree(self._parts, ignore_errors=True)
 
     def has(self, number: int) -> bool:
-        """Return whether a part exists."""
         return self._part(number).exists()
 
     def keep(self, number: int, part: DatasetPart) -> None:
@@ -85,7 +84,6 @@ class DatasetFolder:
             write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
-        """Make the dataset from its parts."""
         heads = [self._head(number) for number in range(parts)]
         runs, left_out = (sum(head[name] for head in heads) for name in ("runs", "left_out"))
         houses = {house for head in heads for house in head["houses"]}
@@ -190,7 +188,6 @@ class _Files(ExitStack):
                 self._files[f"{name}.{self._layout}"].write(f"{json.dumps(other)}\n")
 
     def counts(self) -> dict[str, Any]:
-        """Return the counts of everything."""
         houses = {f"{name}_houses": len(found) for name, found in self._houses.items()}
         return {**houses, "tasks": len(self._tasks), **dict(sorted(self._counts.items())), "kinds": dict(self._kinds)}
 

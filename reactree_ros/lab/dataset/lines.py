@@ -56,7 +56,6 @@ class Line:
     learn: bool  # whether to learn it; otherwise it is context for later decisions
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the line for JSON."""
         return {
             "prompt": prompt_text(self.turns, self.begun),
             "completion": self.completion,
@@ -74,8 +73,6 @@ class Line:
 
 @dataclass
 class _Asked:
-    """An answered request."""
-
     request: Request
     may_say: Mapping[str, Any]  # its constraint
     taken: int = 0  # number of decisions read from its reply so far
@@ -190,12 +187,10 @@ def lines_of(
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Return lines ordered by node."""
     return sorted(lines, key=lambda line: line.node)
 
 
 def kind_of(said: str, asked_for: str) -> str:
-    """Return the kind of a decision from its words and the request."""
     if asked_for in _AS_ASKED:
         return asked_for
     if asked_for == "subgoal":

@@ -47,8 +47,6 @@ from reactree_ros.tree.options import TreeOptions
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise, by its seed."""
-
     seed: int
 
 
@@ -69,8 +67,6 @@ Source = Path | int | Exercise
 
 @dataclass(frozen=True)
 class DatasetPart:
-    """The lines from some sources."""
-
     lines: list[str]  # lines for JSON; ``format`` in them holds the decision in the additional layout
     runs: int
     left_out: int  # number of runs left out because they did not reach their goal
@@ -79,8 +75,6 @@ class DatasetPart:
 
 @dataclass(frozen=True)
 class _Request:
-    """How a task is asked for."""
-
     instruction: str | None  # what is said; None: the task's own instruction
     goals: Sequence[Goal] = ()  # what it means; nothing if nobody can tell
     questions: Sequence[str] = ()  # questions whose answers are needed first
@@ -124,7 +118,6 @@ class Maker:
             yield _first(ahead)
 
     def _part(self, source: Source) -> DatasetPart:
-        """Make the lines of a source."""
         lines: list[str] = []
         houses: set[str] = set()
         runs = left_out = 0
@@ -309,7 +302,6 @@ def whole(record: Record) -> bool:
 
 
 def house_name(seed: int, rooms: int, *, varied: bool) -> str:
-    """Return the name of a generated house."""
     return f"{'varied' if varied else 'plain'} house {seed} of {rooms} rooms"
 
 

@@ -20,8 +20,6 @@ LATER = ("without", "about", "short", "people", "asking")
 
 
 class DatasetSettings(Settings):
-    """Settings of a dataset."""
-
     houses: int = Field(default=0, ge=0, description="generated houses in which the expert acts")
     first_seed: int = Field(
         default=1_000_000,
@@ -110,7 +108,6 @@ class Recipe:
     memory: str = ""  # the episodic memory for examples; empty for none
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the recipe for JSON."""
         settings = self.settings.model_dump(mode="json")
         return {
             "planner": self.planner,

@@ -88,7 +88,6 @@ class Teacher(LanguageModel):
         self.astray: set[str] = set()
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer."""
         if self._pupil is not None:
             label = self.labels[request.id] = self._label(request)
             guided = self._rng.random() < self._beta
@@ -99,7 +98,6 @@ class Teacher(LanguageModel):
         return self._expert.decide(request)
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the pupil's tokenizer."""
         return None if self._pupil is None else self._pupil.count_tokens(text)
 
     def _label(self, request: DecisionRequest) -> str:

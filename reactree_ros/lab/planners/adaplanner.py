@@ -70,8 +70,6 @@ _MARK = re.compile(r"^\W*step\W*\d+\W*", re.IGNORECASE)
 
 
 class AdaPlannerSettings(PlannerSettings):
-    """Options of AdaPlanner; the defaults are those of the authors' code for ALFWorld if it has them."""
-
     refinements: int = Field(default=5, ge=0, description="most new versions of the plan after failures")
     questions: int = Field(default=20, ge=0, description="most questions of one version of the plan")
     plan_tokens: int = Field(default=1400, ge=1, description="longest plan, in tokens, unless max_tokens is more")
@@ -82,8 +80,6 @@ class AdaPlannerSettings(PlannerSettings):
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A step of a plan."""
-
     number: int
     name: str  # its purpose from its first line, with its number
     body: Sequence[ast.stmt]  # statements if the plan starts with this step or before
@@ -92,8 +88,6 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class Solution:
-    """A plan."""
-
     thought: str  # the reasoning about it
     code: str
     parts: Sequence[PlanStep | ast.stmt]  # the steps, and statements between them, in order
@@ -102,7 +96,6 @@ class Solution:
 
     @property
     def to_do(self) -> list[PlanStep]:
-        """The steps from the start."""
         return [part for part in self.parts if isinstance(part, PlanStep) and part.number >= self.start]
 
 
@@ -290,7 +283,6 @@ class StepNode(_PlanCode):
         self._given, self._body = reply, step.body
 
     def program(self) -> Program:
-        """Run the code."""
         self.tell(self.subgoal)
         self.lesson = ()  # the lesson is the plan, not a step of it
         try:
@@ -329,7 +321,6 @@ class AdaPlannerNode(_PlanCode):
         self._settings = settings
 
     def program(self) -> Program:
-        """Write the plan, run it, refine it."""
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
@@ -379,7 +370,6 @@ class AdaPlannerNode(_PlanCode):
 
 
 def adaplanner(instruction: str, context: RunContext, settings: AdaPlannerSettings) -> AdaPlannerNode:
-    """Build the tree for an instruction: the node of the plan, which grows nodes of its steps."""
     check_skills("adaplanner", context.household)
     return AdaPlannerNode(instruction, context, settings)
 

@@ -44,24 +44,18 @@ _STOPS = ("\nTask:",)
 
 
 class AdaptSettings(AgentNodeSettings):
-    """Options of ADaPT."""
-
     depth: int = Field(default=3, ge=1, le=100, description="most levels of goals, including the instruction")
     tries: int = Field(default=20, ge=0, description="most replies of a node that works by itself; 0: no limit")
 
 
 @dataclass(frozen=True)
 class Order:
-    """The order of steps."""
-
     flow: ControlFlow  # in sequence, or each step only if the ones before it failed
     parts: tuple[int | Order, ...]  # numbers of steps, and nested orders
 
 
 @dataclass(frozen=True)
 class StepPlan:
-    """A plan."""
-
     steps: dict[int, str]  # the steps, by number
     order: Order  # their order
 
@@ -166,7 +160,6 @@ class AdaptNode(AgentNode):
         self._level: int = 1 if parent is None else parent._level + 1
 
     def program(self) -> Program:
-        """Try the goal, then break it up."""
         yield from self.begin()
         if (yield from self._try()):
             return True
@@ -215,7 +208,6 @@ class AdaptNode(AgentNode):
 
 
 def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:
-    """Build the tree for an instruction: one node, which grows when it is broken up."""
     return AdaptNode(instruction, context, settings)
 
 

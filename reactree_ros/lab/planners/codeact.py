@@ -51,7 +51,6 @@ class CodeActNode(CodeRunner):
         super().__init__(instruction, context, shared=Shared(depth=1, corrections=0), targets=(), name="", parent=None)
 
     def program(self) -> Program:
-        """Write code and run it, turn by turn."""
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
@@ -118,7 +117,6 @@ def _end_of(said: str) -> Act | None:
 
 
 def codeact(instruction: str, context: RunContext, settings: PlannerSettings) -> CodeActNode:
-    """Build the tree for an instruction: a single node."""
     check_skills("codeact", context.household)
     return CodeActNode(instruction, context)
 

@@ -118,7 +118,6 @@ class PlanNode(GoalNode):
         return survey
 
     def take_step(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
-        """Carry out a step; if no available skill fits, do nothing and return a result that says so."""
         context = self.context
         available = lines_of((yield from self.available_skills()))
         skill = skill_for(step, available, near)

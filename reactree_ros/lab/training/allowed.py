@@ -25,8 +25,6 @@ _KEPT = 1 << 18
 
 @dataclass(frozen=True)
 class MaySay:
-    """The allowed texts of a decision."""
-
     whole: tuple[str, ...]  # complete decisions; a line end follows
     begun: tuple[str, ...] = ()  # beginnings that continue with any text up to the line's end
 

@@ -20,7 +20,6 @@ _LORA, _WRAPPED = "lora_", "base_model.model."
 
 
 def base_words(settings: TrainSettings) -> Words:
-    """Read the tokenizer of the base model."""
     from transformers import AutoTokenizer
 
     tokenizer = _loaded(AutoTokenizer, settings.base)

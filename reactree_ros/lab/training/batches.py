@@ -136,7 +136,6 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, learnt: bool = False)
 
 
 def learnt_tokens(prepared: Prepared, nodes: Sequence[int]) -> int:
-    """Count the tokens of nodes that are to be learnt."""
     learnt = 0
     for node in nodes:
         first, last = np.searchsorted(prepared.first, (prepared.nodes[node], prepared.nodes[node + 1]))

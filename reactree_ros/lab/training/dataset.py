@@ -46,12 +46,10 @@ class NodeText:
 
 
 def planners_of(folders: Sequence[Path]) -> str:
-    """Return the planners of datasets, separated by commas."""
     return ",".join(dict.fromkeys(str(about(folder)["planner"]) for folder in folders))
 
 
 def about(folder: Path) -> Mapping[str, Any]:
-    """Read a dataset's description."""
     if not (folder / ABOUT).is_file():
         raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one")
     values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree dataset` makes one")
@@ -64,7 +62,6 @@ def about(folder: Path) -> Mapping[str, Any]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a dataset."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
@@ -166,7 +163,6 @@ def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:
 
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
-    """Return the decision of a line."""
     try:
         may_say = MaySay.of(line.get("may_say") or {}) if in_agents_words(line) else None
     except (ValueError, TypeError) as error:

@@ -27,8 +27,6 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Looked:
-    """One held-out decision."""
-
     kind: str
     right: bool  # whether the model's decision was the same, word for word
     sure: float  # the model's probability of its decision, among the allowed ones
@@ -36,8 +34,6 @@ class Looked:
 
 @dataclass(frozen=True)
 class Bin:
-    """Decisions of similar confidence."""
-
     count: int  # number of decisions
     sure: float  # mean confidence
     right: float  # share of right ones

@@ -61,7 +61,6 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
 
 
 def _alpha(path: Path) -> float:
-    """Return the factor of llama.cpp, which divides it by the rank."""
     config = parse_json(text_of(path))
     if unsaid := [name for name in _UNSAID if config.get(name)]:
         raise UserError(f"{path}: {unsaid[0]} is {config[unsaid[0]]!r}, which GGUF cannot say; train without it")

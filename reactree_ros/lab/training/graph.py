@@ -74,8 +74,6 @@ def _weights(path: Path) -> dict[str, TensorProto]:
 
 
 class _Graph:
-    """Builds the graph."""
-
     def __init__(self, config: dict[str, Any], weights: dict[str, TensorProto]) -> None:
         self._config, self._weights = config, weights
         self._layers, heads = config["num_hidden_layers"], config["num_attention_heads"]

@@ -37,8 +37,6 @@ Point = dict[str, float]
 
 @dataclass
 class Progress:
-    """A training's progress, as saved in a checkpoint."""
-
     step: int = 0  # finished steps
     tokens: int = 0  # tokens trained on
     seconds: float = 0.0  # training time
@@ -52,7 +50,6 @@ Shown = Callable[[Progress, float], None]
 
 
 def device_and_precision(settings: TrainSettings) -> tuple[torch.device, torch.dtype]:
-    """Return the device and the precision of the training."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if settings.precision != "auto":
         return device, torch.bfloat16 if settings.precision == "bf16" else torch.float32
@@ -70,7 +67,6 @@ def has_fast_bf16() -> bool:
 
 
 def process_count(settings: TrainSettings) -> int:
-    """Return the number of processes: one per core (two with a thread each beat one with two), or one per GPU."""
     if settings.processes:
         return settings.processes
     return torch.cuda.device_count() or len(os.sched_getaffinity(0))
@@ -140,8 +136,6 @@ def _join(meeting: Path, *, rank: int, count: int) -> None:
 
 
 class _Trainer:
-    """One of ``count`` processes, which train from the prepared data in a folder."""
-
     def __init__(self, out: Path, settings: TrainSettings, *, rank: int, count: int) -> None:
         self._path, self._settings, self._rank, self._count = out / CHECKPOINT, settings, rank, count
         self._train, self._held_out = Prepared.load(out / TRAIN), Prepared.load(out / HELD_OUT)
@@ -185,7 +179,6 @@ class _Trainer:
             raise UserError(f"--start {start}: does not have the architecture of {wanted} ({reason})") from error
 
     def run(self, shown: Shown) -> Progress:
-        """Train to the end."""
         progress, settings = self._progress, self._settings
         saved, begun = progress.seconds, time.monotonic() - progress.seconds
         order = steps(

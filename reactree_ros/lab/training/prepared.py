@@ -48,7 +48,6 @@ class Prepared:
 
     @cached_property
     def lengths(self) -> Any:
-        """Number of tokens of each node."""
         return np.diff(self.nodes)
 
     @cached_property
@@ -142,7 +141,6 @@ def _encoder(words: Words, chat: bool, context: int, masked: bool) -> Callable[[
 
 
 def _encoded(texts: Sequence[NodeText]) -> _Part:
-    """Write some nodes as tokens."""
     tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
     kind, learn, refused = list[str](), list[int](), 0
     for node in texts:

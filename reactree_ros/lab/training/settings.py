@@ -27,7 +27,6 @@ class Shape:
 
     @property
     def heads(self) -> int:
-        """Number of attention heads, of size 32 each."""
         return self.width // 32
 
 
@@ -129,7 +128,6 @@ class TrainSettings(Settings):
 
     @property
     def rate(self) -> float:
-        """The learning rate before its decay."""
         return self.learning_rate or (2e-3 if not self.base else 1.5e-3 if self.rank else 4e-4)
 
     @model_validator(mode="after")

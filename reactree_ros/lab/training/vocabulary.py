@@ -23,8 +23,6 @@ Chat = Callable[[list[dict[str, str]]], str]
 
 @dataclass(frozen=True)
 class Words:
-    """The tokenizer of a training."""
-
     tokenizer: str  # the content of its file (of the ``tokenizers`` library)
     end: int  # the token that ends a text
     chat: Chat | None = None  # lays prompts out as a chat; None leaves them as text

@@ -37,8 +37,6 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Subgoal:
-    """A subgoal in working memory: ``1 Subgoal: …``; numbers count from 1."""
-
     number: int
     text: str
 

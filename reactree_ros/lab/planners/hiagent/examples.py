@@ -17,8 +17,6 @@ from reactree_ros.memory.experience import Experience
 
 @dataclass
 class SubgoalPart:
-    """The actions of one subgoal."""
-
     subgoal: str
     pairs: list[Pair] = field(default_factory=list)  # actions and observations
     came_to: str = ""  # its summary; empty if there is none

@@ -35,8 +35,6 @@ _RETRIEVE = re.compile(r"retrieve\((\d{1,9})\)")
 
 
 class HiAgentSettings(PlannerSettings):
-    """Options of HiAgent."""
-
     summaries: bool = Field(
         default=True, description="summarise a finished subgoal; false: use its last observation (w/o OS)"
     )
@@ -74,7 +72,6 @@ class HiAgentNode(GoalNode):
     # ------------------------------------------------------------------ the program
 
     def program(self) -> Program:
-        """Look around, then work by subgoals."""
         observation = yield from self.look_around()
         rule = f"{ONE_DECISION} {SubgoalGrammar(()).expected}."
         self.begin_prompt(self._system_text(), (yield from self._find_examples()), rule=rule)
@@ -93,13 +90,11 @@ class HiAgentNode(GoalNode):
                 reply = reply.further()
 
     def begin_subgoal(self, subgoal: str) -> Generator[Step, Any, None]:
-        """Begin a subgoal, and hide the pairs of the finished one."""
         if self.memory.current is not None:
             yield from self._finish()
         self.memory = self.memory.begin(subgoal)
 
     def do(self, act: Decision) -> Generator[Step, Any, None]:
-        """Take an act and carry its skill out."""
         observation = yield from self.act(act)
         self.memory = self.memory.add(act.skill_asked, observation.text)
 
@@ -215,7 +210,6 @@ def _prompt(household: Household, name: str) -> str:
 
 
 def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:
-    """Build the tree for an instruction: a single node."""
     try:
         _prompt(context.household, "system")
     except FileNotFoundError as error:

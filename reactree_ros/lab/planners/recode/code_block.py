@@ -63,8 +63,6 @@ class BlockError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """The contents of a reply."""
-
     thought: str  # the reasoning about the code
     code: str
     statements: tuple[ast.stmt, ...]
@@ -79,7 +77,6 @@ class Placeholder:
 
     @property
     def function(self) -> str:
-        """The function's name."""
         assert isinstance(self.call.func, ast.Name)
         return self.call.func.id
 

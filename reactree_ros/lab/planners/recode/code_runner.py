@@ -340,19 +340,16 @@ class CodeRunner(GoalNode):
         return changed
 
     def new_argument(self) -> str:
-        """Return a new name for an unnamed value."""
         return f"arg_{next(self._shared.arguments)}"
 
     # ------------------------------------------------------------------ the sandbox and the world
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox of this run's code."""
         assert self._shared.sandbox is not None  # the root makes it before anything else
         return self._shared.sandbox
 
     def unknown(self, node: ast.AST) -> Generator[Step, Any, frozenset[str]]:
-        """Return functions without code that a statement calls."""
         names = sorted(called_functions(node) - self._shared.functions.keys())
         if not names:
             return frozenset()
@@ -366,7 +363,6 @@ class CodeRunner(GoalNode):
         return (yield from self.show([name for name in asked if name not in missing])) or "(none)"
 
     def show(self, names: Sequence[str], line: int = 1) -> Generator[Step, Any, str]:
-        """Describe variables for a prompt."""
         shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names), next_tick=True)
         if isinstance(shown, Raised):
             raise BlockError(shown.traceback.rpartition("\n")[2], line)

@@ -62,8 +62,6 @@ PROMPTS = "reactree_ros.lab.planners.recode:prompts"
 
 
 class RecodeSettings(PlannerSettings):
-    """Options of ReCode."""
-
     depth: int = Field(
         default=10,
         ge=1,
@@ -74,7 +72,6 @@ class RecodeSettings(PlannerSettings):
 
 
 def recode(instruction: str, context: RunContext, settings: RecodeSettings) -> GoalNode:
-    """Build the tree for an instruction: the node of ``solve``, which grows nodes of its parts."""
     check_skills("recode", context.household)
     shared = Shared(depth=settings.depth, corrections=settings.corrections)
     return CodeNode(instruction, context, shared=shared, call=_ROOT, may_see=("instruction", "observation"))
@@ -129,7 +126,6 @@ class CodeNode(CodeRunner):
         return (self.depth + 1) // 2
 
     def program(self) -> Program:
-        """Write the code, run it, correct it."""
         return (yield from (self._solve() if self.level > 1 else self.in_sandbox(self._solve_root)))
 
     def _solve_root(self, _: Observation) -> Program:

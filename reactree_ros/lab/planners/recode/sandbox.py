@@ -64,8 +64,6 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on the code."""
-
     seconds: float = 2.0  # computing time between two skills
     memory: int = 32 * 2**20  # bytes of its variables
     recursion: int = 100  # depth of calls
@@ -91,8 +89,6 @@ RUN_ALONE: Mapping[str, Outside] = MappingProxyType({RUN: Outside("skill", MAX_S
 
 @dataclass(frozen=True)
 class Ended:
-    """The code ran to its end."""
-
     value: Any  # value of its last line, if that is an expression
     printed: str  # its output
 
@@ -112,8 +108,6 @@ class Called:
 
 @dataclass(frozen=True)
 class Raised:
-    """The code ended with an exception."""
-
     traceback: str  # the traceback, shortened in the middle if it is very long
     printed: str  # the output before it
 
@@ -158,7 +152,6 @@ class Sandbox:
         return self._do(functools.partial(self._start, code, variables))
 
     def resume(self, returned: str) -> Pending[Event]:
-        """Continue after a call, with its result."""
         return self._do(functools.partial(self._resume, {"return_value": returned}))
 
     def refuse(self, problem: str) -> Pending[Event]:
