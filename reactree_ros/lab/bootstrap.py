@@ -44,8 +44,6 @@ class Bootstrap:
     Args:
         memory: Filled; examples come from it, so that later tasks profit from earlier ones.
         spec: What every run is, but for its task.
-        model: Decides.
-        make_world: Makes the world of a task.
     """
 
     def __init__(
@@ -71,10 +69,6 @@ class Bootstrap:
 
         A run that broke off (the language model or the world was gone, a bug) is yielded but not recorded: a resumed
         bootstrap repeats it.
-
-        Raises:
-            UserError: The record next to the memory cannot be read, or the language model is gone in two tasks in a
-                row.
         """
         done = {one.task_id: one for one in self._recorded() if one.planner == self._spec.planner}
         yield from (done[task_id] for task_id in tasks if task_id in done)

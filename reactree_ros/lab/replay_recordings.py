@@ -41,7 +41,6 @@ def episode_of(
     """Make the episode of a recorded run, which repeats the recorded decisions.
 
     Args:
-        recorded: The run.
         variant: Name of what was recorded, e.g. ``reactree_wm``.
         world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
         recording: What takes its record; see :func:`~reactree_ros.episode.assembly.assemble`.
@@ -86,7 +85,6 @@ class Replay:
     Args:
         tasks: The tasks of the runs, by task id; only needed in the symbolic world.
         variant: Name of the variant: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
-        world: Source of the observations.
         outcomes: Task ids of the runs that were kept as successes; None if unknown.
         honour_quirks: Let the symbolic world repeat the simulator's quirks in the task files.
     """

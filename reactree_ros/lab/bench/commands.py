@@ -54,9 +54,6 @@ def bench(
 
     ``ray`` is the address of a Ray cluster, ``local`` for a new one on this machine; without it, processes work. Each
     worker carries out ``at_once`` runs at the same time.
-
-    Raises:
-        UserError: Something cannot be used, or no worker gets ready.
     """
     for said in settings.strange():
         Console(stderr=True).print(said, style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -34,12 +34,6 @@ class BenchFolder:
     before that, so that every line has its run. A run that broke off (e.g. a server died) has no result: it is noted in
     ``broken.jsonl``, saved in ``broken/``, and repeated when the bench is resumed.
 
-    Raises:
-        UserError: Another bench writes there, it was started with other settings, or it is no bench's folder.
-
-    Args:
-        runs: Number of runs of the whole bench.
-
     Attributes:
         done: The lines of finished runs, which need not be repeated.
     """

@@ -45,9 +45,6 @@ class JobRunner:
 
     It returns a run's files instead of writing them. So the same code works on another machine, and a worker that
     outlives a killed bench cannot spoil the next one's results.
-
-    Raises:
-        UserError: The language model does not get ready, or the memory cannot be opened.
     """
 
     def __init__(self, settings: BenchSettings) -> None:

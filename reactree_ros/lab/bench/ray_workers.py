@@ -50,9 +50,6 @@ class RayWorkers(Workers):
 
     Args:
         address: Address of the cluster, e.g. ``ray://head:10001`` or ``auto``; ``local`` starts a Ray on this machine.
-
-    Raises:
-        UserError: Ray is not installed, or the cluster cannot be reached.
     """
 
     def __init__(self, settings: BenchSettings, count: int, at_once: int = 1, *, address: str) -> None:

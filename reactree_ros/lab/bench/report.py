@@ -95,11 +95,7 @@ class Failure:
 
 
 class BenchReport:
-    """The report on a bench.
-
-    Raises:
-        UserError: It is no bench's folder, or something in it cannot be read.
-    """
+    """The report on a bench."""
 
     def __init__(self, folder: Path, prices: Prices | None = None) -> None:
         self.folder = folder
@@ -378,11 +374,7 @@ class BenchReport:
 
 
 def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
-    """Write the report on a bench into its folder and print the table.
-
-    Raises:
-        UserError: It is no bench's folder, no run is done, or a package for plots and tests is missing.
-    """
+    """Write the report on a bench into its folder and print the table."""
     check_modules("reactree report", "reactree_ros[bench]", ("markdown_it", "matplotlib", "scipy"))
     report = BenchReport(folder, prices)
     markdown = "\n\n".join(report.parts()) + "\n"

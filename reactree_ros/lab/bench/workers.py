@@ -52,11 +52,7 @@ class Slot:
 
 
 class Workers(abc.ABC):
-    """Workers on this machine or on others.
-
-    Args:
-        at_once: Most jobs that a worker has at the same time.
-    """
+    """Workers on this machine or on others."""
 
     def __init__(self, at_once: int = 1) -> None:
         self.at_once = at_once

@@ -33,9 +33,6 @@ class DatasetFolder:
     Finished parts are kept in ``parts/``. When all of them exist, they become the dataset, and ``dataset.json`` is
     written last.
 
-    Raises:
-        UserError: It holds something else or a dataset of another recipe, or another process writes it.
-
     Attributes:
         finished: Content of ``dataset.json``; None until it is finished.
     """
@@ -250,10 +247,8 @@ def make_dataset(
     """Store parts as they come, then make the dataset from them.
 
     Args:
-        folder: The dataset's folder.
         parts: Number of parts, including existing ones.
         made: The other parts, with their numbers.
-        advance: Called with the share that is done.
     """
     done = sum(map(folder.has, range(parts)))
     for number, part in made:

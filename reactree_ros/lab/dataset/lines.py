@@ -176,8 +176,6 @@ def lines_of(
     If a decision is wrong, the right one comes before it, as a line of its own.
 
     Args:
-        events: The events of a run.
-        run: The common part of its lines.
         labels: The right decisions, by request id; empty if unknown. None: the run's own decisions are right.
         astray: Ids of requests whose decisions left the path: they are not learnt.
     """

@@ -88,9 +88,6 @@ class Maker:
     Args:
         recipe: How they are made; it makes the same lines whatever ``at_once`` is.
         at_once: Most sources at the same time, each in a thread; all have the same pupil.
-
-    Raises:
-        UserError: The pupil does not get ready, or the memory cannot be opened.
     """
 
     def __init__(self, recipe: Recipe, at_once: int = 1) -> None:

@@ -58,7 +58,6 @@ class Teacher(LanguageModel):
         names: Names of classes that the house calls otherwise.
         questions: Questions whose answers are needed first.
         noise: Share of the expert's decisions that are replaced by another allowed one.
-        seed: Seed of the draws.
         pupil: Acts instead of the expert; then there is no noise.
         beta: Share of decisions that the expert still makes, if it knows one.
 

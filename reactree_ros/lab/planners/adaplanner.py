@@ -103,13 +103,8 @@ def read_solution(said: str, *, reasoning: str = "", cut: bool = False) -> Solut
     """Read a plan, and check that it may run.
 
     Args:
-        said: The reply.
         reasoning: The model's thoughts before it; used if the reply has no thought.
         cut: Whether the reply was truncated at the token limit.
-
-    Raises:
-        BlockError: There is not exactly one function of that name and those arguments, its steps are not numbered
-            upwards, the first one is missing, or it cannot run; see :func:`read_code` and :func:`check`.
     """
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)

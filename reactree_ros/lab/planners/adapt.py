@@ -64,11 +64,7 @@ def read_plan(text: str, *, cut: bool = False) -> StepPlan:
     """Read a plan; without an order, its steps are carried out one after the other.
 
     Args:
-        text: The reply.
         cut: Whether the reply was truncated at the token limit.
-
-    Raises:
-        ValueError: It is not a plan; the message says why.
     """
     if cut:
         raise ValueError("The plan was cut; name fewer and shorter steps.")

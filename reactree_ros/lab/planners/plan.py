@@ -92,11 +92,7 @@ def skill_for(step: str, available: Iterable[str], near: Observation) -> str | N
 
 
 class PlanNode(GoalNode):
-    """Common part of nodes that plan before they look; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
-
-    Raises:
-        UserError: The household's things have no word and number, which steps of a plan need.
-    """
+    """Common part of nodes that plan before they look; see :class:`~reactree_ros.tree.goal_node.GoalNode`."""
 
     def __init__(self, instruction: str, context: RunContext) -> None:
         if not context.household.naming:

@@ -54,11 +54,7 @@ class _Weighed(Row):
 
 
 def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] = lambda share: None) -> list[Looked]:
-    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run.
-
-    Raises:
-        UserError: The model or the dataset cannot be used, or there is no decision.
-    """
+    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run."""
     engine = SmallEngine(str(model))
     try:
         words = engine.load()

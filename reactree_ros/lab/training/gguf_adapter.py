@@ -32,12 +32,6 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
 
     Args:
         folder: Has ``adapter_config.json`` and ``adapter_model.safetensors``; the base is a Llama.
-        path: The file to write.
-        heads: Attention heads of the base.
-        key_heads: Heads of its keys and values.
-
-    Raises:
-        UserError: GGUF cannot say what the adapter does.
     """
     from gguf import GGUFWriter
     from safetensors.numpy import load_file

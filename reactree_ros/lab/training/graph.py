@@ -21,11 +21,7 @@ _TYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT, "BF16": TensorPr
 
 
 def write_graph(folder: Path) -> None:
-    """Write the graph of the model in a folder next to its weights, for ``llm: small``.
-
-    Raises:
-        UserError: The model has another architecture, or a property that the graph does not support.
-    """
+    """Write the graph of the model in a folder next to its weights, for ``llm: small``."""
     try:
         config = dict(parse_json(text_of(folder / "config.json")))
         weights = _weights(folder / WEIGHTS)

@@ -81,11 +81,7 @@ class Prepared:
 
 
 def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bool, processes: int) -> Prepared:
-    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known.
-
-    Raises:
-        UserError: There is no node, or one is too long.
-    """
+    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known."""
     given = (replace(words, chat=None), words.chat is not None, context, masked)  # no process needs the template
     if processes == 1:
         parts = list(map(_encoder(*given), _chunks(texts)))

@@ -98,22 +98,14 @@ class ChunkMemory:
         return tuple(number for number in finished if number not in self.retrieved | self.too_long)
 
     def begin(self, subgoal: str) -> ChunkMemory:
-        """Begin a subgoal; hide the details retrieved for the one before.
-
-        Raises:
-            ValueError: Another subgoal is not finished.
-        """
+        """Begin a subgoal; hide the details retrieved for the one before."""
         if self.current is not None:
             raise ValueError(f"subgoal {len(self.chunks)} is not finished: '{self.current.subgoal}'")
         before = self.chunks[-1].last_observation if self.chunks else self.start
         return ChunkMemory(self.start, (*self.chunks, Chunk(subgoal, before)))
 
     def add(self, action: str, observation: str) -> ChunkMemory:
-        """Add an action and its observation to the current subgoal.
-
-        Raises:
-            ValueError: There is no current subgoal.
-        """
+        """Add an action and its observation to the current subgoal."""
         current = self._the_current()
         return self._with(replace(current, pairs=(*current.pairs, Pair(action, observation))))
 
@@ -126,19 +118,11 @@ class ChunkMemory:
         return self._with(replace(current, pairs=(*current.pairs, refusal)))
 
     def finish(self, summary: str) -> ChunkMemory:
-        """Hide the current subgoal's pairs behind a summarised observation (section 3.1, point 3).
-
-        Raises:
-            ValueError: There is no current subgoal.
-        """
+        """Hide the current subgoal's pairs behind a summarised observation (section 3.1, point 3)."""
         return self._with(replace(self._the_current(), summary=summary))
 
     def retrieve(self, number: int) -> ChunkMemory:
-        """Show the details of a finished subgoal again (section 3.4).
-
-        Raises:
-            ValueError: No finished subgoal has that number, or it is already shown in detail.
-        """
+        """Show the details of a finished subgoal again (section 3.4)."""
         if number not in self.retrievable:
             raise ValueError(f"subgoal {number} cannot be retrieved; can be: {self.retrievable}")
         return replace(self, retrieved=self.retrieved | {number})

@@ -148,11 +148,7 @@ class HiAgentNode(GoalNode):
         self._skills, self._offers = apart((yield from self.available_skills()))
 
     def shorten(self, error: PromptTooLong) -> None:
-        """Leave out examples from now on; if there are none, hide retrieved details.
-
-        Raises:
-            PromptTooLong: Nothing can be left out.
-        """
+        """Leave out examples from now on; if there are none, hide retrieved details."""
         if self.requests.examples or not self.memory.retrieved:
             super().shorten(error)
         else:

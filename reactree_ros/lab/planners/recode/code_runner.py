@@ -81,11 +81,7 @@ class Shared:
 
 
 def check_skills(planner: str, household: Household) -> None:
-    """Check that a household's skills can be described for code.
-
-    Raises:
-        UserError: The household neither describes them for code nor tells its rules.
-    """
+    """Check that a household's skills can be described for code."""
     if not _skills_for_code(household):
         raise UserError(f"{planner} has no {_SKILLS} for the household {household.name}; use another planner")
 
@@ -205,10 +201,6 @@ class CodeRunner(GoalNode):
 
         Args:
             stops: Where a base model continues after its code.
-            carry_out: Carries out a reply with code.
-            correction: Returns the model's feedback after an error.
-            done: The feedback message at the end.
-            sampling: Fields of the request; see :meth:`~reactree_ros.tree.goal_node.GoalNode.ask`.
         """
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(stops, thinks=True), **sampling)

@@ -123,9 +123,6 @@ class Sandbox:
 
     Nothing here waits: a thread drives the interpreter's process, and results are pending. If a piece of code exceeds
     its time or memory, or breaks the interpreter, the variables return to their values before that piece.
-
-    Args:
-        functions: Functions outside that code may call, by name.
     """
 
     def __init__(self, *, limits: Limits, seed: int, functions: Mapping[str, Outside] = RUN_ALONE) -> None:
