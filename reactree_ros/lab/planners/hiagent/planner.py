@@ -20,7 +20,7 @@ from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
-from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
+from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, retrievals
 from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
@@ -158,7 +158,7 @@ class HiAgentNode(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: current working memory, not the whole trajectory."""
-        return (*self.requests.start, *self._head, *as_turns(self.memory.shown()))
+        return (*self.requests.start, *self._head, *self.memory.shown())
 
     def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
         """Return the constraint: an action, if there is a subgoal, or the next subgoal with its first action.
