@@ -34,7 +34,6 @@ from reactree_ros.cli import main
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.lab.bench import commands
 from reactree_ros.lab.bench import folder as bench_folder
 from reactree_ros.lab.bench.events import told_by
@@ -424,14 +423,6 @@ def test_what_cannot_be_used_is_refused_in_one_line(
     assert err.startswith("error: ")
     assert len(err.splitlines()) == 1
     assert message in err
-
-
-def test_the_seed_and_the_rooms_of_the_houses_are_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = ("--suite", "generated", "--houses", 1, "--suite-option", "first_seed=7", "--suite-option", "rooms=3")
-    assert bench(monkeypatch, *house, "--planner", "react", "--limit", 1, "--out", tmp_path / "out") == 0
-    (result,) = read_results(tmp_path / "out")
-    assert result.task_id == 701
-    assert result.instruction == generate_house(seed=7, rooms=3)[0]["nl_instructions"][0]
 
 
 def test_houses_without_such_tasks_end_the_bench_in_one_line(

@@ -268,13 +268,6 @@ def test_runs_that_broke_off_are_told_and_not_counted(
     assert rows(markdown)["GSR"] == ["1.000 (0.342–1.000)"]
 
 
-@pytest.mark.bench
-def test_a_full_context_is_a_cause_of_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = bench_of(tmp_path / "out", line("react", 1, gsr=0.0, end="context_full"))
-    assert report(monkeypatch, folder) == 0
-    assert rows((folder / "report.md").read_text(encoding="utf-8"))["context full"] == ["1"]
-
-
 def test_what_is_no_bench_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -380,12 +380,6 @@ def test_what_was_refused_stands_in_the_trajectory_that_is_summarised() -> None:
     assert f"\n{GO}Action: fly\nObservation: 'fly' is not" in summaries(model)[0]
 
 
-def test_a_refusal_of_the_world_is_an_observation() -> None:
-    model = Sayings(["Subgoal: s\nAction: open fridge 1", "Action: done"])
-    run_of(model, world=ScriptedWorld(refused=["open fridge 1"])).run()
-    assert decisions(model)[-1] == "1 Subgoal: s\nAction: open fridge 1\nObservation: You cannot open fridge 1.\n"
-
-
 @pytest.mark.parametrize("summary", ["", "\n\n", "##Summary", "Here is the summary:"])
 def test_a_summary_that_says_nothing_gives_way_to_the_last_observation(summary: str) -> None:
     model = Sayings(
@@ -408,19 +402,6 @@ def test_a_request_in_flight_is_cancelled_once(replies: int, in_flight: type) ->
     run.interrupt()
     assert (model.cancelled, run.root.status) == (1, Status.INVALID)
     assert isinstance(model.requests[-1].may_say, in_flight)
-
-
-def test_a_skill_in_flight_is_cancelled_once() -> None:
-    world = ScriptedWorld()
-    run = run_of(Sayings(["Subgoal: s\nAction: open fridge 1"]), world=world)
-    run.tick()
-    world.settle = False
-    for _ in range(50):
-        if world.executed:
-            break
-        run.tick()
-    run.interrupt()
-    assert dict(world.cancelled) == {"open fridge 1": 1}
 
 
 def opaque(text: str) -> Experience:
