@@ -104,4 +104,4 @@ class Bootstrap:
             return []
         attempts = read_lines(self._record, Attempt)
         known = {end.value for end in EpisodeEnd}
-        return [one for one in attempts if one.end in known]  # "error" of earlier versions was not the planner's fault
+        return [one for one in attempts if one.end in known]  # a line that is no result is carried out again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -138,13 +137,6 @@ def test_a_model_that_is_gone_over_one_task_loses_only_that(memory: SqliteMemory
 
     attempts = list(bootstrap(memory, model=Choking()).attempts(first(3)))
     assert [one.end for one in attempts] == ["done", "model_gone", "done"]
-
-
-def test_what_earlier_versions_wrote_of_a_broken_run_is_carried_out_again(memory: SqliteMemory) -> None:
-    record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
-    old = {"task_id": FIRST.task_id, "planner": "reactree_wm", "achieved": False, "added": 0, "end": "error"}
-    record.write_text(json.dumps(old) + "\n")
-    assert [one.end for one in bootstrap(memory).attempts(first(1))] == ["done"]
 
 
 def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: SqliteMemory) -> None:

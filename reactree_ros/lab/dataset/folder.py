@@ -22,7 +22,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.lab.dataset.making import DatasetPart
-from reactree_ros.lab.dataset.settings import ABOUT, HELD_OUT, LATER, SCHEMA, TRAIN, Recipe
+from reactree_ros.lab.dataset.settings import ABOUT, HELD_OUT, SCHEMA, TRAIN, Recipe
 
 _PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
 
@@ -133,7 +133,7 @@ class DatasetFolder:
         now = self.recipe.as_dict()
         different = [
             f"{name} was {json.dumps(known.get(name))[:200]}, now {json.dumps(now.get(name))[:200]}"
-            for name in dict.fromkeys((*now, *LATER))
+            for name in now
             if known.get(name) != now.get(name)
         ]
         if different:

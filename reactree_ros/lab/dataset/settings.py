@@ -15,8 +15,6 @@ from reactree_ros.plugins.settings import Settings
 SCHEMA = 1
 #: The description, and both files of decisions without ``.jsonl``.
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
-#: Settings that a recipe only has if they are set, because older recipes lack them.
-LATER = ("without", "about", "short", "people", "asking")
 
 
 class DatasetSettings(Settings):
@@ -108,10 +106,9 @@ class Recipe:
     memory: str = ""  # the episodic memory for examples; empty for none
 
     def as_dict(self) -> dict[str, Any]:
-        settings = self.settings.model_dump(mode="json")
         return {
             "planner": self.planner,
-            **{name: value for name, value in settings.items() if value or name not in LATER},
+            **self.settings.model_dump(mode="json"),
             "records": dict(self.records),
             "pupil": dict(self.pupil),
             "memory": self.memory,

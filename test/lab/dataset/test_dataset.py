@@ -444,15 +444,7 @@ def test_a_dataset_is_about_what_is_asked_for_and_says_so(cli: Cli, tmp_path: Pa
     assert (said["without"], said["about"]) == ("pudding,put_fridge", "apple,wine")
     assert cli(*arguments).code == 0
     ended = cli("dataset", *made, "--without", "pudding,put_fridge")
-    assert (ended.code, 'about was "apple,wine", now null' in ended.err) == (2, True)
-
-
-def test_a_dataset_of_an_older_version_is_about_anything(cli: Cli, small: Path) -> None:
-    arguments = ("dataset", *SMALL, "--noise", 0, "--unclear", 0)
-    assert {"without", "about"}.isdisjoint(json.loads((small / "dataset.json").read_text(encoding="utf-8")))
-    assert cli(*arguments, "--out", small).code == 0
-    ended = cli(*arguments, "--without", "wine", "--out", small)
-    assert (ended.code, 'without was null, now "wine"' in ended.err) == (2, True)
+    assert (ended.code, 'about was "apple,wine", now ""' in ended.err) == (2, True)
 
 
 def test_a_full_disk_is_told_and_gone_on_after(

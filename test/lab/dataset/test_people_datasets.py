@@ -60,13 +60,6 @@ def roots(lines: list[Line]) -> list[list[Line]]:
     return list(by_task.values())
 
 
-def test_without_people_a_recipe_is_as_it_was() -> None:
-    plain = Recipe(settings=DatasetSettings(houses=1), planner=PLANNER).as_dict()
-    assert {"people", "asking"}.isdisjoint(plain)
-    asking = Recipe(settings=DatasetSettings(houses=1, people=0.5, asking=0.1), planner=PLANNER).as_dict()
-    assert (asking["people"], asking["asking"]) == (0.5, 0.1)
-
-
 def test_the_same_houses_of_people_are_made_again() -> None:
     settings = {"people": 1.0, "asking": 0.5, "unclear": 0.1}
     assert made(range(300, 306), **settings) == made(range(300, 306), **settings)

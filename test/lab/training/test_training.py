@@ -476,14 +476,6 @@ def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
     assert (out / CSV).read_bytes() == (straight / CSV).read_bytes()
 
 
-def test_an_instruction_of_5000_words_ends_the_run_and_says_why(trained: Path, cli: Cli) -> None:
-    instruction = " ".join(f"word{number}" for number in range(5000))
-    ended = cli("run", instruction, "--house", "villa", "--json", "--llm", "small", "--model", trained / "model")
-    assert ended.code == 1
-    assert ended.json["end"] == "context_full"
-    assert "tokens too long for the model's context of 8192 tokens" in ended.json["message"]
-
-
 def test_a_model_without_a_chat_template_is_asked_with_text(trained: Path) -> None:
     model = make_model(*model_settings("transformers", {"model": str(trained / "model")}, where="test"))
     try:
