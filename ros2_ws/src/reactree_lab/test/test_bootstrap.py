@@ -77,6 +77,7 @@ def bootstrap(
     return Bootstrap(memory, spec, model=model or Counting(), make_world=make_world)
 
 
+@pytest.mark.slow
 def test_a_tree_leaves_what_every_agent_node_went_through(memory: SqliteMemory) -> None:
     attempts = list(bootstrap(memory).attempts(TASKS))
     assert [one.task_id for one in attempts] == list(TASKS)
@@ -151,6 +152,7 @@ def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: Sqlit
     assert revived.instructions == [SECOND.instruction]
 
 
+@pytest.mark.slow
 def test_what_was_broken_off_goes_on_where_it_was(memory: SqliteMemory) -> None:
     done = list(islice(bootstrap(memory).attempts(TASKS), 2))
     before = len(memory)

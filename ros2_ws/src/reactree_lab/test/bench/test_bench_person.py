@@ -57,6 +57,7 @@ def test_a_record_of_a_bench_with_a_person_replays_on_the_command_line(asked: Pa
     assert cli("replay", asked / run.folder / RECORD).code == 0
 
 
+@pytest.mark.slow
 def test_a_bench_that_was_broken_off_goes_on_with_the_same_answers(asked: Path, tmp_path: Path) -> None:
     out = tmp_path / "again"
     first = dataclasses.replace(ASKING)
@@ -73,6 +74,7 @@ def test_another_person_is_another_bench(asked: Path) -> None:
         bench_here(asked, others)
 
 
+@pytest.mark.slow
 def test_a_person_that_never_answers_is_no_help(tmp_path: Path) -> None:
     deaf = dataclasses.replace(ASKING, person={"person": "simulated", "silent": 1})
     bench_here(tmp_path / "deaf", deaf)

@@ -145,6 +145,7 @@ def test_every_cause_has_its_rule() -> None:
     assert list(RULES) == list(Cause)
 
 
+@pytest.mark.slow
 def test_a_run_of_the_dataset_whose_instruction_names_another_thing_than_its_goal(wah_nl: Path, tmp_path: Path) -> None:
     tasks = {"tasks": str(wah_nl / "tasks.json")}
     settings = BenchSettings(suite="wah_nl", suite_settings=tasks, planners=("react",))

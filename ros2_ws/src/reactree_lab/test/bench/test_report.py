@@ -188,22 +188,6 @@ def test_what_papers_have_published_stands_apart_with_its_model(
 
 
 @pytest.mark.bench
-def test_a_bench_of_the_papers_tasks_has_its_ablations_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tasks = tmp_path / "tasks.json"
-    tasks.write_text("[]", encoding="utf-8")
-    settings = BenchSettings(suite="wah_nl", suite_settings={"tasks": str(tasks)}, planners=("react",))
-    folder = bench_of(tmp_path / "out", line("react", 1, suite="wah_nl"), settings=settings)
-    assert report(monkeypatch, folder) == 0
-    _, *theirs = (folder / "report.md").read_text(encoding="utf-8").split("## Published elsewhere: ReAcTree")
-    results, memories, control_flows = theirs
-    assert "| ReAcTree+WM | Qwen 2.5 72B | 61.00 | 79.58 |" in results
-    assert "| ReAct | Qwen 2.5 7B | no | yes | 6.00 | 19.53 |" in memories
-    assert "| ReAcTree+WM | Qwen 2.5 7B | sequence | 15.00 | 32.18 |" in control_flows
-
-
-@pytest.mark.bench
 def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_it(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

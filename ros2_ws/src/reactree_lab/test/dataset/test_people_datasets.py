@@ -25,6 +25,7 @@ from reactree_ros.household.tasks import parse_tasks, same_words
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.record.schema import Event
 
+pytestmark = pytest.mark.slow
 Line = dict[str, Any]
 PLANNER = "reactree_wm:system_text=false:fixed_example=false"
 

@@ -153,12 +153,6 @@ def test_a_subgoal_and_its_first_action_are_one_request_two_decisions_and_one_st
     assert (len(run.context.replies), result.decisions, result.steps) == (2, 2, 1)
 
 
-def test_a_summary_is_one_request_one_decision_and_no_step() -> None:
-    run = run_of(Sayings([START_S, "Subgoal: t\nAction: open fridge 1", "Over. Subgoal is met.", "Action: done"]))
-    result = run.run()
-    assert (len(run.context.replies), result.decisions, result.steps) == (4, 5, 2)
-
-
 def test_what_a_reply_took_is_told_with_its_first_decision_only() -> None:
     told: list[int | None] = []
 
@@ -374,12 +368,6 @@ def test_what_is_missing_from_the_first_reply_is_told_and_no_prompt_is_asked_twi
     assert decisions(model)[-1] == f"1 Subgoal: s\n{GO}"  # forgotten with the first subgoal
 
 
-def test_what_was_refused_stands_in_the_trajectory_that_is_summarised() -> None:
-    model = Sayings([START_S, "Action: fly", "Subgoal: t\nAction: open fridge 1", "Over.", "Action: done"])
-    run_of(model, "hiagent").run()
-    assert f"\n{GO}Action: fly\nObservation: 'fly' is not" in summaries(model)[0]
-
-
 @pytest.mark.parametrize("summary", ["", "\n\n", "##Summary", "Here is the summary:"])
 def test_a_summary_that_says_nothing_gives_way_to_the_last_observation(summary: str) -> None:
     model = Sayings(
@@ -421,12 +409,6 @@ def test_a_prompt_that_is_too_long_loses_examples() -> None:
     run.context.examples = lambda _: Pending.of(found)
     assert run.run().status == "success"
     assert listener.heard == ["1 examples dropped", "Think: Subgoal 1: s", "Act: go to kitchen 1", "Act: done"]
-
-
-def test_a_prompt_that_is_too_long_without_examples_ends_the_run() -> None:
-    result = run_of(Sayings([""], context=10)).run()
-    assert (result.end, result.decisions) == ("context_full", 0)
-    assert "tokens too long" in result.message
 
 
 def test_without_memory_the_fixed_examples_are_given() -> None:

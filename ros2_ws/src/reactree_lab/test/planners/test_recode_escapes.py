@@ -35,23 +35,14 @@ TOO_DEEP = "nested"
 
 ATTRIBUTES = {
     "class of a tuple": "x = ().__class__",
-    "mro": "x = ().__class__.__mro__[1].__subclasses__()",
-    "bases": "x = ''.__class__.__bases__",
     "globals of a lambda": "x = (lambda: 0).__globals__",
-    "code of a lambda": "x = (lambda: 0).__code__",
-    "closure": "x = (lambda: 0).__closure__",
     "builtins of a function": "x = print.__self__.__dict__['open']",
     "frame of a generator": "x = (n for n in ()).gi_frame.f_back.f_globals",
-    "traceback of an exception": "try:\n    1 / 0\nexcept Exception as error:\n    x = error.__traceback__.tb_frame",
     "dict of a module": "x = re.__dict__",
-    "loader of a module": "x = re.__loader__",
     "private of a module": "x = random._os.environ",
     "reduce": "x = (1).__reduce_ex__(2)",
     "getattr with a computed name": "x = getattr((), '__cl' + 'ass__')",
-    "getattr with a computed name of a function": "x = getattr(print, '__sel' + 'f__')",
     "format string attribute": "x = '{0.__class__}'.format(())",
-    "format string chain": "x = '{0.__class__.__init__.__globals__}'.format(print)",
-    "format map": "x = '{a.__class__}'.format_map({'a': 1})",
     "f-string attribute": "x = f'{().__class__}'",
     "percent": "x = '%(a)s' % __builtins__",
 }
@@ -61,19 +52,13 @@ NAMES = {
     "__loader__": "x = __loader__",
     "eval": "x = eval('1 + 1')",
     "exec": "exec('x = 1')",
-    "compile": "x = compile('1', '', 'eval')",
     "open": "x = open({canary!r}).read()",
     "open by another name": "o = open\nx = o({canary!r}).read()",
-    "open for writing": "open({canary!r}, 'w').write('gone')",
-    "globals": "x = globals()",
-    "vars": "x = vars()",
     "input": "x = input()",
     "breakpoint": "breakpoint()",
     "full width eval": "x = \uff45\uff56\uff41\uff4c('1')",
     "small caps exec": "\U0001d5be\U0001d5d1\U0001d5be\U0001d5bc('x = 1')",
     "dunder of look-alikes": "x = _\u005f\uff49mport_\u005f('os')",
-    "super": "x = super()",
-    "memoryview": "x = memoryview(b'a')",
     "names of the sandbox": "_recode_show = print",
     "run as a variable": "run = print",
     "run by another name": "again = run\nagain('go to kitchen 1')",
@@ -84,32 +69,22 @@ NAMES = {
 MODULES = {
     "os": "import os\nx = os.listdir('/')",
     "os from": "from os import system\nsystem('touch {canary}.2')",
-    "environ": "import os\nx = os.environ['CANARY']",
-    "sys": "import sys\nx = sys.modules['os']",
     "subprocess": "import subprocess\nsubprocess.run(['touch', '{canary}.2'])",
     "socket": "import socket\nx = socket.create_connection(('127.0.0.1', 80))",
-    "ctypes": "import ctypes\nctypes.string_at(0)",
-    "pickle": "import pickle\nx = pickle.loads(b'cos\\nsystem\\n(S\"touch x\"\\ntR.')",
     "pathlib": "from pathlib import Path\nx = Path({canary!r}).read_text()",
     "time": "import time\ntime.sleep(1000)",
-    "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(1000))",
-    "importlib": "import importlib\nx = importlib.import_module('os')",
     "relative": "from . import os",
-    "builtins": "import builtins as b\nx = b.open",
     "submodule": "import re.sys",
     "our own": "import reactree_ros",
 }
 KINDS = {
     "def": "def f():\n    return 1",
     "class": "class A:\n    pass",
-    "metaclass": "class A(metaclass=type):\n    pass",
-    "decorator": "@print\ndef f():\n    return 1",
     "async def": "async def f():\n    return 1",
     "yield": "x = lambda: (yield)",
     "await": "await run('go to kitchen 1')",
     "global": "global run",
     "del": "del re",
-    "endless recursion by def": "def f():\n    return f()\nf()",
 }
 USED_UP = {
     "endless loop": ("while True:\n    pass", "TimeoutError"),
@@ -117,26 +92,16 @@ USED_UP = {
         "while True:\n  try:\n    while True: x = 1\n  except BaseException:\n    x = 2",
         "TimeoutError",
     ),
-    "endless generator": ("x = sum(1 for n in iter(int, 1))", "Error"),
     "long sum": ("x = sum(range(10**12))", "TimeoutError"),
     "endless recursion": ("f = lambda f: f(f)\nf(f)", "RecursionError"),
     "power tower": ("x = 10**10**10", "MemoryError"),
-    "digits": ("x = str(7**4000000)", "Error"),
-    "long text": ("x = 'a' * 10**12", "MemoryError"),
     "doubling text": ("x = 'a'\nwhile True:\n    x += x", "MemoryError"),
-    "long list": ("x = [0] * 10**11", "MemoryError"),
     "growing list": ("x = []\nwhile True:\n    x.append('a' * 1000)", "MemoryError"),
-    "list of a range": ("x = list(range(10**10))", "MemoryError"),
     "padding": ("x = 'a'.zfill(10**11)", "MemoryError"),
-    "padding in a format": ("x = f'{1:>99999999999}'", "Error"),
-    "percent padding": ("x = '%99999999999d' % 1", "Error"),
     "replace": ("x = ('a' * 10**4).replace('', 'b' * 10**6)", "MemoryError"),
-    "join": ("x = 'a'.join(['b' * 10**4] * 10**6)", "MemoryError"),
-    "bytes": ("x = bytes(10**11)", "MemoryError"),
     "integer of a text": ("x = int('9' * 10**6)", "ValueError"),
     "backtracking": (r"x = re.search(r'(.*)(.*)(.*)(.*)(.*)\1x', 'a' * 5000)", "Error"),
     "large pattern": ("x = re.compile('((a{1000}){1000}){1000}')", "Error"),
-    "permutations": ("x = sorted(range(10**9))", "MemoryError"),
     "flood of print": ("while True:\n    print('a' * 100)", "Error"),
     "one long print": ("print('a' * 10**6)", "MemoryError"),
     "flood of names": ("while True:\n  try:\n    nothing\n  except NameError:\n    x = 1", "asked more than 50 times"),
@@ -150,19 +115,14 @@ USED_UP = {
 }
 ENDINGS = {
     "exit": ("raise SystemExit", "SystemExit"),
-    "interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-    "generator exit": ("raise GeneratorExit", "GeneratorExit"),
     "exit()": ("exit()", "name 'exit' is not defined"),
     "hidden": ("try:\n    1 / 0\nexcept BaseException:\n    raise ValueError('hidden')", "ValueError: hidden"),
     "assert": ("assert False, 'no'", "AssertionError"),
     "a wrong skill": ("run(5)", "run takes one skill"),
     "two skills": ("run('go to kitchen 1', 'go to kitchen 1')", "run takes one skill"),
-    "no skill": ("run()", "run takes one skill"),
-    "a list of skills": ("run(['go to kitchen 1'] * 1000)", "run takes one skill"),
     "an empty skill": ("run('  ')", "run takes one skill"),
     "a huge skill": ("run('go to ' + 'a' * 10**6)", "run takes one skill"),
     "a skill with escapes": ("run('go to \\x1b[2J')", "run takes one skill"),
-    "a function as a skill": ("run(print)", "run takes one skill"),
     "unknown variable": ("x = nothing", "name 'nothing' is not defined"),
     "break outside": ("break", "break"),
     "continue outside": ("continue", "continue"),
@@ -172,20 +132,13 @@ SOURCES = {
     "too long": ("x = 1\n" * 2000, f"at most {MAX_CODE} are allowed"),
     "deep brackets": ("x = " + "(" * 150 + "1" + ")" * 150, ""),
     "a huge number": ("x = 0x" + "f" * 5000, "the code cannot be read"),
-    "deep lists": ("x = " + "[" * 90 + "]" * 90, TOO_DEEP),
     "too many brackets": ("x = " + "(" * 4000 + ")" * 4000, TOO_DEEP),
-    "minus": ("x = " + "-" * 9000 + "1", TOO_DEEP),
-    "not": ("x = " + "not " * 2000 + "1", TOO_DEEP),
     "sum": ("x = " + "+".join(["1"] * 4000), TOO_DEEP),
-    "attributes": ("x = a" + ".a" * 4000, TOO_DEEP),
-    "calls": ("x = a" + "()" * 4000, TOO_DEEP),
-    "lambdas": ("x = " + "lambda: " * 1000 + "1", TOO_DEEP),
     "ifs": ("".join(" " * n + "if 1:\n" for n in range(90)) + " " * 90 + "x = 1", TOO_DEEP),
     "null bytes": ("x = 1\x00\nimport os", "null byte"),
     "not closed": ("x = (1", "SyntaxError"),
     "nothing": ("", "there is no code"),
     "comments only": ("# run('go to kitchen 1')", "there is no code"),
-    "another language": ("rm -rf /", "SyntaxError"),
     "surrogate": ("x = '\ud800'\nx = x.nothing", "Error"),
     "right to left": ("x = 1 \u202e + import os", "SyntaxError"),
 }
@@ -243,6 +196,7 @@ def test_code_is_statements_and_calls(code: str, tmp_path: Path, monkeypatch: py
     assert NOT_ALLOWED in attempt(code, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "message"), USED_UP.values(), ids=USED_UP)
 def test_time_memory_and_output_are_limited(
     code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -362,6 +316,7 @@ TEXT = st.text() | st.text(alphabet="()[]{}:=.,'\"\\ \n_abforinewhlpsutd01*+-<>@
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(TEXT)
 def test_any_text_is_read_or_refused(text: str) -> None:
@@ -372,6 +327,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert block.statements
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_no_reply_breaks_a_node(text: str) -> None:

@@ -190,7 +190,7 @@ class CodeRunner(GoalNode):
 
     def until_it_runs(
         self,
-        stops: Sequence[str],
+        stops: tuple[str, ...],
         carry_out: Callable[[str, Reply], Generator[Step, Any, None]],
         correction: Callable[[BlockError], Generator[Step, Any, str]],
         *,
