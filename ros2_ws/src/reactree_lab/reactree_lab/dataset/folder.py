@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import gzip
 import hashlib
 import json
@@ -20,6 +19,7 @@ from typing import Any, TextIO
 
 from reactree_lab.dataset.making import DatasetPart
 from reactree_lab.dataset.settings import ABOUT, HELD_OUT, SCHEMA, TRAIN, Recipe
+from reactree_lab.out_folder import check_place, check_same, opened_alone
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
 from reactree_ros.files.whole_file import write_whole
@@ -40,29 +40,17 @@ class DatasetFolder:
     def __init__(self, path: Path, recipe: Recipe) -> None:
         self.path, self.recipe = path, recipe
         self._parts = path / _PARTS
-        if path.exists() and not path.is_dir():
-            raise UserError(f"--out {path}: is a file; name a folder")
         self.finished = self._read(path / ABOUT)
-        begun = self._read(self._parts / _RECIPE)
-        if (
-            self.finished is None
-            and begun is None
-            and path.is_dir()
-            and any(one.name != _PARTS for one in path.iterdir())
-        ):
-            raise UserError(f"--out {path}: is not empty and holds no dataset; name a new folder")
-        if known := self.finished or begun:
-            self._check(known)
+        known = self.finished or self._read(self._parts / _RECIPE)
+        check_place(path, "dataset", begun=known is not None, leftovers=(_PARTS,))
+        now = recipe.as_dict()
+        if known is not None:
+            check_same(path, {name: known.get(name) for name in now}, now)
         with told_of_disk(path):
             self._parts.mkdir(parents=True, exist_ok=True)
-            self._lock = (self._parts / _LOCK).open("w")
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self._lock.close()
-                raise UserError(f"--out {path}: another process writes this dataset; wait for its end") from error
+            self._lock = opened_alone(path, self._parts / _LOCK)
             if known is None:
-                _write(self._parts / _RECIPE, recipe.as_dict())
+                _write(self._parts / _RECIPE, now)
 
     def close(self) -> None:
         """Let other processes write; delete the parts of a finished dataset."""
@@ -128,19 +116,6 @@ class DatasetFolder:
             return None
         values: Any = read_json(path, "description of a dataset; name a new folder")
         return values if isinstance(values, dict) else {}
-
-    def _check(self, known: Mapping[str, Any]) -> None:
-        now = self.recipe.as_dict()
-        different = [
-            f"{name} was {json.dumps(known.get(name))[:200]}, now {json.dumps(now.get(name))[:200]}"
-            for name in now
-            if known.get(name) != now.get(name)
-        ]
-        if different:
-            raise UserError(
-                f"--out {self.path}: holds another dataset: {'; '.join(different)}; "
-                "use the same settings to continue it, or name a new folder"
-            )
 
 
 class _Files(ExitStack):

@@ -353,7 +353,7 @@ def test_what_broke_off_is_told_in_the_summary_and_is_exit_code_1(
 def test_a_folder_that_two_benches_would_write_to_is_refused(tmp_path: Path) -> None:
     with (
         closing(BenchFolder(tmp_path, SETTINGS)),
-        pytest.raises(UserError, match="another bench is writing there"),
+        pytest.raises(UserError, match="another process is writing there"),
     ):
         BenchFolder(tmp_path, SETTINGS)
 
@@ -378,7 +378,7 @@ def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Pa
     [
         (
             (*OPTIONS, "--seeds", 2),
-            "was started with other settings: seeds was 1, now 2; use the same ones to resume it",
+            "was started with other settings: seeds was 1, now 2; use the same ones to continue it",
         ),
         ((*OPTIONS[:-1], "react,nobody"), "planner 'nobody' is unknown; use one of reactree"),
         ((*OPTIONS[:-1], "react,react"), "--planner: react is named twice"),

@@ -409,7 +409,7 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(cli: Cli, small: Pa
     assert (ended.code, "is a file" in ended.err) == (2, True)
     before = (small / "train.jsonl").read_bytes()
     ended = cli("dataset", *SMALL, "--noise", 0.2, "--unclear", 0, "--out", small)
-    assert (ended.code, "holds another dataset: noise was 0.0, now 0.2" in ended.err) == (2, True)
+    assert (ended.code, "was started with other settings: noise was 0.0, now 0.2" in ended.err) == (2, True)
     assert (small / "train.jsonl").read_bytes() == before
 
 
