@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,3 +44,14 @@ def check_same(out: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> 
             f"--out {out}: was started with other settings: {'; '.join(different)}; "
             "use the same ones to continue it, or name a new folder"
         )
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failed write into an error with the way out; what was written before is intact."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "make room, then repeat the command to continue" if full else "repeat the command to continue"
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}; {hint}") from error

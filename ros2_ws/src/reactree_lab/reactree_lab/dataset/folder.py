@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import json
@@ -11,7 +10,7 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any, TextIO
 
 from reactree_lab.dataset.making import DatasetPart
 from reactree_lab.dataset.settings import ABOUT, HELD_OUT, SCHEMA, TRAIN, Recipe
-from reactree_lab.out_folder import check_place, check_same, opened_alone
+from reactree_lab.out_folder import check_place, check_same, opened_alone, writing
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
 from reactree_ros.files.whole_file import write_whole
@@ -46,7 +45,7 @@ class DatasetFolder:
         now = recipe.as_dict()
         if known is not None:
             check_same(path, {name: known.get(name) for name in now}, now)
-        with told_of_disk(path):
+        with writing(path):
             self._parts.mkdir(parents=True, exist_ok=True)
             self._lock = opened_alone(path, self._parts / _LOCK)
             if known is None:
@@ -65,7 +64,7 @@ class DatasetFolder:
         """Write a part, completely or not at all."""
         head = {"runs": part.runs, "left_out": part.left_out, "houses": sorted(part.houses)}
         text = "".join(f"{line}\n" for line in (json.dumps(head), *part.lines))
-        with told_of_disk(self.path):
+        with writing(self.path):
             write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
@@ -76,7 +75,7 @@ class DatasetFolder:
             shutil.rmtree(self._parts)
             raise UserError(f"--out {self.path}: {_nothing(runs, left_out)}")
         held_out = those_held_out(houses, self.recipe.settings.held_out)
-        with told_of_disk(self.path), _Files(self.path, self.recipe, held_out) as files:
+        with writing(self.path), _Files(self.path, self.recipe, held_out) as files:
             for number in range(parts):
                 lines = self._lines(number)
                 next(lines)
@@ -172,17 +171,6 @@ def those_held_out(houses: Collection[str], share: float) -> set[str]:
     places = {house: int.from_bytes(hashlib.sha256(house.encode()).digest()[:6], "big") / 2**48 for house in houses}
     chosen = {house for house, place in places.items() if place < share}
     return chosen or ({min(houses, key=places.__getitem__)} if share and len(houses) > 1 else set())
-
-
-@contextmanager
-def told_of_disk(path: Path) -> Iterator[None]:
-    """Turn a failed write into an error with the way out."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        hint = "make room, then repeat the command to continue" if full else "repeat the command to continue"
-        raise UserError(f"--out {path}: {error.strerror or error}; {hint}") from error
 
 
 def _nodes(part: Iterable[str]) -> Iterator[list[dict[str, Any]]]:

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -105,7 +104,7 @@ def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: 
                 )
             except UserError as error:
                 raise UserError(f"--data {' '.join(map(str, data))}: {file}: {error}") from error
-            _save(prepared, out / name)
+            prepared.save(out / name)
         _say(prepared, file, console)
 
 
@@ -134,14 +133,6 @@ def _tokenizer(data: Sequence[Path], settings: TrainSettings) -> str:
     if not texts:
         raise UserError(f"--data {data[0]}: {dataset.TRAIN} holds no decision, so there is nothing to learn")
     return str(make_tokenizer(texts, names_in(skills), settings.vocabulary).to_str())
-
-
-def _save(prepared: Prepared, folder: Path) -> None:
-    try:
-        prepared.save(folder)
-    except OSError as error:
-        shutil.rmtree(folder.with_name(f"{folder.name}.unfinished"), ignore_errors=True)
-        raise UserError(f"{folder}: cannot be written: {error.strerror or error}; nothing else is lost") from error
 
 
 def _say(prepared: Prepared, file: str, console: Console) -> None:

@@ -470,7 +470,7 @@ def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
     (out / "checkpoint.pt.unfinished").symlink_to("/dev/full")
     ended = cli(*arguments)
     assert ended.code == 2
-    assert "cannot be written (No space left on device); earlier files are intact" in ended.err
+    assert "cannot be written: No space left on device; make room, then repeat the command to continue" in ended.err
     assert load_checkpoint(out / "checkpoint.pt")["progress"]["step"] == before
     assert cli(*arguments).code == 0
     assert (out / CSV).read_bytes() == (straight / CSV).read_bytes()
