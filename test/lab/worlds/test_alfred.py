@@ -120,7 +120,11 @@ BAD: list[tuple[str, Change, str]] = [
         "is not JSON: ",
     ),
     ("toggle", lambda t: t["scene"]["object_toggles"][0].update(isOn="no"), "scene.object_toggles[0].isOn: input"),
-    ("start", lambda t: t["scene"]["init_action"].update(action="Fly"), "scene.init_action.action: use one of TeleportFull, not 'Fly'"),
+    (
+        "start",
+        lambda t: t["scene"]["init_action"].update(action="Fly"),
+        "scene.init_action.action: use one of TeleportFull",
+    ),
 ]
 TRIMMED_ONLY: list[tuple[str, Change, str]] = [
     ("no instruction", lambda t: t.update(task_descs=[]), "task_descs: list should have at least 1 item"),
