@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from reactree_ros.background.own_python import python_module
@@ -193,8 +193,10 @@ def serve(player: Callable[[], object]) -> None:
     """
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    asked = os.fdopen(os.dup(0), encoding="ascii")  # not for what the player starts
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_hear, args=(requests,), daemon=True).start()
+    threading.Thread(target=_hear, args=(asked, requests), daemon=True).start()
     served: object = None
     while True:
         name, *arguments = json.loads(requests.get())
@@ -207,8 +209,8 @@ def serve(player: Callable[[], object]) -> None:
         answers.write(f"{json.dumps(answer)}\n")
 
 
-def _hear(requests: queue.SimpleQueue[str]) -> None:
+def _hear(asked: Iterable[str], requests: queue.SimpleQueue[str]) -> None:
     """Take requests in; ends the process, and what it has started, together with its parent, whatever it is doing."""
-    for line in sys.stdin:
+    for line in asked:
         requests.put(line)
     os.killpg(0, signal.SIGKILL)
