@@ -17,6 +17,7 @@ from planners.test_codeact import EXAMPLE
 from planners.test_recode_example import REPLIES
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
+from solving import solution
 
 from reactree_lab.planners.plan import tidied
 from reactree_ros.agent.decision import Decision
@@ -25,7 +26,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply

@@ -14,7 +14,6 @@ from processes import Process, Processes
 pytestmark = pytest.mark.ros
 
 WORLDS = Path(__file__).parents[1] / "lab" / "simulators"
-unity = pytest.mark.skipif(not importlib.util.find_spec("virtualhome"), reason="needs the client of VirtualHome")
 ai2thor = pytest.mark.skipif(not importlib.util.find_spec("ai2thor"), reason="needs the client of AI2-THOR")
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 
@@ -31,7 +30,6 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-@unity
 def test_a_task_is_carried_out_in_unity_with_pictures(processes: Processes) -> None:
     from virtualhome_peer import VirtualHomePeer
 
@@ -48,7 +46,6 @@ def test_a_task_is_carried_out_in_unity_with_pictures(processes: Processes) -> N
     echo.wait_for("rgb8")
 
 
-@unity
 def test_a_simulator_that_is_not_there_ends_the_task_with_its_reason(processes: Processes) -> None:
     world = ("world:=virtualhome_unity", f"port:={free_port()}")
     output = ended(processes.launch(f"instruction:={INSTRUCTION}", *world), 1)
