@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rclpy._rclpy_pybind11 import NodeNameNonExistentError
 from rclpy.exceptions import InvalidTopicNameException
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.validate_topic_name import validate_topic_name
 
 from reactree_ros.errors import UserError

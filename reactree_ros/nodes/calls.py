@@ -340,12 +340,8 @@ class Introduction:
 
 
 def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:
-    """Send a request; ``answered`` is called with the future at once when the answer comes.
-
-    An executor would queue a task for it.
-    """
+    """Send a request; ``answered`` is called with the future when the answer comes."""
     future = client.call_async(request)
-    future._set_executor = lambda executor: None
     future.add_done_callback(answered)
     return future
 

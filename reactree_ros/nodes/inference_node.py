@@ -25,7 +25,7 @@ from reactree_ros.nodes.messages import as_json, failed, known_in, reply_to_msg,
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import settled
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.telemetry import serving
 
@@ -125,7 +125,6 @@ class InferenceNode(ManagedNode):
     def _offer(self) -> None:
         """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
         group = ReentrantCallbackGroup()
-        self._waker = Waker(self)
         self._offered = [
             self.create_service(Generate, "~/generate", self._on_generate, callback_group=group),
             self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
@@ -193,7 +192,7 @@ class InferenceNode(ManagedNode):
         pending = self._model.decide(request)
         began = steady.now()
         self._running[msg.id] = (pending, began + limit)
-        await self._waker.settled(pending)
+        await settled(self, pending)
         del self._running[msg.id]
         self._count += 1
         response.seconds = self._latency = steady.now() - began

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
-from rclpy._rclpy_pybind11 import RCLError
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
@@ -44,7 +43,8 @@ class ManagedNode(LifecycleNode, abc.ABC):
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
-        service = self._service_change_state  # rclpy raises out of it, and has no other way to it
+        name = self.resolve_service_name("~/change_state")  # rclpy raises out of it, which would end the node
+        service = next(one for one in self.services if one.srv_name == name)
         service.callback = functools.partial(self._considered, service.callback)
         self.create_service(Trigger, "~/check", self._check)
 
@@ -57,10 +57,9 @@ class ManagedNode(LifecycleNode, abc.ABC):
         """Carry out a requested transition, or refuse it if the state has no such transition."""
         try:
             return change(request, response)
-        except RCLError as error:
+        except RuntimeError as error:
             asked = request.transition.label or request.transition.id
-            _, state = self._state_machine.current_state
-            self.get_logger().warning(f"transition '{asked}' refused: the node is {state} ({error})")
+            self.get_logger().warning(f"transition '{asked}' refused: {error}")
             response.success = False
             return response
 
@@ -105,11 +104,6 @@ class ManagedNode(LifecycleNode, abc.ABC):
         self.begin_stop()
         self.release()
         return TransitionCallbackReturn.SUCCESS
-
-    def destroy_node(self) -> None:
-        """Release the endpoints, also those of rclpy's state machine: while one exists, the node does."""
-        super().destroy_node()
-        self._state_machine.destroy_when_not_in_use()
 
     @abc.abstractmethod
     def begin_stop(self) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from rclpy._rclpy_pybind11 import NodeNameNonExistentError, RCLError
 from rclpy.action import get_action_server_names_and_types_by_node
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from reactree_ros.errors import UserError
@@ -31,7 +30,7 @@ def one_type(node: Node, topic: str, wanted: str) -> Iterator[None]:
     """
     try:
         yield
-    except RCLError as error:
+    except RuntimeError as error:
         full = node.resolve_topic_name(topic)
         unlike = another_type(full, dict(node.get_topic_names_and_types()).get(full, ()), wanted)
         if not unlike:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from action_msgs.msg import GoalStatus
@@ -131,15 +132,12 @@ class Server(abc.ABC):
 
 
 class _OneAnswer(ActionClient):
-    """rclpy's client of an action, which takes the first answer to a goal; rclpy's own raises where another follows."""
+    """rclpy's client of an action, which takes the first answer to a goal: rclpy's own may raise at a second one."""
 
     async def execute(self, taken_data: Any) -> None:
-        """Take in what came; see :meth:`rclpy.waitable.Waitable.execute`."""
-        goal = taken_data.get("goal")
-        if goal is not None and (asked := self._pending_goal_requests.get(goal[0])) is not None and asked.done():
-            self._node.get_logger().warning(f"{self._action_name} answers a goal twice: there is more than one server")
-            taken_data = {name: data for name, data in taken_data.items() if name != "goal"}
-        await super().execute(taken_data)
+        """Receive what came; see :meth:`rclpy.waitable.Waitable.execute`."""
+        with suppress(RuntimeError):
+            await super().execute(taken_data)
 
 
 class ActionOf(Server):

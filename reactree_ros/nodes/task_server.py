@@ -6,13 +6,12 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.reporter import id_of
 from reactree_ros.nodes.task import CANCELED, SHUTDOWN, STOPPED, Task, asked_for

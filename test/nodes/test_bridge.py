@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy
 import pytest
 from doubles import START, ScriptedWorld
 
@@ -57,23 +56,6 @@ def test_a_skill_that_is_done_succeeds_with_what_is_seen_afterwards(graph: Graph
     assert (goal.status, goal.result.outcome, goal.result.message) == (GoalStatus.STATUS_SUCCEEDED, Result.DONE, "")
     assert goal.result.observation.text == "You open fridge 1."
     assert goal.result.skills == list(world.skills)
-
-
-def test_no_array_is_formatted_for_a_goal(graph: Graph) -> None:
-    def refuse(number: int) -> str:
-        raise AssertionError(f"{number} is formatted")
-
-    world = HeldWorld()
-    graph.bridge(world)
-    with numpy.printoptions(formatter={"all": refuse}):
-        goal = graph.skill("open fridge 1")
-        graph.until(lambda: world.held)
-        goal.cancel()
-        assert goal.result.outcome == Result.CANCELED
-        done = graph.skill("open fridge 1")
-        graph.until(lambda: world.held)
-        world.finish()
-        assert done.result.outcome == Result.DONE
 
 
 def test_the_result_of_every_goal_is_told_to_everybody(graph: Graph) -> None:

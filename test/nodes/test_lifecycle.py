@@ -205,19 +205,6 @@ def test_a_world_is_closed_only_when_nothing_of_it_moves_any_more(graph: Graph) 
     assert world.closed == 1
 
 
-# ---------------------------------------------------------------------- gone
-
-
-@pytest.mark.parametrize("kind", ["household_bridge", "inference"])
-def test_a_node_that_was_destroyed_is_gone_also_while_somebody_refers_to_it(graph: Graph, kind: str) -> None:
-    make: Any = {"household_bridge": graph.bridge, "inference": graph.inference}[kind]
-    node = make(alone=True)
-    graph.until(lambda: kind in graph.probe.get_node_names(), "it is there")
-    graph.kill(node)
-    graph.until(lambda: kind not in graph.probe.get_node_names(), "it is gone")
-    assert node is not None
-
-
 # ---------------------------------------------------------------------- half made
 
 
