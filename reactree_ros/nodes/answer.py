@@ -75,12 +75,10 @@ class AnswerNode(Node):
         return self._answering.idle
 
     def destroy_node(self) -> None:
-        """Release the endpoints."""
         self._answering.close()
         super().destroy_node()
 
     def _look(self) -> None:
-        """Search for askers, and for planners that take words."""
         before, found = self._answering.askers, askers_for(self, self._planner) if self._planner else askers(self)
         self._answering.offer(found)
         for asker in sorted(self._answering.askers - before):
@@ -121,7 +119,6 @@ class AnswerNode(Node):
                 )
 
     def _heard(self, name: str, left: set[str], refusals: list[str], told: Pending[None], future: Future) -> None:
-        """Receive whether a planner has taken words; one of several is enough."""
         left.discard(name)
         answer = settled(future)
         if answer.exception() is None and answer.take().success:
@@ -169,7 +166,6 @@ def _say(text: str) -> None:
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--planner-node", default="", help="serve only this planner and its bridges")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])

@@ -66,7 +66,6 @@ def listeners(node: Node) -> frozenset[str]:
 
 
 def _of(node: Node, name: str, namespace: str, ending: str) -> Iterator[str]:
-    """Yield the names of a node's clients that have an ending, without it."""
     try:
         clients = node.get_client_names_and_types_by_node(name, namespace)
     except NodeNameNonExistentError:  # it has gone meanwhile

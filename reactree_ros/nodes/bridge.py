@@ -214,7 +214,6 @@ class Bridge(ManagedNode):
         return Report(OK, f"carries out '{skill}'" if skill else "waits for a skill", values)
 
     def begin_stop(self) -> None:
-        """Stop the skill that runs."""
         for member in self.members.values():
             member.begin_stop()
         if self._skills is not None:
@@ -231,7 +230,6 @@ class Bridge(ManagedNode):
         self.host.release()
 
     def destroy_node(self) -> None:
-        """Release world and endpoints."""
         for member in self.members.values():
             if self.executor is not None:
                 self.executor.remove_node(member)
@@ -266,7 +264,6 @@ class MemberBridge(Bridge):
         return self._first.house()
 
     def load(self) -> World:
-        """Return the robot."""
         return self._robot
 
     def take_over(self, robot: World, robots: Sequence[str]) -> None:

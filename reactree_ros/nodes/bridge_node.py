@@ -59,7 +59,6 @@ class BridgeNode(Bridge):
         return self._with_eyes(place, self._task[1])
 
     def _with_eyes(self, place: Place, task: Task | None) -> World:
-        """Make the world of a task, with eyes if the parameters name some."""
         vision = settings_of(self, HouseholdBridgeSettings).vision
         return with_eyes(lambda _: place.make(task), named_model(vision) if vision else None, place.spec.checks)
 
@@ -92,7 +91,6 @@ class BridgeNode(Bridge):
 
 
 def main() -> None:
-    """Run the node."""
     run_node(BridgeNode)
 
 

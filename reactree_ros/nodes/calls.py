@@ -214,7 +214,6 @@ class Calls:
         return max(1, int(self._node.count_services(self._node.resolve_service_name(service))))
 
     def wait(self, waiting: Waiting) -> None:
-        """Send a request as soon as the server is there, and watch it until its result is settled."""
         self._waiting.append(waiting)
         self._look(waiting)
 
@@ -269,7 +268,6 @@ class Calls:
             waiting.sent_to = AWAY
 
     def _servers(self, waiting: Waiting) -> int:
-        """Count the servers; before sending, only those that are not known to be dead."""
         count = partial(self.count, waiting.service, waiting.ready)
         if self._lives is None or not waiting.node or waiting.sent_to:
             return count()
@@ -280,7 +278,6 @@ class Calls:
         return listed.living
 
     def _life(self, waiting: Waiting) -> int | None:
-        """Return the life of the node that would answer now; None if it is silent, or has no heartbeat."""
         return self.life(waiting.node) if waiting.node else None
 
     def _lives_on(self, waiting: Waiting) -> bool:

@@ -76,7 +76,6 @@ class Charging:
         return self._tries < TRIES and steady.now() >= self._again_at
 
     def _follow(self, underway: Pending[Observation], *, active: bool) -> None:
-        """Take in how the skill has ended; without a robot that may act it is stopped."""
         if not active:
             underway.cancel()
         if not underway.done():

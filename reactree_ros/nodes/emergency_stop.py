@@ -51,7 +51,6 @@ class EmergencyStop(ConfiguredTopic):
             )
 
     def listen(self) -> None:
-        """Begin to hear the topic."""
         if self._entry is not None:
             self._subscriptions += hear_all(self._node, self._kind, self._entry.topic, WithInfo(self._hear))
 

@@ -139,7 +139,6 @@ def _say(text: object) -> None:
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("instruction", help="what to do; empty: the task's instruction")
     parser.add_argument("--task-id", type=int, default=-1, help="reset the bridge's world to this task first")

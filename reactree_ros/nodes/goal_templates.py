@@ -241,7 +241,6 @@ def message_class(slot: Any, where: str) -> Any:
 
 
 def _message_of(slot: NamespacedType) -> Any:
-    """Return the message class that a field holds."""
     return getattr(importlib.import_module(".".join(slot.namespaces)), slot.name)
 
 

@@ -115,7 +115,6 @@ class InferenceNode(ManagedNode):
         return make_model(spec, settings)
 
     def _chosen(self) -> tuple[ModelSpec, Settings]:
-        """Return the language model and its settings by the parameters; a file of settings overrides them."""
         settings = settings_of(self, InferenceNodeSettings)
         if settings.models_file:
             return load_models_file(settings.models_file)
@@ -218,7 +217,6 @@ class InferenceNode(ManagedNode):
         return reply_to_msg(reply, response)
 
     def _used(self, reply: Reply, seconds: float) -> None:
-        """Count what a reply took, also one that did not come."""
         self._seconds += seconds
         self._tokens += reply.output_tokens or 0
         self._prompt_tokens += reply.prompt_tokens or 0
@@ -238,7 +236,6 @@ class InferenceNode(ManagedNode):
         return response
 
     def _look_after(self) -> None:
-        """Enforce the time limit, and report obstacles."""
         waits = None if self._model is None else self._model.waits_for()
         if self._rarely.due(waits):
             self.get_logger().warning(str(waits))
@@ -283,7 +280,6 @@ class InferenceNode(ManagedNode):
         return not self._running
 
     def destroy_node(self) -> None:
-        """Release model and endpoints."""
         self.release()
         super().destroy_node()
 
@@ -294,7 +290,6 @@ def _failed(response: Generate.Response, code: int, message: str) -> Generate.Re
 
 
 def main() -> None:
-    """Run the node."""
     with kept_out_of_the_log():  # they are in its own
         run_node(InferenceNode)
 

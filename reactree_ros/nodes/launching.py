@@ -295,7 +295,6 @@ def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
 
 
 def _was_started(file: str) -> bool:
-    """Whether the command line names a launch file, by path or by package."""
     return Path(file).name in (Path(word).name for word in sys.argv[1:])
 
 
@@ -434,7 +433,6 @@ def before_others() -> list[Any]:
 
 
 def _before(*command: str) -> list[Any]:
-    """Return the user's launch prefix with a command added, if that command works here."""
     there = shutil.which(command[0]) is not None
     works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
     return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]

@@ -347,7 +347,6 @@ def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
 
 
 def _poses(map: SemanticMap, call: SkillCall) -> dict[str, Pose | None]:
-    """Return the poses that templates may name, as the map has them."""
     thing, receptacle = map.thing_of(call), map.target(call)
     room = None if thing is None else map.room_of(thing)
     place, stand = receptacle or room, receptacle or thing

@@ -145,7 +145,6 @@ class PlannerNode(Node):
         )
 
     def _tick(self) -> None:
-        """Tick the task that runs."""
         if self._queue.running is not None:
             self._runner.tick(self._queue.running)
 
@@ -154,7 +153,6 @@ class PlannerNode(Node):
         self._reporter.look_for_watchers(show=self._queue.running is None)
 
     def _living(self) -> dict[str, bool]:
-        """Say of each bridge and of the inference node whether it lives."""
         return {name: bool(self._lives.living(full)) for name, full in self._others.items()}
 
     def begin_stop(self) -> None:
@@ -176,7 +174,6 @@ class PlannerNode(Node):
         return self._queue.running is None and (self._rest.done() or not living)
 
     def destroy_node(self) -> None:
-        """Release memory, tree and endpoints."""
         self._made.close()
         super().destroy_node()
 
@@ -186,7 +183,6 @@ class PlannerNode(Node):
 
 
 def main() -> None:
-    """Run the node."""
     run_node(PlannerNode)
 
 

@@ -89,6 +89,5 @@ class DetectorClient:
         self._node.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD)
 
     def close(self) -> None:
-        """Take the client out of the node."""
         self.stop()
         self.server.close()

@@ -120,7 +120,6 @@ class Server(abc.ABC):
         underway: Underway,
         doubted: Callable[[], None] | None = None,
     ) -> None:
-        """Send a goal as soon as the server has a service; see :class:`Waiting`."""
 
         def given_up() -> None:
             _give_up(underway)
@@ -150,7 +149,6 @@ class ActionOf(Server):
         self._handles: dict[Underway, Any] = {}
 
     def send(self, what: str, goal: Any) -> Underway:
-        """Send a goal as soon as the server is there."""
         underway = Underway(what, self.name)
 
         def accepted(future: Any) -> None:
@@ -199,7 +197,6 @@ class ActionOf(Server):
         underway.result.fail(error)
 
     def stop(self, underway: Underway) -> None:
-        """Have a goal stopped; also one that was not accepted yet."""
         underway.told_to_stop()
         if underway.sent_at is None:
             underway.over = True
@@ -226,15 +223,12 @@ class ActionOf(Server):
             underway.over = True
 
     def ready(self) -> bool:
-        """Whether the server is there."""
         return bool(self._client.server_is_ready())
 
     def unlike(self, kind: str) -> str:
-        """Say that the action is there with another type."""
         return server_mismatch(self.node, self.name, kind, action=True)
 
     def close(self) -> None:
-        """Take the client out of the node."""
         self._client.destroy()
 
 
@@ -246,7 +240,6 @@ class ServiceOf(Server):
         self._client = node.create_client(kind, name)
 
     def send(self, what: str, goal: Any) -> Underway:
-        """Send a request as soon as the server is there."""
         underway = Underway(what, self.name)
 
         def answered(future: Any) -> None:
@@ -263,22 +256,18 @@ class ServiceOf(Server):
         return underway
 
     def stop(self, underway: Underway) -> None:
-        """Have a request forgotten that was not sent yet."""
         underway.told_to_stop()
         if underway.sent_at is None:
             underway.over = True
             underway.result.cancel()
 
     def ready(self) -> bool:
-        """Whether the server is there."""
         return bool(self._client.service_is_ready())
 
     def unlike(self, kind: str) -> str:
-        """Say that the service is there with another type."""
         return server_mismatch(self.node, self.name, kind, action=False)
 
     def close(self) -> None:
-        """Take the client out of the node."""
         self.node.destroy_client(self._client)
 
 

@@ -134,7 +134,6 @@ class RobotParts:
         }
 
     def close(self) -> None:
-        """Take clients and subscriptions out of the node."""
         self.senses.close()
         self.stop.close()
         self.battery.close()

@@ -74,7 +74,6 @@ class Prompts:
         return "" if self._server is None else self._server.lacks(self._entry.type, "of the detector's prompts")
 
     def close(self) -> None:
-        """Take publisher and client out of the node."""
         if self._publisher is not None:
             self._node.destroy_publisher(self._publisher)
         if self._server is not None:

@@ -221,7 +221,6 @@ def _field(kind: Any, path: str, fits: Callable[[Any], bool], where: str) -> Cal
 
 
 def _of_array(msg: Any, frame: str) -> Any:
-    """Yield the detections of a ``vision_msgs/msg/Detection3DArray``, each by its best hypothesis."""
     for detection in msg.detections:
         best = max(detection.results, key=lambda result: result.hypothesis.score, default=None)
         if best is None:
@@ -276,7 +275,6 @@ class ConfiguredTopic:
         return topic_mismatch(self._node, self._entry.topic, self._entry.type, self.hearing)
 
     def close(self) -> None:
-        """Take the subscriptions out of the node."""
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
 
@@ -296,7 +294,6 @@ class Battery(ConfiguredTopic):
             self._field = _field(self._kind, entry.field, is_number, where)
 
     def listen(self) -> None:
-        """Begin to hear the topic."""
         if self._entry is not None:
             self.subscribe(self._hear, qos_profile_sensor_data)
 
@@ -310,7 +307,6 @@ class Battery(ConfiguredTopic):
         return f"the battery is at {self.level:.3g}, and {self._entry.least:g} is too little to go on"
 
     def in_words(self) -> str:
-        """Say how full the battery is, for people."""
         if self._entry is None:
             return "nobody says"
         unheard = self.mismatch() or f"not heard on {self._entry.topic} yet"

@@ -117,7 +117,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         )
 
     def _send(self, *, changed: bool) -> None:
-        """Send a snapshot on each stream on which one is due."""
         now, due = steady.now(), []
         for stream in self.snapshot_streams.values():
             last, period = stream.last_snapshot_timestamp, stream.parameters.snapshot_period
@@ -166,7 +165,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         return [KeyValue(key=key, value=_plain(str(Blackboard.storage.get(key, "-")))) for key in keys]
 
     def _messages(self) -> list[BehaviourMsg]:
-        """Return the shown behaviours as messages; unchanged ones as they were converted before."""
         kept, self._kept = self._kept, {}
         folded = self._folded()
         tips: dict[UUID, UUID | None] = {}
@@ -191,7 +189,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         return [msg for _, msg in self._kept.values()]
 
     def _folded(self) -> dict[UUID, int]:
-        """Return the goal nodes that are sent without their subtrees, with the sizes of these."""
         everything: list[Behaviour] = [self.root]
         for behaviour in everything:  # it grows meanwhile
             everything += behaviour.children
@@ -230,7 +227,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         return msg
 
     def _name(self, behaviour: Behaviour) -> str:
-        """Return a behaviour's name; for goal nodes of an expansion, one that tells them from their siblings."""
         parent = behaviour.parent
         if not isinstance(behaviour, GoalNode) or parent is None or isinstance(parent, GoalNode):
             return behaviour.name

@@ -89,7 +89,6 @@ class SkillGoals:
         self._goals: dict[bytes, SkillGoal] = {}
 
     def server_is_ready(self) -> bool:
-        """Whether the bridge is there."""
         return all(client.service_is_ready() for client in self.clients)
 
     def send(self, goal: SkillGoal, id: UUID) -> None:
@@ -108,7 +107,6 @@ class SkillGoals:
             self._cancel_goal.call_async(ExecuteSkill.Impl.CancelGoalService.Request(goal_info=info))
 
     def close(self) -> None:
-        """Take clients, subscription and timer out of the node."""
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._ended)
         for client in self.clients:
@@ -131,7 +129,6 @@ class SkillGoals:
             self._finish(goal, lambda: goal.end.succeed(told))
 
     def _look(self) -> None:
-        """Ask for the result of what takes longer, so that no end is missed."""
         for goal in self._goals.values():
             if goal.accepted_at is not None and goal.asked is None and steady.now() - goal.accepted_at > ASK_AFTER:
                 request = ExecuteSkill.Impl.GetResultService.Request(goal_id=goal.id)
@@ -157,7 +154,6 @@ class SkillGoals:
 
 
 def _goal(skill: str, trace: str) -> ExecuteSkill.Goal:
-    """Return a skill as a goal: in words, and of a declared skill as data."""
     if not isinstance(skill, SkillCall):
         return ExecuteSkill.Goal(skill=skill, trace=trace)
     arguments = json.dumps(skill.values)

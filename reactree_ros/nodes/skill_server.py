@@ -67,12 +67,10 @@ class SkillServer:
         return "" if self._goal_handle is None else str(self._goal_handle.request.skill)
 
     def stop(self) -> None:
-        """Stop the skill that is carried out."""
         if self._skill is not None:
             self._skill.cancel()
 
     def close(self) -> None:
-        """Take the server out of the node."""
         self._action.destroy()
 
     def confirm(self, skill: str, reason: str) -> Pending[str]:

@@ -121,7 +121,6 @@ class _Run:
             self._executor.spin_once(timeout_sec=HEARTBEAT)
 
     def _rest(self, within: float) -> None:
-        """Wait until everything in flight has ended, whatever fails meanwhile."""
         end, node = steady.now() + within, self._node
         while rclpy.ok() and not node.stopped() and steady.now() < end:
             self._try(lambda: self._executor.spin_once(timeout_sec=HEARTBEAT))
@@ -138,7 +137,6 @@ class _Run:
             self._node.heartbeat.beat()
 
     def _try(self, do: Callable[[], object]) -> None:
-        """Call a function; an error is reported, and the caller goes on."""
         try:
             do()
         except ExternalShutdownException:

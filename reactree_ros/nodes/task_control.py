@@ -73,7 +73,6 @@ class TaskControl:
         return task.steering
 
     def _hold(self, reason: str, response: Trigger.Response) -> Trigger.Response:
-        """Hold tasks for a reason; without one let them go on."""
         self.paused = reason
         with suppress(UserError):  # none runs, or it is on its way back: it holds when it arrives
             steering = self._steering()

@@ -177,7 +177,6 @@ class TaskRunner:
             task.ended.succeed(None)
 
     async def _introduced(self, task: Task) -> Introduction:
-        """Wait a moment for the language model's description; an empty one if none comes."""
         asked = self._model.introduction()
         try:
             found: Introduction = await self._answered(task, asked, INTRODUCTION)
@@ -199,7 +198,6 @@ class TaskRunner:
         return stop_of(record)
 
     def _return(self, task: Task) -> None:
-        """Bring a resumed run nearer to its place."""
         assert task.way is not None  # it is on it
         assert task.steering is not None
         until = steady.now() + SLICE

@@ -56,7 +56,6 @@ class TaskServer:
         )
 
     def close(self) -> None:
-        """Take the server out of the node."""
         self._action.destroy()
 
     def _consider(self, goal: ExecuteTask.Goal) -> GoalResponse:
@@ -102,7 +101,6 @@ class TaskServer:
         return result
 
     async def _result_of(self, task: Task) -> ExecuteTask.Result:
-        """Carry a task out; every error becomes an error code."""
         try:
             return await self._carry_out(task)
         except UserError as error:
@@ -114,7 +112,6 @@ class TaskServer:
             return task.failed(ExecuteTask.Result.BUG, f"{type(error).__name__}: {error}")
 
     def _without_turn(self, goal_handle: Any) -> ExecuteTask.Result:
-        """End a goal that still waits: it was canceled, a person said stop, or the node shuts down."""
         task, canceled = Task(goal_handle), goal_handle.is_cancel_requested
         goal_handle.canceled() if canceled else goal_handle.abort()
         task.stop(*(CANCELED if canceled else SHUTDOWN if self._queue.closed else STOPPED))

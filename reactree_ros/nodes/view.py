@@ -57,7 +57,6 @@ def serve(
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--planner-node", default=PLANNER, help="name of the planner node")
     parser.add_argument(

@@ -79,5 +79,4 @@ def _same(value: Any, wanted: Any) -> bool:
 
 
 def told(value: Any) -> str:
-    """Return a value in words."""
     return shortened_line(f"{value:g}" if isinstance(value, float) else str(value), 60)

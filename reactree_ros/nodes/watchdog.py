@@ -83,7 +83,6 @@ class Watchdog(Node):
 
 
 def main() -> None:
-    """Run the node."""
     run_node(Watchdog, within=LAST_WATCH)
 
 

@@ -47,7 +47,6 @@ class WorldServices:
             node.create_service(kind, f"~/{name}", partial(self._answer, answer), callback_group=group)
 
     async def _answer(self, answer: Answer, request: Any, response: Any) -> Any:
-        """Answer a request; an error becomes an error code."""
         try:
             await answer(request, response)
         except _NotActive as error:
@@ -63,7 +62,6 @@ class WorldServices:
         return self._host.world
 
     async def _said(self, ask: Callable[[], Pending[T]]) -> T:
-        """Wait for the world's answer."""
         return (await settled(self._node, asked(ask))).take()
 
     async def _aside(self, work: Callable[[], T]) -> T:
