@@ -8,15 +8,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from processes import LONGEST
-
-if TYPE_CHECKING:
-    from processes import Processes
-
-pytestmark = pytest.mark.ros
+from processes import LONGEST, Processes
 
 MILLISECOND = 10**6
 

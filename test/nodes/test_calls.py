@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rcl_interfaces.srv import GetParameters
+from ros_graph import Graph
+from std_srvs.srv import Trigger
 
-if importlib.util.find_spec("rclpy"):
-    from rcl_interfaces.srv import GetParameters
-    from ros_graph import Graph
-    from std_srvs.srv import Trigger
-
-    from reactree_ros.nodes import calls
-    from reactree_ros.nodes.calls import LISTED_FOR, SPEAKS_ON, TAKES_OFF, Calls, Introduction
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes import calls
+from reactree_ros.nodes.calls import LISTED_FOR, SPEAKS_ON, TAKES_OFF, Calls, Introduction
 
 
 class Clock:

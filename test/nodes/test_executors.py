@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import signal
 import sys
 import threading
 
 import pytest
 from processes import Processes
+from rclpy.task import Task
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import RecordPart
+from ros_graph import Graph, HeldWorld
+from std_msgs.msg import Bool
 
 from reactree_ros.background.pending import Pending
-
-if importlib.util.find_spec("rclpy"):
-    from rclpy.task import Task
-    from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.msg import RecordPart
-    from ros_graph import Graph, HeldWorld
-    from std_msgs.msg import Bool
-
-    from reactree_ros.nodes import executors, steady
-    from reactree_ros.nodes.record_topic import QOS, RecordTopic
-    from reactree_ros.nodes.waiting import Wake, settled
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes import executors, steady
+from reactree_ros.nodes.record_topic import QOS, RecordTopic
+from reactree_ros.nodes.waiting import Wake, settled
 
 FALLEN_BACK = """
 from reactree_ros.nodes import executors, watchdog

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray
 from openai_peer import Peer
 from processes import Process, Processes, need_in_nodes
+from rclpy.lifecycle import TransitionCallbackReturn
+from reactree_interfaces.srv import ModelReady
+from ros_graph import Graph, activate
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
@@ -31,22 +34,10 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
+from reactree_ros.nodes.adapters import RosLanguageModel
+from reactree_ros.nodes.calls import Calls
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
-
-if importlib.util.find_spec("rclpy"):
-    from diagnostic_msgs.msg import DiagnosticArray
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from reactree_interfaces.srv import ModelReady
-    from ros_graph import activate
-
-    from reactree_ros.nodes.adapters import RosLanguageModel
-    from reactree_ros.nodes.calls import Calls
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 SECRET = "sk-hush-4711"

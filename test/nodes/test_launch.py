@@ -20,8 +20,6 @@ from reactree_ros.llm.spec import MODELS
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 
-pytestmark = pytest.mark.ros
-
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 
 

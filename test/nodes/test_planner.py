@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import py_trees
 import pytest
+from action_msgs.msg import GoalStatus
 from chatting import Chatting, saying
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from memory.word_hash_embedder import WordHashEmbedder, experience
+from rcl_interfaces.msg import Log
+from rclpy.action import ActionServer
+from rclpy.parameter import Parameter
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.msg import Decision as DecisionMsg
+from ros_graph import Graph, HeldWorld
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -23,6 +30,7 @@ from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.nodes.execute_task import TaskClient
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
@@ -30,24 +38,8 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.port import Score
 
-if importlib.util.find_spec("rclpy"):
-    import py_trees
-    from action_msgs.msg import GoalStatus
-    from rcl_interfaces.msg import Log
-    from rclpy.action import ActionServer
-    from rclpy.parameter import Parameter
-    from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.msg import Decision as DecisionMsg
-    from ros_graph import HeldWorld
+Result = ExecuteTask.Result
 
-    from reactree_ros.nodes.execute_task import TaskClient
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 DONE = {"root": ["Think: so", "Act: done"]}
 EMPTY = "the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld, expand
 from memory.word_hash_embedder import WordHashEmbedder
+from rclpy.lifecycle import LifecycleNode
+from reactree_interfaces.action import ExecuteTask
+from ros_graph import Goal, Graph, HeldWorld, activate
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
@@ -18,22 +19,11 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong,
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.nodes.planner_node import PlannerNode
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.action import ExecuteTask
-    from ros_graph import Goal, HeldWorld, activate
+Result = ExecuteTask.Result
 
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from rclpy.lifecycle import LifecycleNode
-    from ros_graph import Graph
-
-    from reactree_ros.nodes.planner_node import PlannerNode
-
-pytestmark = pytest.mark.ros
 
 ACT = ["Act: open fridge 1", "Act: done"]
 

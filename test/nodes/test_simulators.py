@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from processes import Process, Processes
 
-pytestmark = pytest.mark.ros
-
 WORLDS = Path(__file__).parents[1] / "lab" / "simulators"
 unity = pytest.mark.skipif(not importlib.util.find_spec("virtualhome"), reason="needs the client of VirtualHome")
 ai2thor = pytest.mark.skipif(not importlib.util.find_spec("ai2thor"), reason="needs the client of AI2-THOR")

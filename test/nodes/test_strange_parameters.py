@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from rclpy.node import Node
+from ros_graph import Graph
 
 from reactree_ros.errors import UserError
-
-if importlib.util.find_spec("rclpy"):
-    from rclpy.node import Node
-
-    from reactree_ros.nodes.parameters import declare, refuse_unknown
-    from reactree_ros.nodes.settings import WatchdogSettings
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes.parameters import declare, refuse_unknown
+from reactree_ros.nodes.settings import WatchdogSettings
 
 
 def given(graph: Graph, *args: str, name: str = "watchdog") -> Node:
