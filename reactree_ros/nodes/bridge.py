@@ -110,6 +110,7 @@ class Bridge(ManagedNode):
         self._skills = SkillServer(self, self.host, topic, self._person, confirm_timeout=self._settings.confirm_timeout)
         self._made.callback(self._skills.close)
         WorldServices(self, self.host, self, topic)
+        self.offer_check()
         steady.every(self, LOOK_PERIOD, self._look_after)
 
     @logged

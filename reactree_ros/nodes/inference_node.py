@@ -129,6 +129,7 @@ class InferenceNode(ManagedNode):
             self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
             self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group),
         ]
+        self.offer_check()
         steady.every(self, 0.1, self._look_after)
 
     @logged

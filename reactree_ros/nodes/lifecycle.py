@@ -46,6 +46,9 @@ class ManagedNode(LifecycleNode, abc.ABC):
         name = self.resolve_service_name("~/change_state")  # rclpy raises out of it, which would end the node
         service = next(one for one in self.services if one.srv_name == name)
         service.callback = functools.partial(self._considered, service.callback)
+
+    def offer_check(self) -> None:
+        """Make ``~/check``, after all other endpoints: who is answered on it reaches them, too."""
         self.create_service(Trigger, "~/check", self._check)
 
     def _considered(
