@@ -17,7 +17,6 @@ from std_srvs.srv import Trigger
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Lives
-from reactree_ros.nodes.settings import SILENCE
 
 #: Stands for the number of servers after there was none: the next one may be another one.
 AWAY = sys.maxsize
@@ -170,8 +169,9 @@ class Calls:
         life = self.life(waiting.node) if waiting.node else None
         if waiting.sent_to and waiting.life is None:
             waiting.life = life
-        if waiting.life is not None and not self._lives_on(waiting):
-            self._give_up(waiting, f"has gone (silent for {SILENCE:g} s)" if life is None else RESTARTED, lost=True)
+        if self._lives is not None and waiting.life is not None and not self._lives_on(waiting):
+            why = f"has gone (silent for {self._lives.silence:g} s)" if life is None else RESTARTED
+            self._give_up(waiting, why, lost=True)
         elif not servers or (not waiting.sent_to and life is None and self._was_heard(waiting)):
             self._look_how_long(waiting)
         elif servers >= waiting.sent_to or (waiting.life is not None and waiting.sent_to < AWAY):

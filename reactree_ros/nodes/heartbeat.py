@@ -82,12 +82,13 @@ class Lives:
         namespaces: Further namespaces to hear, relative to the node's own.
 
     Attributes:
+        silence: The same.
         beats: How many heartbeats were heard, by the nodes' full names.
         first: When the first one was heard, in seconds (:func:`steady.now`), by the same.
     """
 
     def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
-        self._silence = silence
+        self.silence = silence
         self._lives: dict[int, _Life] = {}
         self.beats = Counter[str]()
         self.first: dict[str, float] = {}
@@ -110,7 +111,7 @@ class Lives:
         self._looked = now
         for life in self._lives.values():
             life.heard = min(life.heard + late, now)
-        ended = [life.said for life in self._lives.values() if self._looked - life.heard > self._silence]
+        ended = [life.said for life in self._lives.values() if self._looked - life.heard > self.silence]
         for said in ended:
             del self._lives[said.life]
             self._died.add(said.node)

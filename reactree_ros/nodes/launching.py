@@ -131,7 +131,7 @@ INFERENCE = NodeArguments(
 PLANNER = NodeArguments(
     "planner_node",
     "reactree_planner",
-    {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory")},
+    {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory", "silence")},
     derived=fields(PlannerNodeSettings, "robots", "triggers"),
 )
 
@@ -235,11 +235,12 @@ class Arguments:
 
     def watchdog(self, context: LaunchContext) -> Node:
         """Return the watchdog."""
-        file = self.own(context, "params_file")
+        file, given = self.own(context, "params_file"), self.given(context, PLANNER)
+        silence = PLANNER.parameters({name: text for name, text in given.items() if name == "silence"})
         return ours(
             WATCHDOG,
             name=WATCHDOG,
-            parameters=[file] if file else [],
+            parameters=[*([file] if file else []), silence],
             sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays to cancel what killed nodes left
             **self.kept(context),
         )

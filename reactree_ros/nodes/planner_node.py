@@ -92,7 +92,7 @@ class PlannerNode(Node):
             store = named.open()
             self._made.callback(store.close)
         self.heartbeat = Heartbeat(self)
-        self._lives = Lives(self, namespaces=settings.names)
+        self._lives = Lives(self, silence=settings.silence, namespaces=settings.names)
         bridges = [f"{robot}/{settings.bridge}" for robot in settings.names] or [settings.bridge]
         self._bridges = {name: self.resolve_topic_name(name) for name in bridges}
         self._others = {**self._bridges, settings.inference: self.resolve_topic_name(settings.inference)}

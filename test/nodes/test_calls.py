@@ -45,6 +45,7 @@ class Asked:
         monkeypatch.setattr(calls, "ask", self._lossy(calls.ask))
         monkeypatch.setattr(calls, "ASKED_AGAIN", 0.05)
         lives: Any = SimpleNamespace(
+            silence=1.5,
             life=lambda node: self.life,
             living=lambda node="": [SimpleNamespace(life=self.life)],
             ended=list,
