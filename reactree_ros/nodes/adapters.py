@@ -81,9 +81,6 @@ class RosWorld(SharedWorld):
     """A world behind a bridge node; its household is known after :meth:`learn`.
 
     Any thread may cancel a skill and call :meth:`at_rest`; everything else belongs to the node's executor.
-
-    Args:
-        bridge: Name of the bridge node, relative to the node's namespace.
     """
 
     #: The robots that share this world and learn of one another there; empty: there is one.

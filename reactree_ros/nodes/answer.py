@@ -49,8 +49,6 @@ class AnswerNode(Node):
     Args:
         planner: Name of one planner, relative to this node's namespace: it and its bridges are served; empty: all are.
         say: Called with whose questions are taken.
-        name: The node's name.
-        kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
         UserError: ROS allows no such name.
@@ -135,7 +133,6 @@ def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = 
     Args:
         planner: Name of one planner: it and its bridges are served; empty: all are.
         terminal: File descriptor of what the person types.
-        args: ROS arguments; by default the process's.
 
     Returns:
         The exit code.

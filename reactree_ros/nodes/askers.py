@@ -46,7 +46,6 @@ def askers_for(node: Node, planner: str) -> frozenset[str]:
     """Return the full names of a planner and its bridges, of those that would ask a person.
 
     Args:
-        node: The node whose graph is searched.
         planner: The planner's full name.
     """
     return askers(node) & {planner, *bridges_of(node, planner)}

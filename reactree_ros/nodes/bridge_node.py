@@ -28,9 +28,7 @@ class BridgeNode(Bridge):
         configuration.
 
     Args:
-        name: Its name.
         world: A world to host instead of the parameters' one.
-        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
 
     Raises:
         UserError: There is no such world, or it has no such setting.

@@ -222,7 +222,6 @@ class Introduction:
     Args:
         server: Name of the other node.
         kind: Type of a service of that node that does nothing.
-        name: Its name.
         known: Called as soon as it is answered.
     """
 

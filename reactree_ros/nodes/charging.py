@@ -22,7 +22,6 @@ class Charging:
         battery: The battery.
         entry: What is done; None: nothing.
         begin: Carries a skill out, whatever the battery's level.
-        log: The node's.
     """
 
     def __init__(

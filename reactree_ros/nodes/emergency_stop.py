@@ -26,7 +26,6 @@ class EmergencyStop(ConfiguredTopic):
 
     Args:
         entry: The configuration's entry; None: there is no stop, and the robot may always move.
-        where: Start of errors and warnings.
 
     Raises:
         UserError: The topic's type does not fit.

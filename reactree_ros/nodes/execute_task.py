@@ -30,7 +30,6 @@ class TaskClient(Node):
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
-        kwargs: Passed on to the ROS node.
     """
 
     def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
@@ -162,10 +161,7 @@ def carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float, *, args: Seq
     """Send a goal; print its decisions and its result.
 
     Args:
-        planner: Name of the planner node.
-        goal: The goal.
         timeout: Longest wait for the planner, in seconds.
-        args: ROS arguments; by default the process's.
 
     Returns:
         The exit code.

@@ -47,11 +47,7 @@ class _Nobody:
 
 
 class WithInfo:
-    """A subscription's callback with message and info, for every executor: the EventsExecutor passes one tuple.
-
-    Args:
-        call: The callback.
-    """
+    """A subscription's callback with message and info, for every executor: the EventsExecutor passes one tuple."""
 
     __signature__ = inspect.signature(lambda msg, info: None)  # tells rclpy that the callback wants the info
 

@@ -47,7 +47,6 @@ class Heartbeat:
         """Announce a goal that is about to be sent; returns its id.
 
         Args:
-            action: Name of the action.
             over: Whether the goal has ended, or never began.
         """
         id = UUID(uuid=list(uuid.uuid4().bytes))

@@ -60,9 +60,7 @@ class InferenceNode(ManagedNode):
         configured.
 
     Args:
-        name: Its name.
         model: A language model to host instead of the parameters' one.
-        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
 
     Raises:
         UserError: There is no such language model, or it has no such setting.

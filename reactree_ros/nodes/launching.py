@@ -108,7 +108,6 @@ class NodeArguments:
         """Return arguments as parameters.
 
         Args:
-            given: The arguments.
             otherwise: The entry that is hosted if the arguments name none; empty: unknown here.
 
         Raises:
@@ -209,8 +208,6 @@ class Arguments:
         """Return a node with its parameters: of the package's files, of a parameter file, then the arguments.
 
         Args:
-            context: The launch's.
-            node: The node.
             files: Files in ``config/``.
             also: Further arguments; given ones override them.
             within: A namespace within that of all nodes; empty: that one.

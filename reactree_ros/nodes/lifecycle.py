@@ -35,10 +35,6 @@ class ManagedNode(LifecycleNode, abc.ABC):
 
     Services:
         ``~/check`` (std_srvs/Trigger): whether everything that the node needs is there; the message says what is not.
-
-    Args:
-        name: Its name.
-        kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:

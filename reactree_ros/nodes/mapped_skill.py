@@ -52,11 +52,6 @@ _LISTENING = ("wait_for", "camera")
 class MappedCall:
     """What is asked of a server or a topic, checked against its type.
 
-    Args:
-        entry: What `robot.yaml` says.
-        where: What errors begin with.
-        skill: The skill that it is for; None: it is for none.
-
     Raises:
         UserError: The type is not there, or a field does not fit it.
 
@@ -239,11 +234,6 @@ class Leg:
 
 class MappedSkill:
     """How a skill is carried out, checked against the types that it names.
-
-    Args:
-        entry: What `robot.yaml` says.
-        where: What errors begin with.
-        skill: The skill that it declares.
 
     Raises:
         UserError: A type is not there, or a field does not fit it.

@@ -42,7 +42,6 @@ def topic_mismatch(node: Node, topic: str, wanted: str, hearing: QoSProfile | No
     """Say why no publisher of a topic can be heard; empty if one can, or if there is none.
 
     Args:
-        node: The node whose graph is searched.
         topic: Name of the topic, relative to the node.
         wanted: The subscriber's type.
         hearing: The subscriber's quality of service; None: any.
@@ -70,7 +69,6 @@ def server_mismatch(node: Node, name: str, wanted: str, *, action: bool) -> str:
     """Say that the servers of an action or service have another type; empty if they have not, or if there is none.
 
     Args:
-        node: The node whose graph is searched.
         name: Name of the action or service, relative to the node.
         wanted: The client's type.
         action: Whether it is an action.

@@ -32,12 +32,6 @@ _SAY = skill_of({"name": "say", "wording": "say {text}", "parameters": {"text": 
 class Mouth:
     """Says texts.
 
-    Args:
-        node: The node that it belongs to.
-        entry: What the robot's file says.
-        where: What errors begin with.
-        heartbeat: The node's.
-
     Raises:
         UserError: The speech package's type is not there, or a field does not fit it.
 

@@ -98,10 +98,7 @@ class RecordFollower(Node):
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
-        folder: The folder of the copies.
-        name: The node's name.
         desk: Takes the questions; None: a desk of its own.
-        kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
         UserError: ROS allows no such name.

@@ -59,8 +59,6 @@ class Conditions:
 
     Args:
         node: Whose subscriptions are used.
-        config: The robot.
-        where: The configuration's file, for errors.
 
     Raises:
         UserError: A name, a type or a field is wrong.
@@ -102,7 +100,6 @@ class Waiting:
     """A wait for a condition that is under way; it ends as soon as that holds, or the time is over.
 
     Args:
-        call: The skill.
         conditions: All that there are.
         halted: Says why nothing may go on.
         after: Words the observation.

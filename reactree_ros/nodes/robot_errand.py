@@ -36,9 +36,7 @@ class Errand:
     Args:
         robot: Who carries it out.
         mapped: What is asked for it, one after the other.
-        values: What templates may name.
         words: The first sentence of the observation if it goes well.
-        pending: Gets the observation.
 
     Raises:
         NoValue: A template names something that the skill does not have.

@@ -29,9 +29,7 @@ class RobotParts:
     """A robot's parts, of which some may be away.
 
     Args:
-        node: Whose clients and subscriptions are used.
         mapped: The skills whose servers are used.
-        where: The configuration's file, for errors.
         asks: Whether the robot's detector is asked.
         eyes: Who looks at pictures; None: nobody.
         kept: Keeps what is seen from start to start; None: nothing is kept.

@@ -40,7 +40,6 @@ class Perception:
 
     Args:
         document: Its map; None: it comes from a topic.
-        where: Start of error messages.
         kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:

@@ -25,7 +25,6 @@ class Prompts:
 
     Args:
         entry: How.
-        where: Start of error messages.
         looks: Takes the names for the looks that are asked for next.
 
     Raises:

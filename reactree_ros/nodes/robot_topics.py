@@ -141,10 +141,6 @@ NAMED: Mapping[str, type] = {"names": list}
 class DetectionReader:
     """Reads detections from messages or answers of any type.
 
-    Args:
-        entry: The detector's entry in the configuration.
-        where: Start of error messages.
-
     Attributes:
         kind: The type of the topic, the action or the service.
 
@@ -180,12 +176,7 @@ class DetectionReader:
         return [kind for kind, *_ in self._read(msg, "")]
 
     def found(self, msg: Any, document: MapDocument) -> list[DetectedObject]:
-        """Return the detections whose class has a word on the map, or may have one, and of persons.
-
-        Args:
-            msg: The message or answer.
-            document: The map.
-        """
+        """Return the detections whose class has a word on the map, or may have one, and of persons."""
         seen, tracking = [], document.objects
         for kind, score, own, at, pose in self._read(msg, self.entry.frame or frame_of(msg) or document.frame):
             person = document.person(own, kind) if score >= tracking.min_score else ""
@@ -244,10 +235,6 @@ def hear_all(node: Node, kind: Any, topic: str, hear: Callable[..., None]) -> li
 
 class ConfiguredTopic:
     """A topic that the configuration names, of whatever type; nothing is heard before :meth:`subscribe`.
-
-    Args:
-        entry: The topic's entry in the configuration; None: there is no such topic.
-        where: Start of error messages.
 
     Raises:
         UserError: The topic's name or its type is wrong.

@@ -51,10 +51,7 @@ class RobotWorld(SharedWorld):
     A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
 
     Args:
-        node: Whose clients and subscriptions are used.
-        config: The robot.
         heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
-        where: The configuration's file, for errors.
         eyes: Who looks at pictures, if skills are checked by some.
         dry_run: Log every goal and send none; a skill is then taken to go well at once.
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.

@@ -60,9 +60,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
     Large trees stay usable: in a tree of more than LARGE behaviours, the subtree of a goal node that is not at work is
     only counted in the detail (``agent +9: done``). Unchanged behaviours are not converted again. Tick statistics are
     made only while a stream is open.
-
-    Args:
-        root: Its root.
     """
 
     def __init__(self, root: Behaviour) -> None:

@@ -70,10 +70,6 @@ class SkillGoals:
     Attributes:
         name: Of the action.
         clients: Of the services that it is made of.
-
-    Args:
-        node: The owner of the clients.
-        bridge: Name of the bridge node, relative to the node's namespace.
     """
 
     def __init__(self, node: Node, bridge: str) -> None:

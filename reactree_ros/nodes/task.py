@@ -214,7 +214,6 @@ def spec_of_goal(
     """Return what the run of a goal is.
 
     Args:
-        goal: The goal.
         settings: What holds if the goal does not say otherwise.
         task: The task that the bridge's world was reset to; None: it was not.
         model: What the inference node says of the language model; None: nothing yet.

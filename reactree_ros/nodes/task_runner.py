@@ -116,9 +116,7 @@ class TaskRunner:
         """Begin a task's episode, or bring that of a record back.
 
         Args:
-            task: The task.
             spec: What the run is, as far as the goal says it.
-            settings: For what the goal leaves open.
             record: The run that is resumed; None: a new one.
             reset: What the bridge says of the task of its world; None: it was not reset.
             model: The language model.

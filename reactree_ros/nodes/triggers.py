@@ -44,10 +44,6 @@ class Triggers:
     A trigger has one goal at a time. What is due by time meanwhile, or while all are off, does not come later; a
     condition that has begun to hold does.
 
-    Args:
-        node: The planner.
-        path: The robot's file.
-
     Raises:
         UserError: The file cannot be used, or a condition does not fit its topic's type.
     """

@@ -29,11 +29,7 @@ def serve(
     """Serve the page of a planner until a signal ends the process.
 
     Args:
-        planner: Name of the planner node.
         say: Called with the page's address.
-        host: The interface.
-        port: The port; 0: a free one.
-        args: ROS arguments; by default the process's.
 
     Returns:
         The signal; 0: there was none.

@@ -79,12 +79,6 @@ class VoiceNode(AnswerNode):
     Uses:
         the action or service of ``voice.says``; ``PLANNER/hear`` and ``PLANNER/execute_task``.
 
-    Args:
-        entry: What the robot's file says.
-        where: What errors begin with.
-        planner: Name of the planner.
-        kwargs: Passed on to :class:`rclpy.node.Node`.
-
     Raises:
         UserError: A type is not there, or a field does not fit it.
     """

@@ -18,9 +18,6 @@ class Wake:
     """Has a node's executor call a function soon, once for any number of triggers before.
 
     Nothing happens while the node is not spun.
-
-    Args:
-        call: The function.
     """
 
     def __init__(self, node: Node, call: Callable[[], object]) -> None:

@@ -17,13 +17,6 @@ from reactree_ros.world.skill_policy import Range
 class Field:
     """A field of a result or a message, and what it should hold.
 
-    Args:
-        kind: The message class.
-        path: Of the field.
-        wanted: What it should hold.
-        where: What errors begin with.
-        names: What templates may name.
-
     Raises:
         UserError: There is no such field, or it never holds that.
 
