@@ -128,24 +128,6 @@ EXAMPLES = ((Told("Tu:"), Saw("da"), Said("so"), Told("OK.", About.ANSWER)), (To
 START = ToldStart(system="Zähl: eins", examples=EXAMPLES, rule="Zähl weiter.")
 
 
-@pytest.mark.parametrize("start", [TOLD, START, ToldStart()], ids=["as text", "as data", "without anything"])
-def test_request_and_reply_travel_whole(graph: Graph, start: Told) -> None:
-    model = Loading()
-    model.loaded.succeed(None)
-    graph.inference(model)
-    turns = (start, Said("zwei"), Saw("drei\nvier"))
-    request = DecisionRequest(turns, DecisionGrammar(("a",), free=True), begun="Act:", id="1", planner="me")
-    pending = ros_model(graph).decide(request)
-    graph.until(pending.done)
-    reply = pending.take()
-    assert (reply.text, reply.answered_by, reply.objection) == ("Think: so", "the loaded one", "of no use")
-    assert (reply.prompt_tokens, reply.cached_tokens, reply.attempts) == (None, 3, ATTEMPTS)
-    (came,) = model.asked
-    assert (came.turns, came.begun, came.planner) == (request.turns, "Act:", "me")
-    assert 0 < came.patience <= request.patience
-    assert (came.prompt, came.may_say) == (request.prompt, request.may_say)
-
-
 # ---------------------------------------------------------------------- loading, settings
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import py_trees
 import pytest
 from action_msgs.msg import GoalStatus
 from chatting import Chatting, saying
@@ -79,34 +78,6 @@ def line(msg: DecisionMsg) -> tuple[Any, ...]:
 
 
 # ---------------------------------------------------------------------- speed
-
-
-def test_a_skill_is_on_its_way_before_anything_is_told_of_the_decision(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node = graph.household({"root": ["Act: open fridge 1", "Act: done"]})
-    happened: list[str] = []
-    send, publish = node._world._skills.send, node._reporter._decisions.publish
-    monkeypatch.setattr(node._world._skills, "send", lambda *goal: (happened.append("sent"), send(*goal)))
-    monkeypatch.setattr(node._reporter._decisions, "publish", lambda msg: (happened.append(msg.text), publish(msg)))
-    assert graph.task().result.success
-    assert happened == ["sent", "Act: open fridge 1", "Act: done"]
-
-
-def test_a_tick_walks_through_the_whole_tree_only_for_visitors_that_want_it(graph: Graph) -> None:
-    tree = graph.planner()._reporter.tree
-    later = py_trees.behaviours.Success("later")
-    tree.root.add_children([py_trees.behaviours.Running("now"), later])
-    later.iterate = lambda: pytest.fail("it is walked through")
-    tree.tick()
-    assert (tree.root.status, tree.count) == (py_trees.common.Status.RUNNING, 1)
-    del later.iterate
-    seen: list[str] = []
-    visitor = py_trees.visitors.VisitorBase(full=True)
-    visitor.run = lambda behaviour: seen.append(behaviour.name)
-    tree.add_visitor(visitor)
-    tree.tick()
-    assert seen == ["now", "later", tree.root.name]
 
 
 # ---------------------------------------------------------------------- results
