@@ -12,10 +12,9 @@ from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import MappedSkill
 from reactree_ros.nodes.robot_conditions import Conditions
-from reactree_ros.nodes.robot_detector import DetectorClient
+from reactree_ros.nodes.robot_detector import DetectorClient, Prompts
 from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_perception import Perception
-from reactree_ros.nodes.robot_prompts import Prompts
 from reactree_ros.nodes.robot_servers import Servers
 from reactree_ros.nodes.robot_topics import Battery, Names
 from reactree_ros.robot.config import RobotConfig
