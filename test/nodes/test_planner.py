@@ -555,18 +555,3 @@ def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> No
     assert graph.task(to="/two/reactree_planner").result.success
     assert {name: messages[0].text for name, messages in heard.items()} == {"one": "Think: one", "two": "Think: two"}
     assert len(heard["one"]) == len(heard["two"]) == 3
-
-
-def test_statistics_of_ticks_are_made_as_long_as_somebody_watches(graph: Graph) -> None:
-    from snapshots import open_stream
-
-    world = HeldWorld()
-    planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    assert len(planner._reporter.tree.time_series) == 0, "nobody watches"
-    trees = open_stream(graph)
-    graph.until(lambda: any(tree.statistics.tick_interval_average > 0 for tree in trees))
-    assert len(planner._reporter.tree.time_series) > 1
-    world.finish()
-    assert goal.result.end == "done"
