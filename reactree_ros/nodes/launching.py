@@ -30,7 +30,7 @@ from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
 from reactree_ros.llm.spec import MODELS
-from reactree_ros.nodes.ending import SIGNALS, this_launch
+from reactree_ros.nodes.ending import SIGNALS
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
@@ -267,7 +267,6 @@ class Arguments:
             "package": "reactree_ros",
             "namespace": self.own(context, "namespace"),
             "output": "screen",
-            "additional_env": this_launch(),
             "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
 
@@ -421,8 +420,9 @@ def ours(executable: str, **given: Any) -> Node:
 
 
 def before_ours() -> list[Any]:
-    """Return the prefix of a node of ours: it blocks signals until the node handles them."""
-    return _before("env", f"--block-signal={','.join(one.name.removeprefix('SIG') for one in SIGNALS)}")
+    """Return the prefix of a node of ours: it ends with the launch, and blocks signals until the node handles them."""
+    blocked = ",".join(one.name.removeprefix("SIG") for one in SIGNALS)
+    return _before("setpriv", "--pdeathsig", "TERM", "env", f"--block-signal={blocked}")
 
 
 def before_others() -> list[Any]:
