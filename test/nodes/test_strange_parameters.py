@@ -11,14 +11,14 @@ from ros_graph import Graph
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.parameters import declare, refuse_unknown
-from reactree_ros.nodes.settings import WatchdogSettings
+from reactree_ros.nodes.settings import Watching
 
 
 def given(graph: Graph, *args: str, name: str = "watchdog") -> Node:
     """Return a node that is given parameters, once it was looked whether it has them."""
     args = ("--ros-args", *args)
     node = graph.add(Node(name, context=graph.context, cli_args=args, use_global_arguments=False))
-    declare(node, WatchdogSettings)
+    declare(node, Watching)
     refuse_unknown(node, args)
     return node
 
