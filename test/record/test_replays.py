@@ -13,6 +13,7 @@ from doubles import Builds, Clock, ScriptedModel, ScriptedWorld, expand
 from drawn import data_of, drawn
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
+from solving import solution
 
 from reactree_lab.planners.plan import tidied
 from reactree_lab.recordings import load_recording
@@ -23,7 +24,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.player import replay
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import (
