@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
 from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
+from reactree_ros.files.read_back import well_formed
 
 
 class Outcome(enum.Enum):
@@ -60,7 +61,7 @@ class Seen:
 
     word: str
     instance: int
-    room: str | None
+    room: str | None = None
     place: str | None = None
     held: bool = False
     states: tuple[str, ...] = ()
@@ -113,7 +114,7 @@ class Observation:
 
     text: str
     outcome: Outcome = Outcome.DONE
-    seen: Sequence[Seen] = ()
+    seen: tuple[Seen, ...] = ()
     looked_into: str | None = None
     rooms: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -123,7 +124,8 @@ class Observation:
     remembered: tuple[Seen, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))
+        object.__setattr__(self, "text", well_formed(as_seen(bounded(self.text, LONGEST_TOLD))))
+        object.__setattr__(self, "seen", tuple(self.seen))
 
     @property
     def told(self) -> str:

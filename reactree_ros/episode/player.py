@@ -36,8 +36,8 @@ from reactree_ros.record.schema import (
     experience_from_dict,
     household_from_dict,
     observation_from_dict,
-    reply_from_dict,
     skills_after,
+    value_from_dict,
 )
 from reactree_ros.record.writer import encoded
 from reactree_ros.routine.fitting import Fit
@@ -252,7 +252,7 @@ class Script:
 
     def _answer_in(self, event: Event) -> Any:
         if event["e"] == "reply":
-            return reply_from_dict(event)
+            return value_from_dict(Reply, event)
         if event["e"] == "answer":
             return Answer(event["text"], event["by"])
         if event["e"] == "retrieved":
@@ -593,7 +593,7 @@ def follow_script(episode: Episode, script: Script) -> Generator[bool, None, boo
                 continue
             idle += 1
             if (script.waits_for_the_record and idle > _IDLE_TICKS) or time.monotonic() - since > OWN_WORK_TIMEOUT:
-                script.difference = f"event {before} ({event['e']}) did not come: {encoded(event)[:200]}"
+                script.difference = f"event {before} ({event['e']}) did not come: {encoded(event)[:200].decode()}"
                 return False
             yield not script.waits_for_the_record
     except Departure:
@@ -634,7 +634,7 @@ def _difference(expected: Event, event: Event) -> str:
         return ""
     name = next(name for name in {**recorded, **now} if recorded.get(name) != now.get(name))
     if name == "e":
-        return f"now {encoded(now)[:200]} instead of {encoded(recorded)[:200]}"
+        return f"now {encoded(now)[:200].decode()} instead of {encoded(recorded)[:200].decode()}"
     return f"{name} is {_shown(now.get(name))}, recorded {_shown(recorded.get(name))}"
 
 

@@ -22,7 +22,7 @@ from reactree_ros.agent.text import visible
 from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
-from reactree_ros.record.schema import picture_to_dict
+from reactree_ros.record.schema import value_to_dict
 from reactree_ros.view import drawing
 from reactree_ros.view.exports import EXPORTS, export, write_exports
 from reactree_ros.view.terminal import DEEPEST, tree_rows
@@ -153,7 +153,7 @@ def test_a_picture_is_one_that_foxglove_shows(tmp_path: Path) -> None:
     lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "Look"}])
     shown = drawn()
     data = b64encode(data_of(shown)).decode()
-    pictures = [picture_to_dict(shown) | {"data": data}]
+    pictures = [value_to_dict(shown) | {"data": data}]
     lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", pictures=pictures)
     messages = read_mcap(export(read_record(lines.path), "mcap"))
     (picture,) = [value for topic, _, value in messages if topic == "/picture"]
