@@ -252,7 +252,7 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
     """Return how a run ended, from a result in a record, a bench or a program.
 
     Args:
-        result: Fields of :class:`~reactree_ros.episode.EpisodeResult`; an older version may lack some. None: the run
+        result: Fields of :class:`~reactree_ros.episode.EpisodeResult`; some may lack. None: the run
             has no end.
     """
     if not isinstance(result, Mapping) or not result.get("end"):

@@ -254,7 +254,6 @@ class Recorder(Listener):
     # ------------------------------------------------------------------ the tree
 
     def grown(self, parent: Behaviour, subtree: Behaviour) -> None:
-        """See :meth:`Listener.grown`."""
         above = self._numbers[parent]
         if type(subtree) is SkillLeaf:  # as most are
             number = self._number_of(subtree)
@@ -268,7 +267,6 @@ class Recorder(Listener):
             self._unheard += own  # somebody else's composites interrupt them
 
     def manned(self, behaviour: Behaviour | None, robot: str) -> None:
-        """See :meth:`Listener.manned`."""
         number = 0 if behaviour is None else self._numbers[behaviour]
         self._write({"e": "robot", "node": number, "robot": robot})
 
@@ -327,13 +325,11 @@ class Recorder(Listener):
     # ------------------------------------------------------------------ goal nodes
 
     def node_started(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_started`."""
         self._turns[node] = 0
         self._touch(node)
         self._write({"e": "started", "node": self._numbers[node], "index": node.index, "decision": node.start})
 
     def turned(self, node: GoalNode, turn: Turn, *, anew: bool = False) -> None:
-        """See :meth:`Listener.turned`."""
         if anew:
             self._turns[node] = 0
         self._catch_up(node, len(node.turns) - 1)
@@ -353,25 +349,20 @@ class Recorder(Listener):
         self._turns[node] = count
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """See :meth:`Listener.decided`."""
         self._write({"e": "decided", "node": self._numbers[node], **decision.as_dict(), **self._counts(node)})
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """See :meth:`Listener.refused`."""
         event = {"e": "refused", "node": self._numbers[node], **turn_to_dict(said), "reason": reason}
         self._write(event | self._counts(node))
 
     def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
-        """See :meth:`Listener.shortened`."""
         self._write({"e": "shortened", "node": self._numbers[node], "dropped": dropped, "excess": excess})
 
     def held(self, node: GoalNode, reason: str) -> None:
-        """See :meth:`Listener.held`."""
         self._touch_leaf(node)  # it was stopped
         self._write({"e": "held", "node": self._numbers[node], "reason": reason, **_robot(node)})
 
     def node_ended(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_ended`."""
         failure = node.failure
         self._touch(node)
         self._catch_up(node, len(node.turns))
@@ -388,17 +379,14 @@ class Recorder(Listener):
         )
 
     def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
-        """See :meth:`Listener.routine_ended`."""
         self._write({"e": "routine_ended", "node": self._numbers[node], "routine": routine, "differed": differed})
 
     def leaf_stopped(self, node: GoalNode) -> None:
-        """See :meth:`Listener.leaf_stopped`."""
         self._touched |= dict.fromkeys(node.iterate())
 
     # ------------------------------------------------------------------ what is asked for outside
 
     def asked(self, node: GoalNode, request: DecisionRequest) -> None:
-        """See :meth:`Listener.asked`."""
         self._catch_up(node, len(node.turns))
         turns = request.turns
         start = turns.start if isinstance(turns, Prompt) else tuple(takewhile(_is_start, turns))
@@ -428,13 +416,11 @@ class Recorder(Listener):
         return number
 
     def sent(self, node: GoalNode, skill: str) -> None:
-        """See :meth:`Listener.sent`."""
         self._touch_leaf(node)
         self._write({"e": "skill", "node": self._numbers[node], "skill": str(skill), **_robot(node)})
         self._flush()
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        """See :meth:`Listener.came`."""
         number = self._numbers[node]
         if call.of == "reply":
             self._write({"e": "reply", "node": number, "id": call.id, **value_to_dict(answer)})
@@ -486,7 +472,6 @@ class Recorder(Listener):
         return b""
 
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
-        """See :meth:`Listener.call_failed`."""
         self._touch_leaf(node)
         event = {"e": "failed", "node": self._numbers[node], "of": call.of, **_robot(node), **error_to_dict(error)}
         if call.id:
@@ -494,15 +479,12 @@ class Recorder(Listener):
         self._write(event | {"late": True} if late else event)
 
     def heard(self, words: str) -> None:
-        """See :meth:`Listener.heard`."""
         self._write({"e": "heard", "text": words})
 
     def time_is_up(self) -> None:
-        """See :meth:`Listener.time_is_up`."""
         self._write({"e": "time_is_up"})
 
     def counted(self, tokens: int) -> None:
-        """See :meth:`Listener.counted`."""
         self._counted.append(tokens)
 
     # ------------------------------------------------------------------ writing
