@@ -10,7 +10,6 @@ from reactree_ros.agent.foreign import as_seen
 from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
-from reactree_ros.files.read_back import well_formed
 
 
 class Outcome(enum.Enum):
@@ -124,7 +123,7 @@ class Observation:
     remembered: tuple[Seen, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", well_formed(as_seen(bounded(self.text, LONGEST_TOLD))))
+        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))
         object.__setattr__(self, "seen", tuple(self.seen))
 
     @property

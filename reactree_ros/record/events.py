@@ -13,8 +13,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
-from pydantic_core import CoreSchema, core_schema
+from pydantic import Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
 from typing_extensions import NotRequired, TypedDict
 
 from reactree_ros.agent.control_flow import known_flows
@@ -29,17 +28,8 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.record.verdict import EpisodeResult
 from reactree_ros.tree.failure import Failure, FailureKind
 
-
-class _AnyText:
-    """A text, even with half a surrogate pair, which pydantic's own check refuses."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.is_instance_schema(str)
-
-
 #: The largest whole number that every reader takes for the same; JavaScript's, too.
 LARGEST = 2**53 - 1
-Text = Annotated[str, _AnyText()]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
@@ -105,20 +95,20 @@ def _with(check: Callable[[dict[str, Any]], None]) -> WrapValidator:
 class _Turn(TypedDict, total=False):
     """A turn, or a decision, whose further fields its kind declares."""
 
-    told: Text
+    told: str
     about: _one_of(About)  # type: ignore[valid-type]
-    system: Text
+    system: str
     examples: list[list[Turn]]
-    rule: Text
-    said: Text
-    saw: Text
+    rule: str
+    said: str
+    saw: str
 
 
 Turn = Annotated[_Turn, _with(check_turn)]
 
 # ---------------------------------------------------------------------- values
 
-_PLAIN: Mapping[Any, Any] = {str: Text, int: Count, float: Number, Told: Turn, Said: Turn, Saw: Turn, Skill: dict}
+_PLAIN: Mapping[Any, Any] = {int: Count, float: Number, Told: Turn, Said: Turn, Saw: Turn, Skill: dict}
 
 
 def _form(hint: Any) -> Any:
@@ -131,8 +121,8 @@ def _form(hint: Any) -> Any:
     if origin in (tuple, Sequence):
         return _list(_form(inside[0]))
     if origin is Mapping:
-        return dict[Text, _form(inside[1])]  # type: ignore[misc]
-    if hint in _PLAIN or not isinstance(hint, type) or hint in (bool, type(None)):
+        return dict[str, _form(inside[1])]  # type: ignore[misc]
+    if hint in _PLAIN or not isinstance(hint, type) or hint in (str, bool, type(None)):
         return _PLAIN.get(hint, hint)
     return _values(_fields(hint)) if is_dataclass(hint) else _one_of(cast("type[enum.Enum]", hint))
 
@@ -164,92 +154,92 @@ def _values(needed: Mapping[str, Any] | None = None, /, **others: Any) -> Any:
 def forms() -> Mapping[str, Any]:
     """Return the form of each kind of event; that of an empty kind is for all others."""
     flows = tuple(one.name for one in known_flows())
-    flow, told = _one_of(flows), dict[_one_of(flows), Text]  # type: ignore[misc]
+    flow, told = _one_of(flows), dict[_one_of(flows), str]  # type: ignore[misc]
     turn = get_type_hints(_Turn, include_extras=True)
     failure, experience, reply = _values(_fields(Failure)), _values(_fields(Experience)), _fields(Reply)
     picture = _values(_fields(Picture, media=_one_of(SUFFIXES)), data=str)
     observed = _fields(Observation, outcome=_one_of(Outcome), pictures=NotRequired[_list(picture)])
-    result = {name: _form(hint) for name, hint in _hints(EpisodeResult).items()} | {"task_id": Whole | Text | None}
-    model, offered = _values(llm=Text), list[Text | dict[str, Any]]
+    result = {name: _form(hint) for name, hint in _hints(EpisodeResult).items()} | {"task_id": Whole | str | None}
+    model, offered = _values(llm=str), list[str | dict[str, Any]]
     world = _values(
-        **{"name": Text, "suite": Text, "settings": dict[str, Any], "scored": bool, "house": Text | int},
+        **{"name": str, "suite": str, "settings": dict[str, Any], "scored": bool, "house": str | int},
         policy=list[dict[str, Any]],
     )
     grown = _values(
-        {"node": Count, "parent": Count | None, "kind": _one_of((*KINDS, *flows)), "name": Text},
-        **{"subgoal": Text, "depth": Count, "policy": Text},
+        {"node": Count, "parent": Count | None, "kind": _one_of((*KINDS, *flows)), "name": str},
+        **{"subgoal": str, "depth": Count, "policy": str},
     )
     may_say = _values(
         {"kind": Literal["decision", "subgoal", "choice", "text"]},
         **{"skills": Count, "free": bool, "control_flows": _list(flow), "questions": Count},
-        **{"more": list[Text], "options": list[Text], "stops": list[Text]},
+        **{"more": list[str], "options": list[str], "stops": list[str]},
     )
     run = {
-        **{"schema": Count, "id": Text, "started": Text, "versions": dict[str, Text]},
-        **{"instruction": Text, "task_id": Whole | Text | None, "task_name": Text},
-        "planner": _values({"name": Text, "options": dict[str, Any]}),
+        **{"schema": Count, "id": str, "started": str, "versions": dict[str, str]},
+        **{"instruction": str, "task_id": Whole | str | None, "task_name": str},
+        "planner": _values({"name": str, "options": dict[str, Any]}),
         "working_memory": bool,
         "world": world,
-        "household": _values(**_fields(Household, name=Text, control_flows=told)),
-        "recallable": list[Text],
+        "household": _values(**_fields(Household, name=str, control_flows=told)),
+        "recallable": list[str],
         "llm": model,
         "options": dict[str, Any],
         "limits": _values({"decisions": Count, "steps": Count}),
     }
     run_may = {
-        **{"words": list[Text], "vision": model, "memory": Text, "robots": list[Text], "person": bool},
-        **{"goal": dict[Text, Count], "seal": Text},
-        "parent": _values({"id": Text}, path=Text | None, decision=Count) | None,
+        **{"words": list[str], "vision": model, "memory": str, "robots": list[str], "person": bool},
+        **{"goal": dict[str, Count], "seal": str},
+        "parent": _values({"id": str}, path=str | None, decision=Count) | None,
     }
     # of each kind: what it needs, and what it may have
     events: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "": ({}, {}),
         "run": (run, run_may),
         "grow": ({"nodes": _list(grown)}, {}),
-        "robot": ({"node": Count, "robot": Text}, {}),
-        "status": ({"of": list[Annotated[list[Count | Text], Field(min_length=2, max_length=3)]]}, {}),
+        "robot": ({"node": Count, "robot": str}, {}),
+        "status": ({"of": list[Annotated[list[Count | str], Field(min_length=2, max_length=3)]]}, {}),
         "started": ({"node": Count, "index": Count, "decision": Count}, {}),
         "retrieved": ({"node": Count, "experiences": _list(experience)}, {}),
         "routine": (
-            {"node": Count, "fits": _list(_values({"routine": dict[str, Any], "values": dict[str, Text]}, near=bool))},
+            {"node": Count, "fits": _list(_values({"routine": dict[str, Any], "values": dict[str, str]}, near=bool))},
             {},
         ),
-        "routine_ended": ({"node": Count, "routine": Text, "differed": Text}, {}),
+        "routine_ended": ({"node": Count, "routine": str, "differed": str}, {}),
         "text": ({"id": Count, "turns": list[Turn]}, {}),
         "request": (
-            {"node": Count, "id": Text, "may_say": may_say},
+            {"node": Count, "id": str, "may_say": may_say},
             {
-                **{"start": Count, "turns": _form(tuple[int, int]), "own": list[Turn], "begun": Text},
+                **{"start": Count, "turns": _form(tuple[int, int]), "own": list[Turn], "begun": str},
                 **{"max_tokens": Count, "temperature": Number, "seed": Whole, "top_p": Number},
             },
         ),
-        "reply": ({"node": Count, "id": Text, **reply}, {}),
-        "answer": ({"node": Count, "id": Text, "text": Text, "by": Text}, {}),
-        "heard": ({"text": Text}, {}),
-        "skills": ({}, {"robot": Text, "at": Count, "added": offered, "removed": offered}),
-        "corrections": ({"node": Count, "offers": list[dict[str, Any]]}, {"robot": Text}),
+        "reply": ({"node": Count, "id": str, **reply}, {}),
+        "answer": ({"node": Count, "id": str, "text": str, "by": str}, {}),
+        "heard": ({"text": str}, {}),
+        "skills": ({}, {"robot": str, "at": Count, "added": offered, "removed": offered}),
+        "corrections": ({"node": Count, "offers": list[dict[str, Any]]}, {"robot": str}),
         "turn": ({"node": Count}, {"anew": bool, **turn}),
         "decided": ({"node": Count, "decisions": Count, "steps": Count}, turn),
-        "refused": ({"node": Count, "decisions": Count, "steps": Count, "reason": Text}, turn),
-        "skill": ({"node": Count, "skill": Text}, {"robot": Text}),
-        "observation": ({"node": Count, "of": Text, **observed}, {"correction": Text, "robot": Text}),
+        "refused": ({"node": Count, "decisions": Count, "steps": Count, "reason": str}, turn),
+        "skill": ({"node": Count, "skill": str}, {"robot": str}),
+        "observation": ({"node": Count, "of": str, **observed}, {"correction": str, "robot": str}),
         "shortened": ({"node": Count, "dropped": Count, "excess": Whole}, {}),
-        "held": ({"reason": Text}, {"node": Count, "robot": Text}),
+        "held": ({"reason": str}, {"node": Count, "robot": str}),
         "failed": (
-            {"node": Count, "of": Text, "type": Text, "kind": _one_of(FailureKind), "message": Text},
+            {"node": Count, "of": str, "type": str, "kind": _one_of(FailureKind), "message": str},
             {
-                **{"robot": Text, "id": Text, "late": bool, "excess": Whole, "context": Whole},
+                **{"robot": str, "id": str, "late": bool, "excess": Whole, "context": Whole},
                 "took": _values(reply),
             },
         ),
         "ended": (
-            {"node": Count, "end": _one_of(End) | None, "failure": failure | None, "feedback": Text},
+            {"node": Count, "end": _one_of(End) | None, "failure": failure | None, "feedback": str},
             {"unreached": bool, "lesson": list[Turn]},
         ),
         "counted": ({"tokens": list[Count]}, {}),
-        "differs": ({"node": Count, "text": Text}, {}),
+        "differs": ({"node": Count, "text": str}, {}),
         "interrupted": ({}, {"in_tick": bool}),
-        "end": ({"result": _values({"end": Text}, **result), "failures": _list(failure)}, {}),
+        "end": ({"result": _values({"end": str}, **result), "failures": _list(failure)}, {}),
     }
     checks = {"turn": check_turn, "refused": check_turn, "decided": check_decision}
     time = Annotated[float, Field(ge=0, le=1e9)]

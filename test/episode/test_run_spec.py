@@ -272,18 +272,6 @@ def test_a_record_gives_back_what_its_run_was(spec: RunSpec) -> None:
     assert read.but(recorded="") == spec
 
 
-def test_a_record_of_an_older_version_is_the_same_value(expected: RunSpec, task: Task) -> None:
-    header = next(iter(events_of(expected.but(planner="react", working_memory=False), task)))
-    older = {name: value for name, value in header.items() if name not in ("person", "memory", "parent", "robots")}
-    refusals = {"refused_in_a_row": 0, "refused_share": 1.0}
-    before = {"stuck_after": 0, "thoughts_in_a_row": 0, "make_room": False, **refusals}
-    for later in (*before, "max_cost", "answer_timeout"):
-        del older["options"][later]
-    spec = RunSpec.of_record(Record([{**older, "id": "old"}]))
-    same = expected.but(planner="react", working_memory=False, recorded="old")
-    assert dict(spec) == dict(same.but(options=same.options.model_copy(update=before)))
-
-
 @pytest.mark.parametrize(
     "changes",
     [
