@@ -166,6 +166,7 @@ MAKERS: dict[Callable[..., Record | None], Callable[[RunSpec], Mapping[str, Any]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 def test_the_same_settings_are_the_same_value_whoever_makes_the_run(
     make: Callable[..., Record | None],
@@ -215,7 +216,8 @@ def test_one_place_makes_episodes() -> None:
     makers = [
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if "Episode(" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Episode"
     ]
     assert makers == ["episode/assembly.py"]
@@ -354,6 +356,7 @@ def chosen_of(spec: RunSpec, field: str) -> Any:
     return getattr(spec, f"chosen_{field}")() if field in ("planner", "memory") else spec.chosen(cast("Any", field))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "own"), [(False, False), (True, False), (False, True)])
 def test_a_recorded_memory_is_opened_if_the_user_names_it_or_named_it_then(
     said: bool,

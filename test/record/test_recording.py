@@ -107,6 +107,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, EpisodeResult
     return path, run_into(path)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_a_kill_at_any_moment_leaves_a_record_that_goes_on_to_the_end(
@@ -690,6 +691,7 @@ def agents(kept: Kept) -> list[dict[str, Any]]:
     return [node for event in kept.of("grow") for node in event["nodes"] if node["kind"] == "agent"]
 
 
+@pytest.mark.slow
 def test_a_record_of_a_chain_of_2000_agent_nodes_is_read_and_exported(tmp_path: Path) -> None:
     episode, kept = recorded_episode({"root": ["Act: done"]})
     episode.run()

@@ -91,6 +91,7 @@ def test_hostile_words_stay_words_in_every_export(hostile: Record) -> None:
         assert not set(text) & {"\x00", "\x1b", "\u202e"}
 
 
+@pytest.mark.slow
 def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "LONGEST", 6000)
     deep(tmp_path / "deep.jsonl", 2000)
@@ -212,6 +213,7 @@ def test_groot2_replays_the_tree_that_the_run_had_come_to(record: Record) -> Non
     assert changes[0][1:] == (1, 1)  # the root runs first
 
 
+@pytest.mark.slow
 def test_a_log_for_groot2_takes_hostile_and_deep_trees(hostile: Record, tmp_path: Path) -> None:
     root, _, _ = read_btlog(export(hostile, "btlog"))
     (tree,) = root.named("BehaviorTree")
