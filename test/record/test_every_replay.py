@@ -270,6 +270,7 @@ def test_whatever_the_end_a_run_is_played_again(name: str, ending: str, house: i
     assert_replays(kept, BUILDERS.get(name))
 
 
+@pytest.mark.slow
 def test_every_ending_is_reached_by_some_planner() -> None:
     for ending, (ends, change) in ENDINGS.items():
         given: dict[str, Any] = {"options": TreeOptions(max_decisions=60), "clock": (clock := Clock())}
@@ -319,6 +320,7 @@ GOALS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["react", "react_wm", "react:questions=3", "reactree", "reactree_wm:re_expand=2"])
 @settings(max_examples=10, deadline=None)
 @given(
