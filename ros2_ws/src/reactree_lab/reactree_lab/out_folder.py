@@ -33,7 +33,6 @@ def opened_alone(out: Path, file: Path) -> BinaryIO:
 
 
 def check_same(out: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that settings are those that a folder was started with."""
     different = [
         f"{name} was {json.dumps(before.get(name))[:200]}, now {json.dumps(now.get(name))[:200]}"
         for name in sorted({*before, *now})

@@ -44,19 +44,15 @@ class Event:
 
     @property
     def executable(self) -> bool:
-        """Whether it was an action that the world carried out."""
         return self.kind == ACT and self.outcome == Outcome.DONE.value
 
     @property
     def skill(self) -> str:
-        """The skill of an action; otherwise empty."""
         return self.said if self.is_action else ""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Tokens of one request and its reply."""
-
     input: int  # prompt tokens of all requests for the reply
     longest: int  # tokens of the longest of these prompts
     output: int  # tokens of the reply
@@ -78,8 +74,6 @@ def told_by(record: Iterable[Recorded]) -> RunEvents:
 
 
 class _Teller:
-    """Collects :class:`RunEvents` from a record's events."""
-
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.sizes: list[Size] = []
@@ -87,7 +81,6 @@ class _Teller:
         self._acting = False  # whether the last event waits for its observation
 
     def hear(self, event: Recorded, moment: Moment) -> None:
-        """Read the next event, with the moment after it."""
         kind = event["e"]
         if kind == "reply":
             self._size = size_of(moment.requests[event["id"]])

@@ -76,7 +76,6 @@ class BenchFolder:
             append_line(self._results, line.as_json())
 
     def close(self) -> None:
-        """Let other processes write."""
         self._results.close()
 
     def _check(self, settings: BenchSettings, runs: int) -> None:
@@ -96,7 +95,6 @@ def read_settings(path: Path) -> BenchSettings:
 
 
 def read_planned(path: Path) -> int:
-    """Read the number of runs of the whole bench in a folder."""
     return _read_settings(path)[1]
 
 

@@ -25,8 +25,6 @@ from reactree_ros.world.spec import Task, TasksOnDemand
 
 
 class Key(NamedTuple):
-    """Names one run of a bench."""
-
     suite: str
     task_id: int
     planner: str
@@ -76,7 +74,6 @@ class BenchSettings:
     person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the settings, and fill in missing ones."""
         if not self.planners:
             raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
         for name in self.planners:
@@ -105,16 +102,13 @@ class BenchSettings:
         self._set("options", options.model_dump(mode="json", exclude={"seed"}))
 
     def planner_of(self, name: str) -> str:
-        """Return the planner, with its options, behind one of :attr:`planners`."""
         return str(self.contenders[name]["planner"]) if name in self.contenders else name
 
     def llm_of(self, name: str) -> Mapping[str, Any]:
-        """Return the language model and settings for one of :attr:`planners`."""
         own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
         return own
 
     def memory_of(self, name: str) -> str:
-        """Return the name of the episodic memory for one of :attr:`planners`."""
         return str(self.contenders.get(name, {}).get("memory", self.memory))
 
     def strange(self) -> list[str]:
@@ -190,7 +184,6 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file's content."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

@@ -47,7 +47,6 @@ class RunLine(EpisodeResult):
 
     @property
     def folder(self) -> Path:
-        """Folder of the saved run, relative to the bench's folder."""
         return Path("broken" if self.broken else "runs", *self.key.path)
 
     @property
@@ -120,5 +119,4 @@ def broken_line(job: Job, instruction: str, message: str, end: EpisodeEnd) -> Ru
 
 
 def grouped_by_end(lines: Iterable[RunLine]) -> str:
-    """Count runs by their end, e.g. ``2 model_gone, 1 bug``, the most frequent first."""
     return ", ".join(f"{count} {end}" for end, count in Counter(line.end for line in lines).most_common())

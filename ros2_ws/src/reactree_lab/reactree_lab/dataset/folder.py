@@ -118,8 +118,6 @@ class DatasetFolder:
 
 
 class _Files(ExitStack):
-    """The files of a dataset that is being finished."""
-
     def __init__(self, path: Path, recipe: Recipe, held_out: Collection[str]) -> None:
         super().__init__()
         self.learnt = 0

@@ -107,7 +107,6 @@ class Teacher(LanguageModel):
 
 
 def may_be_said(said: str, may_say: MaySay) -> bool:
-    """Return whether a request allows these words as its answer."""
     if isinstance(may_say, FreeText):
         return True
     if isinstance(may_say, Choice):

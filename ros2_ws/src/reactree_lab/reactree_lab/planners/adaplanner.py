@@ -216,7 +216,6 @@ class _PlanCode(CodeRunner):
     _shared: PlanShared
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
-        """Carry out a skill, or have a question answered."""
         if call.function == RUN:
             seen = yield from self.act_for_code(call.text)
             self._shared.happened.append(f"run: {call.text}\n{seen}")
@@ -326,7 +325,6 @@ class AdaPlannerNode(_PlanCode):
         return (yield from self.until_it_runs(_STOPS, self._carry_out, self._feedback, done=done, max_tokens=tokens))
 
     def _carry_out(self, said: str, reply: Reply) -> Generator[Step, Any, None]:
-        """Run a plan."""
         solution = read_solution(said, reasoning=reply.reasoning, cut=reply.cut)
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
@@ -352,7 +350,6 @@ class AdaPlannerNode(_PlanCode):
         raise child.error
 
     def _feedback(self, error: BlockError) -> Generator[Step, Any, str]:
-        """Return the model's feedback after a failure."""
         if not error.line:
             return f"{_FEEDBACK}\n{error}\nNothing of it was run. Write the whole function again."
         done = "\n".join(self._shared.happened) or "(none)"

@@ -179,7 +179,6 @@ class AdaptNode(AgentNode):
         return False
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
-        """Ask for steps; each unreadable plan counts as a refused decision."""
         household = self.context.household
         skills = f"The robot can: {', '.join(household.listed)}.\n{household.told}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"

@@ -128,7 +128,6 @@ class TreePlannerNode(PlanNode):
     def _choose(
         self, branches: Sequence[ActionTree], objection: str, before: Reply
     ) -> Generator[Step, Any, tuple[ActionTree, Reply]]:
-        """Choose the next step: one decision, or none if there is only one branch."""
         if len(branches) == 1:
             (only,) = branches
             if objection:

@@ -65,7 +65,6 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
 
 
 def _check_settings(out: Path, settings: TrainSettings, data: Sequence[Path]) -> None:
-    """Write the settings of a training; if there are some, check that they are the same."""
     now: dict[str, Any] = {**settings.model_dump(mode="json", exclude={"processes"}), "data": [*map(fingerprint, data)]}
     path = out / SETTINGS
     if not path.exists():

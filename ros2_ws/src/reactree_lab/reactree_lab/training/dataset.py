@@ -38,8 +38,6 @@ class Decision:
 
 @dataclass(frozen=True)
 class NodeText:
-    """A goal node's text, with its decisions in order."""
-
     text: str  # the whole text, with a line end at its end
     decisions: tuple[Decision, ...]
     source: int = 0  # number of its dataset among those that are learnt together

@@ -57,7 +57,6 @@ class Prepared:
         return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
-        """Write a folder, completely or not at all."""
         with writing(folder), whole_folder(folder) as new:
             for name in _ARRAYS:
                 np.save(new / f"{name}.npy", getattr(self, name))
@@ -96,8 +95,6 @@ def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bo
 
 @dataclass(frozen=True)
 class _Part:
-    """Some nodes as tokens; the attributes are those of :class:`Prepared`."""
-
     tokens: Any
     lengths: Sequence[int]
     source: Sequence[int]

@@ -129,7 +129,6 @@ def _fenced(text: str) -> list[str]:
 
 
 def parsed(code: str) -> ast.Module:
-    """Parse code."""
     if len(code) > MAX_CODE:
         raise BlockError(f"SyntaxError: the code has {len(code)} characters; at most {MAX_CODE} are allowed")
     try:
@@ -273,7 +272,6 @@ class _Taker(ast.NodeTransformer):
 
 
 def assignment(name: str, value: ast.expr) -> ast.stmt:
-    """Return the statement ``name = value``."""
     made = ast.Assign(targets=[ast.Name(name, ast.Store())], value=value)
     return ast.fix_missing_locations(ast.copy_location(made, value))
 

@@ -81,7 +81,6 @@ class Shared:
 
 
 def check_skills(planner: str, household: Household) -> None:
-    """Check that a household's skills can be described for code."""
     if not _skills_for_code(household):
         raise UserError(f"{planner} has no {_SKILLS} for the household {household.name}; use another planner")
 
@@ -100,8 +99,6 @@ def closed(said: str, *, cut: bool) -> str:
 
 
 class Flow(enum.Enum):
-    """How a statement passes control to the next."""
-
     NEXT = enum.auto()
     BREAK = enum.auto()
     CONTINUE = enum.auto()
@@ -109,12 +106,10 @@ class Flow(enum.Enum):
 
 
 def shortened(text: str, longest: int = 80) -> str:
-    """Cut a long text, e.g. for a name."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def first_line(error: BlockError) -> str:
-    """Return an error's message, without the place where it was raised."""
     lines = str(error).splitlines()
     return next((line for line in lines if not line.startswith(("Traceback ", " "))), lines[0])
 
@@ -221,7 +216,6 @@ class CodeRunner(GoalNode):
         return False
 
     def learn_code(self) -> None:
-        """Leave the code's actions and observations out of the example for others."""
         self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
 
     def prompt_start(self, system: str, examples: Sequence[Example], rule: str) -> tuple[Turn, ...]:
@@ -306,7 +300,6 @@ class CodeRunner(GoalNode):
     def _loop(
         self, loop: ast.While | ast.For, advance: Callable[[], Generator[Step, Any, bool]]
     ) -> Generator[Step, Any, Flow]:
-        """Run the body of a loop while there is another round."""
         while (yield from advance()):
             flow = yield from self.run_block(loop.body)
             if flow is Flow.RETURN:
@@ -349,7 +342,6 @@ class CodeRunner(GoalNode):
         return unknown
 
     def known(self, names: Iterable[str]) -> Generator[Step, Any, str]:
-        """Describe the variables among these that are set."""
         asked = list(dict.fromkeys(names))
         missing = yield Wait("result of the code", self.sandbox.unknown(asked), next_tick=True)
         return (yield from self.show([name for name in asked if name not in missing])) or "(none)"
@@ -361,7 +353,6 @@ class CodeRunner(GoalNode):
         return shown
 
     def _run_alone(self, statement: ast.stmt) -> Generator[Step, Any, None]:
-        """Run a statement; its value stays in the sandbox."""
         yield from self._run_code(f"{ast.unparse(statement)}\nNone", statement.lineno)
 
     def _run_code(self, code: str, line: int) -> Generator[Step, Any, Any]:
@@ -379,7 +370,6 @@ class CodeRunner(GoalNode):
         return event.value
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
-        """Carry out the code's call, and return the result to the code."""
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
 
     def explain(self, thought: str, steps: Sequence[str] | None = None) -> None:
@@ -390,7 +380,6 @@ class CodeRunner(GoalNode):
             listener.decided(self, Expand(SequenceFlow(), tuple(steps)), self._reply)
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
-        """Carry out a skill if it is available, and return the observation."""
         context = self.context
         self.requests.check_budget()
         context.budget.steps += 1

@@ -141,7 +141,6 @@ class CodeNode(CodeRunner):
         )
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
-        """Return the model's feedback after an error (paper, section 3.3)."""
         if not error.line:
             return f"Error:\n{error}\nNothing of the code ran. Write it again.\nAnswer:"
         printed = f"Printed:\n{in_lines(self._printed)}\n" if self._printed else ""

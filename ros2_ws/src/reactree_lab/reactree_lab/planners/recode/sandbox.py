@@ -152,7 +152,6 @@ class Sandbox:
         return self._do(functools.partial(self._resume, {"return_value": returned}))
 
     def refuse(self, problem: str) -> Pending[Event]:
-        """Continue after a call, which raises a ``RuntimeError``."""
         return self._do(functools.partial(self._resume, {"exc_type": "RuntimeError", "message": problem}))
 
     def unknown(self, names: Sequence[str]) -> Pending[frozenset[str]]:
