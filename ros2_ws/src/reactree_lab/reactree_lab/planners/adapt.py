@@ -202,14 +202,10 @@ class AdaptNode(AgentNode):
         return order.flow.over(self, [behaviour(part) for part in order.parts])
 
 
-def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:
-    return AdaptNode(instruction, context, settings)
-
-
 SPEC = PlannerSpec(
     name="adapt",
     summary="tries a goal by itself, and breaks it up only if that fails",
     settings=AdaptSettings,
-    build=adapt,
+    build=AdaptNode,
     remembers=True,
 )

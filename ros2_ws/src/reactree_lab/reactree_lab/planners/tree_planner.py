@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from typing import Any
 
 from pydantic import Field
 
-from reactree_lab.planners.action_tree import ActionTree
 from reactree_lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.kinds.think import Think
@@ -31,6 +30,46 @@ class TreePlannerSettings(PlannerSettings):
     plans: int = Field(default=25, ge=1, description="number of plans to sample (paper: 25 or 50)")
     temperature: float = Field(default=0.8, ge=0, description="temperature of the sampling")
     top_p: float = Field(default=0.95, gt=0, le=1, description="top_p of the sampling")
+
+
+class ActionTree:
+    """A step of plans that are merged at their common beginnings (paper, section 3.2), with the possible next steps.
+
+    The root has an empty step and no parent.
+
+    Attributes:
+        children: Possible next steps, by step, in the order of the plans.
+        valid: False once the step, or every step after it, has failed.
+    """
+
+    def __init__(self, step: str = "", parent: ActionTree | None = None) -> None:
+        self.step = step
+        self.parent = parent
+        self.children: dict[str, ActionTree] = {}
+        self.valid = True
+
+    @classmethod
+    def merge(cls, plans: Iterable[Sequence[str]]) -> ActionTree:
+        """Merge plans: two plans share their steps as far as their beginnings agree."""
+        root = cls()
+        for plan in plans:
+            node = root
+            for step in plan:
+                node = node.children.setdefault(step, cls(step, node))
+        return root
+
+    @property
+    def branches(self) -> tuple[ActionTree, ...]:
+        return tuple(child for child in self.children.values() if child.valid)
+
+    def failed(self) -> ActionTree | None:
+        """Record that the step failed; return the nearest earlier step with another way on, or None."""
+        self.valid = False
+        node = self.parent
+        while node is not None and not node.branches:
+            node.valid = False
+            node = node.parent
+        return node
 
 
 class TreePlannerNode(PlanNode):
@@ -160,13 +199,9 @@ def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
     return [*steps, DONE] if steps else []
 
 
-def tree_planner(instruction: str, context: RunContext, settings: TreePlannerSettings) -> TreePlannerNode:
-    return TreePlannerNode(instruction, context, settings)
-
-
 SPEC = PlannerSpec(
     name="tree_planner",
     summary="plans are sampled and merged into an action tree, then decided upon step by step",
     settings=TreePlannerSettings,
-    build=tree_planner,
+    build=TreePlannerNode,
 )
