@@ -19,11 +19,7 @@ ACT, REFUSED, REFUSED_ACT = "act", "refused", "refused_act"
 
 @dataclass(frozen=True)
 class Event:
-    """One decision and its result.
-
-    Attributes:
-        seen: Names of seen things, e.g. ``juice 1``.
-    """
+    """One decision and its result."""
 
     decision: int  # number of decisions so far, including this one
     subgoal: str  # goal of the deciding agent node
@@ -32,6 +28,7 @@ class Event:
     outcome: str = ""  # outcome of the skill, a value of :class:`Outcome`; empty if there was none
     room: str = ""  # room of the observation; empty if nothing was seen
     place: str = ""  # the agent's place during the observation; empty in the middle of a room
+    #: Names of seen things, e.g. ``juice 1``.
     seen: tuple[str, ...] = ()
     subgoals: tuple[str, ...] = ()  # subgoals of an expansion
     input_tokens: int | None = None  # tokens of the longest prompt for it; None if it needed no request of its own

@@ -48,29 +48,26 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """Settings of a bench. Benches with the same settings have the same jobs.
-
-    Attributes:
-        planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
-        llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
-        options: The options of each run except the seed; missing ones have their defaults.
-        contenders: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they
-            differ, as :func:`read_contenders` reads them.
-        person: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it;
-            empty for nobody.
-    """
+    """Settings of a bench. Benches with the same settings have the same jobs."""
 
     suite: str
     suite_settings: Mapping[str, Any] = field(default_factory=dict)  # its settings; missing ones have their defaults
     digests: Mapping[str, str] | None = None  # SHA-256 of each file that one of them names; None computes them now
+    #: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
     planners: tuple[str, ...]
     seeds: int = 1  # number of seeds: 0, 1, …
     limit: int = 0  # number of tasks, from the first; 0 for all
+    #: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
     llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
     memory: str = ""  # the episodic memory for examples; empty for the one that comes with the household
     experiences: int = 0  # number of experiences in it
+    #: The options of each run except the seed; missing ones have their defaults.
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they differ, as
+    #: :func:`read_contenders` reads them.
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it; empty for
+    #: nobody.
     person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -18,11 +18,7 @@ from reactree_ros.record.verdict import EpisodeEnd
 
 @dataclass(frozen=True, kw_only=True)
 class RunLine(EpisodeResult):
-    """The result of one run of a bench.
-
-    Attributes:
-        max_input_tokens: Tokens of the longest prompt of a single request; None if the model was not asked.
-    """
+    """The result of one run of a bench."""
 
     task_id: int  # the task; every run of a bench has one
     suite: str
@@ -33,6 +29,7 @@ class RunLine(EpisodeResult):
     executable_actions: int = 0  # number of them that the world carried out
     needless: int = 0  # questions to a simulated person whose answers told nothing beyond the instruction
     requests: int = 0  # replies of the language model, and failed ones that used tokens
+    #: Tokens of the longest prompt of a single request; None if the model was not asked.
     max_input_tokens: int | None = None
     mean_input_tokens: float | None = None  # mean prompt tokens per reply
     mean_output_tokens: float | None = None  # mean tokens of a reply

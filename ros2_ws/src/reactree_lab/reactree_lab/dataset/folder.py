@@ -31,15 +31,12 @@ class DatasetFolder:
 
     Finished parts are kept in ``parts/``. When all of them exist, they become the dataset, and ``dataset.json`` is
     written last.
-
-    Attributes:
-        finished: Content of ``dataset.json``; None until it is finished.
     """
 
     def __init__(self, path: Path, recipe: Recipe) -> None:
         self.path, self.recipe = path, recipe
         self._parts = path / _PARTS
-        self.finished = self._read(path / ABOUT)
+        self.finished = self._read(path / ABOUT)  # content of ``dataset.json``; None until it is finished
         known = self.finished or self._read(self._parts / _RECIPE)
         check_place(path, "dataset", begun=known is not None, leftovers=(_PARTS,))
         now = recipe.as_dict()

@@ -199,14 +199,11 @@ def _check_numbers(numbers: Sequence[int], start: int) -> None:
 
 @dataclass
 class PlanShared(Shared):
-    """The shared state of the nodes of one run.
-
-    Attributes:
-        happened: Its last skills with their observations.
-    """
+    """The shared state of the nodes of one run."""
 
     questions: int = 0  # most questions of one version of the plan
     asked: int = 0  # questions asked so far
+    #: Its last skills with their observations.
     happened: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_SKILLS))
 
 
@@ -259,14 +256,10 @@ class StepNode(_PlanCode):
         FAILURE if an assertion or anything else failed (see :attr:`error`), the budget is exhausted, or the language
         model, the world or the sandbox failed.
         INVALID when interrupted: work in progress is cancelled.
-
-    Attributes:
-        flow: How the plan goes on after it.
-        error: Why it failed; None if it did not.
     """
 
-    flow = OfAttempt(lambda _: Flow.NEXT)
-    error = OfAttempt[BlockError | None](lambda _: None)
+    flow = OfAttempt(lambda _: Flow.NEXT)  # how the plan goes on after it
+    error = OfAttempt[BlockError | None](lambda _: None)  # why it failed; None if it did not
     _reply = OfAttempt[Reply](lambda node: node._given)
 
     def __init__(

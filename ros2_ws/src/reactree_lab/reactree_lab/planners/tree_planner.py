@@ -36,17 +36,13 @@ class ActionTree:
     """A step of plans that are merged at their common beginnings (paper, section 3.2), with the possible next steps.
 
     The root has an empty step and no parent.
-
-    Attributes:
-        children: Possible next steps, by step, in the order of the plans.
-        valid: False once the step, or every step after it, has failed.
     """
 
     def __init__(self, step: str = "", parent: ActionTree | None = None) -> None:
         self.step = step
         self.parent = parent
-        self.children: dict[str, ActionTree] = {}
-        self.valid = True
+        self.children: dict[str, ActionTree] = {}  # possible next steps, by step, in the order of the plans
+        self.valid = True  # false once the step, or every step after it, has failed
 
     @classmethod
     def merge(cls, plans: Iterable[Sequence[str]]) -> ActionTree:
@@ -85,12 +81,9 @@ class TreePlannerNode(PlanNode):
         Otherwise as for :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
     Its turns are its messages, the offered steps and its choices.
-
-    Attributes:
-        action_tree: The merged plans; None before they exist.
     """
 
-    action_tree = OfAttempt[ActionTree | None](lambda _: None)
+    action_tree = OfAttempt[ActionTree | None](lambda _: None)  # the merged plans; None before they exist
 
     def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
         super().__init__(instruction, context)

@@ -50,15 +50,11 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 class BlockError(Exception):
-    """Code that cannot run, or failed; the message is for the model.
-
-    Attributes:
-        line: Line of the code, from 1; 0 if nothing of it ran.
-    """
+    """Code that cannot run, or failed; the message is for the model."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
-        self.line = line
+        self.line = line  # line of the code, from 1; 0 if nothing of it ran
 
 
 @dataclass(frozen=True)

@@ -65,15 +65,12 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Assert, ast.R
 
 @dataclass
 class Shared:
-    """The shared state of the code nodes of one run.
-
-    Attributes:
-        functions: Functions outside of the sandbox that code may call.
-    """
+    """The shared state of the code nodes of one run."""
 
     depth: int  # deepest node, counted in nodes
     corrections: int  # how often a node may write its code again
     limits: Limits = field(default_factory=Limits)  # limits on the code
+    #: Functions outside of the sandbox that code may call.
     functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
     arguments: Iterator[int] = field(default_factory=itertools.count)  # numbers for named arguments
     loops: Iterator[int] = field(default_factory=itertools.count)  # numbers for loops that run step by step
@@ -115,11 +112,7 @@ def first_line(error: BlockError) -> str:
 
 
 class CodeRunner(GoalNode):
-    """A node that runs code; its subclass provides the code, and may carry out placeholders.
-
-    Attributes:
-        targets: The variables that its code has to set.
-    """
+    """A node that runs code; its subclass provides the code, and may carry out placeholders."""
 
     _reply = OfAttempt(lambda _: Reply(""))  # with the code
     _printed = OfAttempt(lambda _: "")
@@ -138,7 +131,7 @@ class CodeRunner(GoalNode):
     ) -> None:
         """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`. Its goal is the instruction, or the call."""
         super().__init__(subgoal, context, name=name, parent=parent)
-        self.targets = targets
+        self.targets = targets  # the variables that its code has to set
         self._shared = shared
 
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
