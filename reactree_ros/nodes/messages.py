@@ -51,7 +51,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
-from reactree_ros.nodes.known_prompts import Known
+from reactree_ros.nodes.inference.known_prompts import Known
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.

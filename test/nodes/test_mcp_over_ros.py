@@ -26,8 +26,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.mcp.robot import Questions
 from reactree_ros.mcp.server import Door
-from reactree_ros.nodes import mcp_robot
-from reactree_ros.nodes.mcp_robot import RobotNode, RosRobot
+from reactree_ros.nodes.people import mcp_robot
+from reactree_ros.nodes.people.mcp_robot import RobotNode, RosRobot
 from reactree_ros.nodes.watchdog import Watchdog
 from reactree_ros.world.port import Observation, Outcome
 
