@@ -76,7 +76,7 @@ def _has_decision(event: dict[str, Any]) -> bool:
         raise ValueError(f"is no decision: {missing[0]} lacks")
     try:
         kind.from_dict(event)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{kind.name}: {error}") from None
     return True
 
