@@ -467,11 +467,13 @@ class Replayed:
         events: Number of events that came as recorded.
         recorded: Number of recorded events.
         difference: The first event that differed, in words; empty if none did.
+        episode: The episode that was made again; None if it did not begin.
     """
 
     events: int
     recorded: int
     difference: str
+    episode: Episode | None = None
 
     @property
     def identical(self) -> bool:
@@ -483,7 +485,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
     """Replay a record, even an unfinished one, in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
-    model = ScriptedModel(script)
+    model, episode = ScriptedModel(script), None
     with suppress(Departure):
         world = ScriptedWorld(script, record, recorded_score(events))
         episode = along_script(RunSpec.of_record(record), script, world=world, model=model, builder=builder)
@@ -494,7 +496,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
                 episode.scored()
     if not script.difference and (missing := script.next) is not None:
         script.difference = f"event {script.position} ({missing['e']}) did not come"
-    return Replayed(script.position, len(events), script.difference)
+    return Replayed(script.position, len(events), script.difference, episode)
 
 
 def followed(record: Record) -> list[Event]:
