@@ -215,7 +215,7 @@ class Script:
         kind = event["e"]
         if kind == "failed" and event.get("late"):
             return "", ""
-        of = str(event["of"]) if kind in ("failed", "observation") else {"retrieved": "examples"}.get(kind, kind)
+        of = str(event["of"] if kind in ("failed", "observation") else "examples" if kind == "retrieved" else kind)
         if of in ("examples", "routine"):
             return of, self._subgoals[event["node"]]
         return of, str(event.get("id", event.get("robot", "")))
