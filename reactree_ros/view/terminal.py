@@ -201,7 +201,7 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
         hidden = folded and bool(below) and node.status in _ENDED
         active = node.number in path and moment.result is None
         status = moment.status_of(node)
-        text = f"{_indented(depth)}{_told(node, status)}{' …' if hidden else ''}"
+        text = f"{_indented(depth)}{_label(node, status)}{' …' if hidden else ''}"
         yield Row(text, _STYLES[status], active=active)
         if not hidden:
             waiting += [(child, depth + 1) for child in reversed(below)]
@@ -212,7 +212,7 @@ def _indented(depth: int) -> str:
     return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
 
 
-def _told(node: Node, status: str) -> str:
+def _label(node: Node, status: str) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
     sign = f"{sign} " if (sign := sign_of(node.kind)) else ""
     return f"{_MARKS[status]} {sign}{_by(node.robot)}{_cut(node.name + why)}"
