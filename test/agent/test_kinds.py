@@ -421,7 +421,6 @@ NAMES_SEVERAL = {
     "household/expert/decisions.py": "what the expert says",
     "lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
     "lab/planners/recode/code_runner.py": "what code planners tell listeners",
-    "llm/check.py": "asks a model for an act",
 }
 _PACKAGE = Path(reactree_ros.__file__).parent
 _CLASSES = {kind.__name__: kind.name for kind in kinds().values()}

@@ -184,12 +184,23 @@ class OpenAIEngine(Engine):
     async def _try(self, generation: Generation) -> Generated:
         """Send a trial request."""
         self._trials += 1
-        generated = await self.generate(generation)
+        generated = await self._complete(generation)
         self.tried = [*self.tried, generated]
         return generated
 
     async def generate(self, generation: Generation) -> Generated:
-        """Ask the server; cancelling closes the connection, which stops the generation."""
+        """Ask the server; cancelling closes the connection, which stops the generation.
+
+        A model that turns out to think, and has no room for an answer, is asked again with room.
+        """
+        known = self._thoughts
+        generated = await self._complete(generation)
+        if self._thoughts is known or self._reasoning.thinking or generated.finish_reason != "length":
+            return generated
+        self.tried = [*self.tried, generated]
+        return await self._complete(generation)
+
+    async def _complete(self, generation: Generation) -> Generated:
         generation = replace(generation, turns=spoken_to_server(generation.turns), begun=broken(generation.begun))
         values = {"temperature": generation.temperature, "seed": generation.seed, LIMIT: generation.max_tokens}
         if generation.top_p < 1:
@@ -224,9 +235,6 @@ class OpenAIEngine(Engine):
         generated = await self._told_apart(await self._with_pictures(ask, self.shown(generation)))
         if self._thoughts is None:
             self._thoughts = trials.thoughts(generated)
-            if self._thoughts is not None and not thinks and generated.finish_reason == "length":
-                self.tried = [*self.tried, generated]
-                return await self._chat_on(generation, {**values, LIMIT: generation.max_tokens}, held)
         return generated
 
     async def _with_pictures(self, ask: Callable[[Showing], Awaitable[Generated]], showing: Showing) -> Generated:
