@@ -332,14 +332,14 @@ class _Check:
         """Ask which of three skills brings a task nearer, as a run asks for decisions."""
         shortest = sorted(start.examples, key=lambda one: len(render(one)))[:1]
         begin = replace(start, examples=tuple(shortest))
-        right = at_once = 0
+        right = allowed = at_once = 0
         moments = self._lesson.moments
         for number, moment in enumerate(moments):
             turns, grammar = moment.question(number)
             reply, seconds = self._ask((begin, *turns), grammar, max_tokens=80)
             skill = _skill_in(reply, grammar)
             right += skill == moment.acts[moment.now]
-            at_once += bool(skill) and not reply.in_vain
+            allowed, at_once = allowed + bool(skill), at_once + (bool(skill) and not reply.in_vain)
             worth = "right" if skill == moment.acts[moment.now] else "wrong" if skill else "not allowed"
             said = shortened_line(reply.text, 60)
             self._say(f"the right skill of three, {number + 1}: {worth}, {seconds:.1f} s: {said!r}")
@@ -349,6 +349,10 @@ class _Check:
         self._report.facts["three skills"] = (
             f"{right} of {asked} right (guessing: {asked // 3}); {at_once} allowed at the first try"
         )
+        if not allowed:
+            self._report.problems.append(
+                "none of its replies to a small question was allowed; use another model, or a server that takes a grammar"
+            )
         if chance(right, asked) > _LUCK:
             self._report.advice.append(
                 "set a larger model, or one that follows instructions: this one named the right skill of three "
