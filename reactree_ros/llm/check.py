@@ -351,7 +351,8 @@ class _Check:
         )
         if not allowed:
             self._report.problems.append(
-                "none of its replies to a small question was allowed; use another model, or a server that takes a grammar"
+                "none of its replies to a small question was allowed; use another model, or a server that takes a "
+                "grammar"
             )
         if chance(right, asked) > _LUCK:
             self._report.advice.append(

@@ -541,8 +541,8 @@ def test_a_check_of_the_expert_needs_no_server(cli: Cli) -> None:
 def test_a_check_says_how_far_it_is_and_asks_the_prompt_of_the_planner_that_is_named(cli: Cli, peer: Peer) -> None:
     ended = cli("llm", "check", "--planner", "react", "--base-url", peer.base_url)
     said = ended.err.splitlines()
-    assert said[0] == "about 19 requests: two with a planner's first prompt, the others small"
-    assert len([line for line in said if " of 19: the right skill of three" in line]) == 12
+    assert said[0] == "about 9 requests: two with a planner's first prompt, the others small"
+    assert len([line for line in said if " of 9: the right skill of three" in line]) == 6
     assert not any("Expand:" in request.prompt for request in peer.asked)
 
 
