@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
 from memory.word_hash_embedder import WordHashEmbedder
+from sources import sources
 
-import reactree_ros
+from reactree_lab.bench.job_runner import RECORD, Finished, JobRunner
+from reactree_lab.bench.jobs import BenchSettings, Job, Key
+from reactree_lab.dataset.making import Maker
+from reactree_lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros import run
 from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.player import replay
@@ -24,10 +28,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
-from reactree_ros.lab.bench.job_runner import RECORD, Finished, JobRunner
-from reactree_ros.lab.bench.jobs import BenchSettings, Job, Key
-from reactree_ros.lab.dataset.making import Maker
-from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.person.desk import Desk
 from reactree_ros.planners.spec import Planner, planner, planner_names
 from reactree_ros.record.reader import Record, RecordError, read_record
@@ -166,6 +166,7 @@ MAKERS: dict[Callable[..., Record | None], Callable[[RunSpec], Mapping[str, Any]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 def test_the_same_settings_are_the_same_value_whoever_makes_the_run(
     make: Callable[..., Record | None],
@@ -211,11 +212,11 @@ def without(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
 
 
 def test_one_place_makes_episodes() -> None:
-    root = Path(reactree_ros.__file__).parent
     makers = [
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        name
+        for name, path in sources().items()
+        if "Episode(" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Episode"
     ]
     assert makers == ["episode/assembly.py"]
@@ -270,18 +271,6 @@ def test_a_record_gives_back_what_its_run_was(spec: RunSpec) -> None:
     read = RunSpec.of_record(Record(json.loads(json.dumps(events))))
     assert read.recorded
     assert read.but(recorded="") == spec
-
-
-def test_a_record_of_an_older_version_is_the_same_value(expected: RunSpec, task: Task) -> None:
-    header = next(iter(events_of(expected.but(planner="react", working_memory=False), task)))
-    older = {name: value for name, value in header.items() if name not in ("person", "memory", "parent", "robots")}
-    refusals = {"refused_in_a_row": 0, "refused_share": 1.0}
-    before = {"stuck_after": 0, "thoughts_in_a_row": 0, "make_room": False, **refusals}
-    for later in (*before, "max_cost", "answer_timeout"):
-        del older["options"][later]
-    spec = RunSpec.of_record(Record([{**older, "id": "old"}]))
-    same = expected.but(planner="react", working_memory=False, recorded="old")
-    assert dict(spec) == dict(same.but(options=same.options.model_copy(update=before)))
 
 
 @pytest.mark.parametrize(
@@ -366,6 +355,7 @@ def chosen_of(spec: RunSpec, field: str) -> Any:
     return getattr(spec, f"chosen_{field}")() if field in ("planner", "memory") else spec.chosen(cast("Any", field))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "own"), [(False, False), (True, False), (False, True)])
 def test_a_recorded_memory_is_opened_if_the_user_names_it_or_named_it_then(
     said: bool,

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
+from reactree_interfaces.action import ExecuteTask
+from ros_graph import Graph
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.plugins import Registry
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.action import ExecuteTask
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+Result = ExecuteTask.Result
 
 
 class Mute(LanguageModel):
@@ -95,7 +87,7 @@ def test_hiagent_gets_the_prompts_of_the_bridges_household(graph: Graph, orchard
     graph.planner()
     text = first_prompt(graph, model, "hiagent")
     assert "The system of the orchard." in text
-    assert prompt("reactree_ros.lab.planners.hiagent:prompts", "wah_nl/system.txt").partition("\n")[0] not in text
+    assert prompt("reactree_lab.planners.hiagent:prompts", "wah_nl/system.txt").partition("\n")[0] not in text
 
 
 def test_a_planner_without_prompts_for_the_bridges_household_says_so(graph: Graph) -> None:
