@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.agent.decision import Decision, DecisionKind
-from reactree_ros.agent.reading.labels import Announced, Label, Mark, label_of, undressed
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.reading.labels import Label, Mark, label_of, undressed
 from reactree_ros.agent.reading.values import holds_an_object, value_at
 
 if TYPE_CHECKING:
@@ -49,16 +49,18 @@ class Part:
     """What one label announces, or one value in JSON says.
 
     Attributes:
-        kind: What it is; None: prose.
+        kind: The kind of decision; None: it is none.
         said: Its text; from JSON its arguments, too.
         whole: Whether it is known to be whole though the reply was cut.
         value: What it says in JSON, before that is read; None: nothing.
+        mark: What else its label announces; None: nothing.
     """
 
-    kind: Announced | None
+    kind: type[Decision] | None
     said: Any = ""
     whole: bool = False
     value: Any = None
+    mark: Mark | None = None
 
     @property
     def text(self) -> str:
@@ -68,22 +70,27 @@ class Part:
     @property
     def decides(self) -> bool:
         """Whether it is a decision that nothing follows."""
-        return isinstance(self.kind, DecisionKind) and not (self.kind.accompanies or self.kind.leads)
+        return self.kind is not None and not (self.kind.accompanies or self.kind.leads)
 
     @property
     def has_lines(self) -> bool:
         """Whether its list may go on in the next line."""
-        return isinstance(self.kind, DecisionKind) and self.kind.of_lines
+        return self.kind is not None and self.kind.of_lines
 
     @property
     def goes_on(self) -> bool:
         """Whether the lines after its label are its own, too, as those of a thought and of an expansion are."""
-        return self.has_lines or (isinstance(self.kind, DecisionKind) and self.kind.accompanies)
+        return self.has_lines or (self.kind is not None and self.kind.accompanies)
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether no label announces it."""
+        return self.kind is None and self.mark is None
 
     @property
     def is_empty(self) -> bool:
         """Whether it is a label, and nothing yet."""
-        return self.kind is not None and self.value is None and not self.said
+        return not self.is_prose and self.value is None and not self.said
 
     def add(self, line: str) -> None:
         """Add a line."""
@@ -169,12 +176,12 @@ class Parts:
         if said.startswith("{") or (said.startswith("[") and not in_a_list):
             value, took = self._value(said, lines[at + 1 :])
             if took:
-                kind = label.kind if label is not None else self.found.pop().kind if last.is_empty else None
-                self.found += [Part(kind, value=value), Part(None)]
+                begun = _labelled(label) if label is not None else self.found.pop() if last.is_empty else Part(None)
+                self.found += [replace(begun, said="", value=value), Part(None)]
                 return took
         if label is not None:
-            self.found.append(Part(label.kind, label.rest))
-        elif not (last.kind is None or last.goes_on or last.is_empty):
+            self.found.append(_labelled(label))
+        elif not (last.is_prose or last.goes_on or last.is_empty):
             self.found.append(Part(None, said))
         elif last.is_empty or not (last.goes_on and _OK.fullmatch(line)):
             last.add(line.removeprefix("> ") if said and last.has_lines else said)
@@ -210,10 +217,15 @@ class Parts:
     def _split(self) -> None:
         """Take the last line of a thought apart where a decision follows on it."""
         last = self.found[-1]
-        if not (last.said and isinstance(last.kind, DecisionKind) and (last.kind.accompanies or last.kind.leads)):
+        if last.kind is None or last.decides or not last.said:
             return
         before, line_end, line = last.said.rpartition("\n")
         if found := sentence_that_decides(line, self._grammar, BLANK if last.kind.leads else _SENTENCE):
             line, kind, said = found
             last.said = f"{before}{line_end}{line}"
             self.found.append(Part(kind, said))
+
+
+def _labelled(label: Label) -> Part:
+    mark = label.kind if isinstance(label.kind, Mark) else None
+    return Part(None if isinstance(label.kind, Mark) else label.kind, label.rest, mark=mark)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from reactree_ros.agent.decision import Decision, DecisionKind
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.labels import Mark
@@ -76,7 +76,7 @@ class Reader:
         acts = type(act_of(""))
         last = Part(None)
         for part in parts:
-            if part.kind is Mark.ARGUMENT and last.kind is acts:
+            if part.mark is Mark.ARGUMENT and last.kind is acts:
                 self._add_argument(last, part)
                 continue
             for last in self._in_json(part) if part.value is not None else [self._announced(part)]:
@@ -93,19 +93,19 @@ class Reader:
 
     def _announced(self, part: Part) -> Part:
         said = part.said.strip()
-        if part.kind is Mark.ANSWER and (skill := self.skills.meant(said)) is not None:
+        if part.mark is Mark.ANSWER and (skill := self.skills.meant(said)) is not None:
             return Part(type(act_of(skill)), said)
-        return Part(None if isinstance(part.kind, Mark) else part.kind, said)
+        return Part(part.kind, said)
 
     def _in_json(self, part: Part) -> Iterator[Part]:
         for kind, said in said_in(worded(part.value, self.grammar)):
             if kind is Mark.ANSWER:
                 inside = self.parts_of(said)
-                yield from inside if any(one.kind for one in inside) else [self._announced(Part(kind, said))]
+                yield from inside if any(one.kind for one in inside) else [self._announced(Part(None, said, mark=kind))]
                 continue
             assert not isinstance(kind, Mark)
-            fits = part.kind in (None, Mark.ANSWER, kind) or kind.accompanies
-            if not (fits or (isinstance(part.kind, DecisionKind) and part.kind.leads)):
+            fits = part.kind is kind or (part.kind is None and part.mark is not Mark.ARGUMENT) or kind.accompanies
+            if not (fits or (part.kind is not None and part.kind.leads)):
                 raise Unreadable("One kind of decision is announced, and another is said; say one decision.")
             yield Part(kind, said, whole=True)
 
@@ -132,7 +132,7 @@ class Reader:
 
     def _said_in_prose(self, part: Part) -> Iterator[Part]:
         """Yield the decisions in prose: those with a label in a line, and skills that are one."""
-        for line in dict.fromkeys(part.said.split("\n")):
+        for line in filter(str.strip, dict.fromkeys(part.said.split("\n"))):
             if (found := sentence_that_decides(line, self.grammar, BLANK)) is not None:
                 yield Part(*found[1:])
             elif (skill := self.skills.meant(line)) is not None:
