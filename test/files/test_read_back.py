@@ -316,7 +316,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     "command",
     ["export RUN --as svg --out OUT", "export RUN --as markdown --out OUT", "export RUN --as sft --out OUT",
-     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as text --out OUT",
+     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as text --out OUT/t.jsonl",
      "export RUN RUN --as dot --out OUT", "house --seed 1 --out OUT", "house --seed 1 --as pyrobosim --out OUT"],
 )  # fmt: skip
 def test_on_a_full_disk_nothing_half_written_is_left(command: str, cli: Cli, tmp_path: Path) -> None:

@@ -57,7 +57,6 @@ class OwnStore(ExperienceStore):
         self._runs_only_here: dict[int, list[tuple[int, Experience]]] = {}
         with self._transaction() as database:
             database.execute(_TABLE)
-            database.execute("DROP INDEX IF EXISTS fleet_run_waiting")  # of older versions
             database.execute("CREATE INDEX IF NOT EXISTS fleet_experience ON experience (run)")
             database.execute(
                 f"CREATE INDEX IF NOT EXISTS fleet_run_only_here ON fleet_run (run, state) WHERE {_ONLY_HERE}"

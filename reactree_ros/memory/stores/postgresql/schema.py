@@ -1,4 +1,4 @@
-"""The schema of a fleet's memory in PostgreSQL with pgvector, made and migrated step by step.
+"""The schema of a fleet's memory in PostgreSQL with pgvector.
 
 Every text is kept as JSON, because PostgreSQL's text has no NUL. A subgoal is known by a digest of its text, so that it
 is written without looking it up. Each embedder has a table of vectors of its own: vectors of different embedders are
@@ -7,13 +7,13 @@ never compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.memory.port import EpisodicMemoryError
 
 NAME = "reactree_memory"
-#: Whoever writes, makes or migrates holds this lock to the end of the transaction: ids rise in the order of commits.
+VERSION = 3
+#: Whoever writes or makes it holds this lock to the end of the transaction: ids rise in the order of commits.
 LOCK = 0x52635472
 #: Longer vectors have no index, and are compared one by one.
 MOST_INDEXED = 4000
@@ -23,7 +23,11 @@ _LONGEST = 1 << 24
 #: vectors form clusters of more than that, as subgoals of a few patterns do. An insert costs a third more.
 _PLACING = 128
 
-_TABLES = f"""
+_SCHEMA = f"""
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE SCHEMA {NAME};
+CREATE TABLE {NAME}.meta (version integer NOT NULL, fleet uuid NOT NULL);
+INSERT INTO {NAME}.meta VALUES ({VERSION}, gen_random_uuid());
 CREATE TABLE {NAME}.embedder (
     id smallint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL,
@@ -44,41 +48,17 @@ CREATE TABLE {NAME}.experience (
     task_name text NOT NULL,
     decision integer NOT NULL,
     depth integer NOT NULL,
-    turns text NOT NULL CHECK (octet_length(turns) <= {_LONGEST}))"""
-_INDEXES = f"""
+    turns text NOT NULL CHECK (octet_length(turns) <= {_LONGEST}));
 CREATE INDEX experience_subgoal ON {NAME}.experience (subgoal) INCLUDE ("end", digest, id);
 CREATE INDEX experience_digest ON {NAME}.experience (digest);
 CREATE INDEX experience_kind ON {NAME}.experience ("end", task_name)"""
-
-
-def _make(connection: Any) -> None:
-    connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    connection.execute(f"CREATE SCHEMA {NAME}")
-    connection.execute(f"CREATE TABLE {NAME}.meta (version integer NOT NULL, fleet uuid NOT NULL)")
-    connection.execute(f"INSERT INTO {NAME}.meta VALUES (0, gen_random_uuid())")
-    connection.execute(_TABLES)
-
-
-def _place_better(connection: Any) -> None:
-    """What is in an index keeps its place until `REINDEX`: to build it again may take an hour."""
-    look = "SELECT indexname FROM pg_indexes WHERE schemaname = %s AND indexname ~ '^vector_[0-9]+_near$'"
-    for (index,) in connection.execute(look, (NAME,)).fetchall():
-        connection.execute(f"ALTER INDEX {NAME}.{index} SET (ef_construction = {_PLACING})")
-
-
-#: By the version of a schema, what makes the next one of it; 0: there is none.
-STEPS: dict[int, Callable[[Any], object]] = {
-    0: _make,
-    1: lambda connection: connection.execute(_INDEXES),
-    2: _place_better,
-}
 
 
 def version_of(connection: Any, where: str) -> int:
     """Return the version of the schema in a database; 0 if there is none.
 
     Raises:
-        EpisodicMemoryError: It is newer than what this package knows, or another program's.
+        EpisodicMemoryError: It is not of this package's version, or another program's.
     """
     # Not by to_regclass: whoever waited for the lock has old answers of it.
     look = (
@@ -89,29 +69,27 @@ def version_of(connection: Any, where: str) -> int:
     rows = connection.execute(f"SELECT version FROM {NAME}.meta").fetchall() if ours else ()
     if there and len(rows) != 1:
         raise EpisodicMemoryError(f"{where}: the schema {NAME} there is another program's; name another database")
-    version, known = (rows[0][0] if rows else 0), max(STEPS) + 1
-    if version > known:
+    version = int(rows[0][0]) if rows else 0
+    if version not in (0, VERSION):
         raise EpisodicMemoryError(
-            f"{where}: has schema version {version}, this reactree_ros knows {known}: install a newer reactree_ros here"
+            f"{where}: has schema version {version}, this reactree_ros knows {VERSION}: have the same version on all "
+            "robots of a fleet"
         )
-    return int(version)
+    return version
 
 
 def prepare(connection: Any, where: str) -> None:
-    """Make the schema, or bring an older one to this version; what is there stays.
+    """Make the schema if it is not there.
 
     Raises:
         EpisodicMemoryError: See :func:`version_of`.
     """
-    if version_of(connection, where) > max(STEPS):
+    if version_of(connection, where):
         return
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-        version = version_of(connection, where)  # another robot may have been first
-        while version in STEPS:
-            STEPS[version](connection)
-            version += 1
-        connection.execute(f"UPDATE {NAME}.meta SET version = %s", (version,))
+        if not version_of(connection, where):  # another robot may have been first
+            connection.execute(_SCHEMA)
 
 
 def path_of(connection: Any, where: str) -> str:

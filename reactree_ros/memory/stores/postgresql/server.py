@@ -17,21 +17,20 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from reactree_ros.agent.turns import Turn, text_in
 from reactree_ros.files.read_back import in_a_line, parse_json
-from reactree_ros.memory.experience import Experience, turns_of
+from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.postgresql import schema
 from reactree_ros.memory.stores.postgresql.own import Waiting
 from reactree_ros.memory.stores.postgresql.schema import NAME
 from reactree_ros.memory.stores.postgresql.way import checked, demands
 from reactree_ros.memory.stores.sqlite import FETCHED_AT_ONCE, Kept
-from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of, read_turns
+from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of
 from reactree_ros.memory.stores.sqlite.index import TIE, drawn, seed_of
 
 _log = logging.getLogger(__name__)
-#: Seconds to connect; to wait for an answer; to wait while the schema is brought to this version.
-_CONNECT, _ANSWER, _MIGRATE = 3, 10.0, 600.0
+#: Seconds to connect; to wait for an answer.
+_CONNECT, _ANSWER = 3, 10.0
 #: Up to this many vectors every one is compared; counted again after some seconds.
 _FEW, _COUNT_AGAIN = 2_000, 30.0
 #: How many subgoals are looked at, one after another, while more is asked for; None: all.
@@ -76,7 +75,7 @@ def key_of(subgoal: str) -> UUID:
 
 
 class Server:
-    """A connection to the memory of a fleet; made there, or brought to this version, if need be.
+    """A connection to the memory of a fleet, which is made there if need be.
 
     Its methods may be called from several threads, which take turns. Every wait for the server has a bound.
 
@@ -99,10 +98,7 @@ class Server:
         with contextlib.ExitStack() as opened:
             self._connection = opened.enter_context(contextlib.closing(connected(url, lambda: self._patience)))
             with explained(url, "open"):
-                if schema.version_of(self._connection, url) <= max(schema.STEPS):
-                    self._patience = _MIGRATE
-                    schema.prepare(self._connection, url)
-                    self._patience = _ANSWER
+                schema.prepare(self._connection, url)
                 path = schema.path_of(self._connection, url)
                 self._vectors = schema.vectors_of(self._connection, embedder, dimension, path)
             self._locally = (_LOCALLY + path).replace("%", "%%")  # a name may have one
@@ -267,23 +263,12 @@ class Server:
         number, subgoal, turns, end, task_id, task_name, *numbers = row
         try:
             texts = [parse_json(text, halves=True) for text in (subgoal, task_id, task_name)]
-            return experience_of((number, texts[0], turns, end, *texts[1:], *numbers), self._where, self._turns)
+            return experience_of((number, texts[0], turns, end, *texts[1:], *numbers), self._where)
         except (EpisodicMemoryError, ValueError) as error:
-            self._say_once(number, "is left out", error)
+            if number not in self._damaged:
+                self._damaged.add(number)
+                _log.warning("%s: experience %d is left out: %s", self._where, number, in_a_line(error))
             return None
-
-    def _turns(self, column: str, where: object, number: int) -> tuple[Turn, ...]:
-        """Return turns; those of which a newer robot may know more than this one are read from their text."""
-        try:
-            return read_turns(column, where, number)
-        except EpisodicMemoryError as error:
-            self._say_once(number, "is read as text", error)
-            return turns_of(text_in(parse_json(column, halves=True)))
-
-    def _say_once(self, number: int, what: str, error: Exception) -> None:
-        if number not in self._damaged:
-            self._damaged.add(number)
-            _log.warning("%s: experience %d %s: %s", self._where, number, what, in_a_line(error))
 
     def all(self) -> Iterator[Experience]:
         """Yield every experience in the order in which they were added."""
