@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from opentelemetry import metrics, trace
@@ -54,7 +54,7 @@ _WAITS: Mapping[str, tuple[str, dict[str, str]]] = {
 }
 _OPERATION = "gen_ai.operation.name"
 _PROPAGATOR = TraceContextTextMapPropagator()
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
 
 
 def trace_of(span: Span) -> str:
@@ -74,21 +74,12 @@ def within(traceparent: str) -> Context | None:
 
 def takes_spans() -> bool:
     """Whether anybody in this process takes spans."""
-    return _takes(trace.get_tracer_provider(), "_active_span_processor", "_span_processors")
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider | trace.NoOpTracerProvider)
 
 
 def takes_figures() -> bool:
     """Whether anybody in this process takes metrics."""
-    return _takes(metrics.get_meter_provider(), "_metric_readers")
-
-
-def _takes(provider: Any, *within: str) -> bool:
-    """Whether a provider is no stand-in of the API's, nor one of the SDK's that nothing is attached to."""
-    if type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics")):
-        return False
-    for name in within:  # the SDK has no question for it; an SDK without these names counts as one that takes them
-        provider = getattr(provider, name, None)
-    return provider is None or len(provider) > 0
+    return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
 
 
 class _Instruments:
@@ -120,23 +111,30 @@ class _Under:
     verb: str = ""
 
 
-def _guarded(method: _Method) -> _Method:
-    """Have a run go on, without telemetry, if telemetry fails."""
+def _guarded(cls: _Class) -> _Class:
+    """Have a run go on, without telemetry, if one of the methods by which telemetry is told of it fails."""
 
-    @wraps(method)
-    def told(self: Telemetry, *what: Any, **named: Any) -> Any:
-        if self.broken:
-            return None
-        try:
-            return method(self, *what, **named)
-        except Exception as error:
-            self.broken = True
-            _log.warning("telemetry: ends, as it failed: %s", redacted(repr(error))[:400])
-            return None
+    def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def told(self: Telemetry, *what: Any, **named: Any) -> Any:
+            if self.broken:
+                return None
+            try:
+                return method(self, *what, **named)
+            except Exception as error:
+                self.broken = True
+                _log.warning("telemetry: ends, as it failed: %s", redacted(repr(error))[:400])
+                return None
 
-    return cast("_Method", told)
+        return told
+
+    for name in {"begin", "end", *vars(Listener)} & set(vars(cls)):
+        if not name.startswith("_"):
+            setattr(cls, name, guarded(vars(cls)[name]))
+    return cls
 
 
+@_guarded
 class Telemetry(Listener):
     """Makes spans and metrics of one run.
 
@@ -185,7 +183,6 @@ class Telemetry(Listener):
 
     # ------------------------------------------------------------------ the run
 
-    @_guarded
     def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
         """Take in the run that is told of.
 
@@ -219,7 +216,6 @@ class Telemetry(Listener):
             self._above = trace.set_span_in_context(run, self._above)
         return True
 
-    @_guarded
     def end(self, result: Any) -> None:
         """Take in the run's result, an :class:`~reactree_ros.episode.EpisodeResult`."""
         if not self._is_live() or self._run is None:
@@ -242,9 +238,7 @@ class Telemetry(Listener):
 
     # ------------------------------------------------------------------ goal nodes
 
-    @_guarded
     def node_started(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_started`."""
         if self._is_live() and self._on:
             self._close(node, "interrupted")  # it begins again
             self._within(node)
@@ -272,17 +266,13 @@ class Telemetry(Listener):
         self._nodes[node] = span, trace.set_span_in_context(span, above)
         return self._nodes[node][1]
 
-    @_guarded
     def node_ended(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_ended`."""
         if node.unreached:
             self._close(node, "not reached")
         else:
             self._close(node, node.status.value.lower(), "" if node.failure is None else node.failure.kind.value)
 
-    @_guarded
     def broken_off(self, node: GoalNode) -> None:
-        """See :meth:`Listener.broken_off`."""
         if node.status == TreeStatus.INVALID:
             self._close(node, "interrupted")
         else:
@@ -305,17 +295,13 @@ class Telemetry(Listener):
         for key in [key for key in self._calls if key[0] is node]:
             self._ended(key, {"error.type": "cancelled"})
 
-    @_guarded
     def held(self, node: GoalNode, reason: str) -> None:
-        """See :meth:`Listener.held`."""
         if node in self._nodes:
             self._nodes[node][0].add_event("held" if reason else "goes on", timestamp=self._now())
 
     # ------------------------------------------------------------------ decisions
 
-    @_guarded
     def asked(self, node: GoalNode, request: DecisionRequest) -> None:
-        """See :meth:`Listener.asked`."""
         self._settle(node)
         call, self._asked = self._began(node, "reply", request.id), None
         if self._is_live() and self._on:
@@ -353,9 +339,7 @@ class Telemetry(Listener):
             if count is not None:
                 self._measured.tokens.record(count, {**self._of_model, "gen_ai.token.type": kind})
 
-    @_guarded
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """See :meth:`Listener.decided`."""
         if not self._is_live():
             return
         word = decision.word
@@ -364,9 +348,7 @@ class Telemetry(Listener):
         self._measured.decisions.add(1, self._decided[word])
         self._settle(node, "reactree.decision", word)
 
-    @_guarded
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """See :meth:`Listener.refused`."""
         if not self._is_live():
             return
         self._measured.refusals.add(1, {"reactree.planner": self._planner})
@@ -382,9 +364,7 @@ class Telemetry(Listener):
 
     # ------------------------------------------------------------------ skills, memories, persons
 
-    @_guarded
     def sent(self, node: GoalNode, skill: str) -> None:
-        """See :meth:`Listener.sent`."""
         call = self._began(node, "execute")
         call.verb = self._verb(node, skill)
         if not self._is_live() or not self._trace:
@@ -399,15 +379,11 @@ class Telemetry(Listener):
         """Return the declared verb of a skill: what it is done to may be anybody's words."""
         return node.context.household.split_skill(skill)[0] or "skill"
 
-    @_guarded
     def waits(self, node: GoalNode, call: Call) -> None:
-        """See :meth:`Listener.waits`."""
         if call.of in _WAITS:
             self._began(node, call.of, call.id)
 
-    @_guarded
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        """See :meth:`Listener.came`."""
         key = node, call.of, call.id
         if not self._is_live():
             self._calls.pop(key, None)
@@ -421,9 +397,7 @@ class Telemetry(Listener):
         elif isinstance(answer, Observation):
             self._observed(node, key, answer)
 
-    @_guarded
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
-        """See :meth:`Listener.call_failed`."""
         key, told = (node, call.of, call.id), {"error.type": type(error).__name__}
         if not self._is_live():
             self._calls.pop(key, None)
