@@ -111,10 +111,10 @@ class _Under:
     verb: str = ""
 
 
-def _guarded(cls: _Class) -> _Class:
+def _never_in_the_way(cls: _Class) -> _Class:
     """Have a run go on, without telemetry, if one of the methods by which telemetry is told of it fails."""
 
-    def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    def careful(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def told(self: Telemetry, *what: Any, **named: Any) -> Any:
             if self.broken:
@@ -130,11 +130,11 @@ def _guarded(cls: _Class) -> _Class:
 
     for name in {"begin", "end", *vars(Listener)} & set(vars(cls)):
         if not name.startswith("_"):
-            setattr(cls, name, guarded(vars(cls)[name]))
+            setattr(cls, name, careful(vars(cls)[name]))
     return cls
 
 
-@_guarded
+@_never_in_the_way
 class Telemetry(Listener):
     """Makes spans and metrics of one run.
 

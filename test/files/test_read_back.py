@@ -17,6 +17,7 @@ import pytest
 from command_line import Cli
 from recorded_runs import Kept, recorded_episode
 
+from reactree_doors.trees.xml_in import read_routine
 from reactree_lab.bench.jobs import read_contenders
 from reactree_ros.agent.text import number_of
 from reactree_ros.episode import EpisodeResult
@@ -29,7 +30,6 @@ from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.openai.address import read_key
 from reactree_ros.record import checking
 from reactree_ros.record.reader import RecordError, follow, is_record, read_record
-from reactree_ros.routine.xml_in import read_routine
 from reactree_ros.view.terminal import next_steps
 
 MIB = 1 << 20

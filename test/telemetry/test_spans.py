@@ -19,6 +19,8 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from reactree_doors.mcp.in_process import InProcess
+from reactree_doors.mcp.robot import Limits, Questions
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -27,8 +29,6 @@ from reactree_ros.episode.player import replay
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
-from reactree_ros.mcp.in_process import InProcess
-from reactree_ros.mcp.robot import Limits, Questions
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record
