@@ -186,7 +186,7 @@ define environment
 @echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
-@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(2)' -e './$(DOORS)$(or $(3),[mcp])')
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(2)' -e './$(DOORS)$(or $(3),[test])')
 $(if $(filter-out [small] [mind] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
@@ -238,7 +238,7 @@ endef
 	$(call with_smollm2)
 
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
-	$(call environment,[docs],[bench])
+	$(call environment,[docs],[bench],[mcp])
 
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
 	$(call environment,[test-docs],[bench])

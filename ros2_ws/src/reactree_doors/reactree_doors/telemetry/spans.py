@@ -28,6 +28,7 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.observation import Observation, Outcome
 from reactree_ros.agent.turns import Said
+from reactree_ros.episode.telemetry import Telemetry as Port
 from reactree_ros.files.secrecy import redacted, without_credentials
 from reactree_ros.llm.port import A_PERSON, DecisionRequest, Reply
 from reactree_ros.tree.context import Call, Listener, RunContext
@@ -135,7 +136,7 @@ def _never_in_the_way(cls: _Class) -> _Class:
 
 
 @_never_in_the_way
-class Telemetry(Listener):
+class Telemetry(Port):
     """Makes spans and metrics of one run.
 
     A goal node's span is in that of the goal node above it, the root's in the run's. What is asked of language model,
@@ -184,14 +185,6 @@ class Telemetry(Listener):
     # ------------------------------------------------------------------ the run
 
     def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
-        """Take in the run that is told of.
-
-        Args:
-            context: What its nodes share.
-            instruction: What it is to do.
-            run: The id of its record; empty: it is not recorded.
-            within_trace: The trace that whoever asked for it names; empty: that of this process, if there is one.
-        """
         context.trace, self._above = self.trace, within(within_trace)
         world = self._about.get("world", {})
         name = str(world.get("name") or world.get("suite") or "")
@@ -217,7 +210,6 @@ class Telemetry(Listener):
         return True
 
     def end(self, result: Any) -> None:
-        """Take in the run's result, an :class:`~reactree_ros.episode.EpisodeResult`."""
         if not self._is_live() or self._run is None:
             return
         self._over, run = True, self._run

@@ -17,8 +17,8 @@ if importlib.util.find_spec("rclpy"):
     from test_adapters import ros_model, ros_world
 
     from reactree_ros.episode import Episode
+    from reactree_ros.episode.telemetry import watching
     from reactree_ros.planners.spec import planner
-    from reactree_ros.telemetry import watching
 
 if TYPE_CHECKING:
     from ros_graph import Graph

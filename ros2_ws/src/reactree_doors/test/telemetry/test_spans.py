@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from reactree_doors.mcp.in_process import InProcess
 from reactree_doors.mcp.robot import Limits, Questions
+from reactree_doors.telemetry.spans import Served, Telemetry, trace_of, within
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -34,7 +35,6 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.telemetry.spans import Served, Telemetry, trace_of, within
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, World
 
@@ -448,7 +448,7 @@ def test_an_exporter_that_is_not_there_is_said() -> None:
 
 
 HANGS = """
-import reactree_ros.telemetry as telemetry
+import reactree_doors.telemetry as telemetry
 telemetry.LAST_WORDS = 0.1
 from opentelemetry.sdk.trace import export
 import threading

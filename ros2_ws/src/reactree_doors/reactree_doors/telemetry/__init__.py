@@ -24,7 +24,7 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins.installation import install_line
 
 if TYPE_CHECKING:
-    from reactree_ros.telemetry.spans import Served, Telemetry
+    from reactree_doors.telemetry.spans import Served, Telemetry
 
 _log = logging.getLogger(__name__)
 #: Longest time that a process takes at its end to send what it has not sent yet, in seconds.
@@ -42,7 +42,7 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
     """
     if "opentelemetry.trace" not in sys.modules:
         return None
-    from reactree_ros.telemetry.spans import Telemetry, takes_figures, takes_spans
+    from reactree_doors.telemetry.spans import Telemetry, takes_figures, takes_spans
 
     try:
         return Telemetry(about, planner, silent) if takes_spans() or takes_figures() else None
@@ -60,7 +60,7 @@ def serving(name: str, trace: str) -> Served | None:
     """
     if "opentelemetry.trace" not in sys.modules:
         return None
-    from reactree_ros.telemetry.spans import Served, takes_spans
+    from reactree_doors.telemetry.spans import Served, takes_spans
 
     try:
         return Served(name, trace) if takes_spans() else None
@@ -112,7 +112,9 @@ def _is_here(module: str) -> bool:
 def _set_up(said: _Said) -> Callable[[], None]:
     """Set the SDK up, unless somebody has; returns what ends it."""
     if not _is_here("opentelemetry.sdk"):
-        said.tell(f"OTEL_* variables ask for telemetry, but there is no SDK: {install_line('reactree_ros[telemetry]')}")
+        said.tell(
+            f"OTEL_* variables ask for telemetry, but there is no SDK: {install_line('reactree_doors[telemetry]')}"
+        )
         return lambda: None
     from opentelemetry import metrics, trace
 
