@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
+from nodes.test_adapters import ros_model, ros_world
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from ros_graph import Graph
-from test_adapters import ros_model, ros_world
 
 from reactree_ros.episode import Episode
 from reactree_ros.episode.telemetry import watching
