@@ -151,11 +151,11 @@ def test_a_record_that_was_changed_is_not_replayed_identically(cli: Cli, tmp_pat
 
 def test_records_are_exported_as_experiences_texts_and_training_data(cli: Cli, tmp_path: Path) -> None:
     result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
-    assert cli("export", tmp_path / "run.jsonl", "--as", "text", "--out", tmp_path / "texts").code == 0
-    texts = sorted((tmp_path / "texts").glob("*.txt"))
+    assert cli("export", tmp_path / "run.jsonl", "--as", "text", "--out", tmp_path / "texts.jsonl").code == 0
+    texts = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text().splitlines()]
     assert len(texts) == result["agent_nodes"]
-    assert texts[0].name == "1_prepare_snack_dec001_depth01.txt"
-    assert texts[0].read_text().startswith(f"Your task is to: {INSTRUCTION}\nYou are in the house")
+    assert texts[0]["file"] == "1_prepare_snack_dec001_depth01.txt"
+    assert texts[0]["text"].startswith(f"Your task is to: {INSTRUCTION}\nYou are in the house")
     assert cli("export", tmp_path / "run.jsonl", "--as", "experiences", "--out", tmp_path / "all.jsonl").code == 0
     (run,) = load_recording(tmp_path / "all.jsonl")
     assert len(run.nodes) == result["agent_nodes"]

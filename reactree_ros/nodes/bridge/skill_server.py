@@ -13,6 +13,7 @@ from reactree_interfaces.msg import SkillEnded
 
 from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, asked, mapped
+from reactree_ros.episode.telemetry import serving
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.observation_topic import ObservationTopic
 from reactree_ros.nodes.bridge.world_host import WorldHost
@@ -21,7 +22,6 @@ from reactree_ros.nodes.people.ros_person import DISCOVERY, HINT, RosPerson
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.plugins.settings import or_nearest
-from reactree_ros.telemetry import serving
 from reactree_ros.world.port import Observation, Outcome, WorldError
 from reactree_ros.world.wrappers import refusal
 

@@ -15,8 +15,7 @@ from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.robot.robot_world import RobotWorld
 from reactree_ros.nodes.settings import BridgeSettings
-from reactree_ros.routine.skills import RoutineSkills
-from reactree_ros.routine.xml_in import read_routines
+from reactree_ros.routine.skills import RoutineSkills, routines_in
 from reactree_ros.world.port import World
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import SkillTimeLimit, guarded, unwrapped
@@ -101,7 +100,7 @@ class WorldHost:
         hosted = guarded(hosted, policy, self._confirm, self._log.warning)
         if settings.routine_skills:
             skills = hosted.household.skills
-            hosted = RoutineSkills(hosted, read_routines(Path(settings.routine_skills), skills, hosted.names))
+            hosted = RoutineSkills(hosted, routines_in(Path(settings.routine_skills), skills, hosted.names))
         return hosted
 
     def kept(self) -> HouseMap | None:

@@ -10,6 +10,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.telemetry import serving
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
@@ -27,7 +28,6 @@ from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.plugins.settings import Settings
-from reactree_ros.telemetry import serving
 
 #: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0

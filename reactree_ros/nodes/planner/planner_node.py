@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from rclpy.node import Node
+from std_srvs.srv import Trigger
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.memory.port import EpisodicMemory
@@ -48,6 +49,7 @@ class PlannerNode(Node):
         ``~/hear`` (Hear): a person's words during the task: ``stop`` cancels it and all waiting goals; later decisions
             see other words.
         ``~/triggers`` (std_srvs/SetBool): whether triggers start instructions; only with the parameter ``triggers``.
+        ``~/check`` (std_srvs/Trigger): that the node is reached by who is answered.
         ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for late subscribers.
 
     Publishes:
@@ -132,6 +134,12 @@ class PlannerNode(Node):
         if self._triggers is not None:
             self._made.callback(self._triggers.close)
         Diagnostics(self, "task", self._report)
+        self.create_service(Trigger, "~/check", self._check)  # after all other endpoints, see Introduction in calls
+
+    @staticmethod
+    def _check(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = True
+        return response
 
     def _tick(self) -> None:
         if self._queue.running is not None:
