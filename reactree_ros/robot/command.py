@@ -21,7 +21,6 @@ from reactree_ros.files.whole_file import write_whole
 from reactree_ros.plugins.diagnosis import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
-AFTER = "house"
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
 
 
@@ -164,3 +163,18 @@ def robot_routine(
     robot = load_robot(config)
     names = load_map(robot.map).names if robot.map else any_name
     typer.echo(keep_file(file, (*robot.declared, *robot.waits), memory, goal=goal, names=names))
+
+
+@app.command()
+def answer(
+    planner_node: Annotated[
+        str,
+        typer.Option(help="Answer only this planner node and its bridges.", show_default="all planners and bridges"),
+    ] = "",
+) -> None:
+    """Answer the questions of planners and bridges on ROS 2 at this terminal, until Ctrl-C.
+
+    What you type while no question is open goes to the current run; 'stop' ends it. From a pipe, each line answers the
+    next question, and it ends after the last one.
+    """
+    raise typer.Exit(over_ros("answer", "reactree robot answer").serve(planner_node, args=[]))

@@ -54,7 +54,8 @@ def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "replay", "resume", "fork", "bootstrap", "bench", "eval", "doctor", "llm check", "robot check"],
+    ["run", "resume", "doctor", "llm check", "robot check", "record fork"]
+    + [f"lab {name}" for name in ("replay", "bootstrap", "bench", "eval")],
 )
 def test_a_command_with_exit_codes_of_its_own_says_them(cli: Cli, command: str) -> None:
     assert re.search(r"Exit codes? ", " ".join(cli(*command.split(), "--help").out.split()))
@@ -86,20 +87,21 @@ def shell(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 COMPLETED: dict[str, set[str]] = {
-    "reactree rep": {"replay", "report"},
+    "reactree lab rep": {"replay", "report"},
+    "reactree r": {"run", "resume", "record", "routine", "robot"},
     "reactree memory s": {"show", "search"},
     "reactree list w": {"worlds", "words", "webshop", "wah_nl", "write_code", "while", "within", "watering"},
     "reactree run --planner ": set(planner_names()),
     "reactree run --planner hi": {"hiagent", "hiagent_wm"},
-    "reactree bootstrap --planner tree": {"tree_planner"},
-    "reactree bench --planner react,hi": {"react,hiagent", "react,hiagent_wm"},
-    "reactree eval --planner react,recode,tree": {"react,recode,tree_planner"},
+    "reactree lab bootstrap --planner tree": {"tree_planner"},
+    "reactree lab bench --planner react,hi": {"react,hiagent", "react,hiagent_wm"},
+    "reactree lab eval --planner react,recode,tree": {"react,recode,tree_planner"},
     "reactree run --world v": {"virtualhome", "virtualhome_unity"},
     "reactree run --world ": set(WORLDS.names),
     "reactree run --llm ": set(MODELS.names),
     "reactree llm check --llm op": {"openai"},
-    "reactree bench --suite gen": {GENERATED.name},
-    "reactree bench --suite ": set(SUITES.names),
+    "reactree lab bench --suite gen": {GENERATED.name},
+    "reactree lab bench --suite ": set(SUITES.names),
     "reactree doctor --m": {"--models", "--memory"},
     "reactree doctor --models ": set(),  # a file, which the shell completes
     "reactree view ": set(),
@@ -111,7 +113,7 @@ def test_bash_is_told_what_follows(shell: Shell, line: str, names: set[str]) -> 
     assert {one for one in shell.completed("bash", line) if one} == names
 
 
-@pytest.mark.parametrize("line", ["reactree run --planner hi", "reactree run --llm ", "reactree bench --suite gen"])
+@pytest.mark.parametrize("line", ["reactree run --planner hi", "reactree run --llm ", "reactree lab bench --suite gen"])
 def test_zsh_is_told_what_follows_with_what_it_is(shell: Shell, line: str) -> None:
     told = "\n".join(shell.completed("zsh", line))
     assert set(re.findall(r'^(?:_arguments \'\*: :\(\()?"([^"]+)":"[^"]', told, re.M)) == COMPLETED[line]
@@ -144,7 +146,7 @@ def bash(command: Path, home: Path, script: str) -> str:
 
 
 PRESS_TAB = """
-COMP_WORDS=(reactree bench --suite gen) COMP_CWORD=3
+COMP_WORDS=(reactree lab bench --suite gen) COMP_CWORD=4
 $(complete -p reactree | sed 's/.*-F \\([^ ]*\\).*/\\1/') reactree gen --suite
 echo "${COMPREPLY[@]}"
 """

@@ -1,4 +1,4 @@
-"""`reactree answer`: a person at a real terminal answers what planners and bridges ask, and speaks in between."""
+"""`reactree robot answer`: a person at a real terminal answers what planners and bridges ask, and speaks in between."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POLICY = "rules: [{skill: open, object: fridge, verdict: confirm}]"
 
 
 class Terminal:
-    """A terminal in which `reactree answer` runs, and the person at it.
+    """A terminal in which `reactree robot answer` runs, and the person at it.
 
     Attributes:
         process: The command.

@@ -50,15 +50,15 @@ def test_its_memory_is_one_for_every_command(cli: Cli, tmp_path: Path) -> None:
     )
     assert again.code == 0
     assert '"retrieved"' in (tmp_path / "again").read_text(encoding="utf-8")
-    assert cli("fork", tmp_path / "again", "--at", 2, "--memory", memory, "--json").code == 0
-    cli("house", "--seed", 4, "--tasks", 1, "--out", house)
-    filled = cli("bootstrap", "--tasks", house, "--memory", f"{memory}2", "--seed-memory", memory)
+    assert cli("record", "fork", tmp_path / "again", "--at", 2, "--memory", memory, "--json").code == 0
+    cli("lab", "house", "--seed", 4, "--tasks", 1, "--out", house)
+    filled = cli("lab", "bootstrap", "--tasks", house, "--memory", f"{memory}2", "--seed-memory", memory)
     assert (filled.code, "from --seed-memory" in filled.out) == (0, True)
     assert (tmp_path / "notebook2.bootstrap.jsonl").exists()
     suite = ("--suite", "gardens", "--gardens", 1, "--llm", "gardener", "--planner", "react", "--limit", 1)
-    assert cli("bench", *suite, "--memory", memory, "--out", tmp_path / "bench").code == 0
+    assert cli("lab", "bench", *suite, "--memory", memory, "--out", tmp_path / "bench").code == 0
     made = ("--houses", 1, "--rooms", 3, "--examples", 2, "--workers", 1, "--out", tmp_path / "data")
-    assert cli("dataset", *made, "--memory", f"{memory}2").code == 0
+    assert cli("lab", "dataset", *made, "--memory", f"{memory}2").code == 0
 
 
 @pytest.mark.parametrize("planner", ["reactree_wm", "reactree", "react", "pick", "pick_wm:patience=1"])
@@ -67,8 +67,8 @@ def test_its_task_is_carried_out_on_the_command_line(cli: Cli, planner: str, tmp
     ended = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--json", "--save", tmp_path / "saved")
     result = ended.json
     assert (ended.code, result["gsr"], result["end"], result["instruction"]) == (0, 1, "done", "Water every bean")
-    assert cli("replay", tmp_path / "saved").code == 0
-    assert cli("export", tmp_path / "saved", "--as", "text", "--out", tmp_path / "texts").code == 0
+    assert cli("lab", "replay", tmp_path / "saved").code == 0
+    assert cli("record", "export", tmp_path / "saved", "--as", "text", "--out", tmp_path / "texts").code == 0
     text = (tmp_path / "texts" / "1_water_bean_dec001_depth01.txt").read_text()
     assert text.startswith("Your task is to: Water every bean\nYou stand in the garden, at shed-1.")
     assert result["agent_nodes"] == (3 if planner.startswith("reactree") else 1)
@@ -81,7 +81,7 @@ def test_its_own_tree_is_run_replayed_and_resumed_by_name(cli: Cli, tmp_path: Pa
     skills = [event["skill"] for event in read_record(tmp_path / "saved").events if event["e"] == "skill"]
     assert skills[:3] == ["take can-1", "walk to well-1", "fill can-1"]
     assert len(skills) == 7
-    assert cli("replay", tmp_path / "saved").code == 0
+    assert cli("lab", "replay", tmp_path / "saved").code == 0
     stopped = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--max-decisions", 3, "--save", tmp_path / "stopped")
     assert stopped.json["end"] == "out_of_decisions"
     resumed = cli("resume", tmp_path / "stopped", "--save", tmp_path / "resumed", "--json")
@@ -110,6 +110,7 @@ def test_memory_is_named_only_where_examples_may_have_helped(cli: Cli) -> None:
 def test_its_suite_is_a_bench(cli: Cli, tmp_path: Path) -> None:
     planners = "pick,reactree_wm,react"
     ended = cli(
+        "lab",
         "bench",
         "--suite",
         "gardens",
@@ -312,52 +313,58 @@ def test_what_comes_with_the_package_is_named_first(registry: Registry) -> None:
 A_COMMAND = """
 import typer
 app = typer.Typer()
-AFTER = "{after}"
 @app.command()
 def weed() -> None:
     \"\"\"Pull out weeds.\"\"\"
     print("weeded")
 """
+WEED = "[reactree_ros.commands]\nweed = weeds:WEED\n"
+A_COMMANDS_PLACE = """
+from reactree_ros.cli.commands import Command
+WEED = Command(name="{name}", summary="Pull out weeds.", panel="{panel}", module="weeding")
+"""
 
 
-@pytest.mark.parametrize(("after", "before"), [("list", "resume"), ("report", "view"), ("", ""), ("nothing", "")])
-def test_a_command_is_called_like_ours_and_stands_in_the_help_where_it_says(
-    tmp_path: Path, after: str, before: str
-) -> None:
-    code = A_COMMAND.format(after=after)
-    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nweed = weeding\n", weeding=code)
+@pytest.mark.parametrize("panel", ["Robots", "Garden"])
+def test_a_command_is_called_like_ours_and_stands_in_the_help_where_it_says(tmp_path: Path, panel: str) -> None:
+    place = A_COMMANDS_PLACE.format(name="weed", panel=panel)
+    distribution(tmp_path, "weeding", WEED, weeding=A_COMMAND, weeds=place)
     assert reactree(tmp_path, "weed").stdout == "weeded\n"
-    names = re.findall(
-        r"^\W+([a-z]+) +[A-Z]", reactree(tmp_path, "--help").stdout.partition("Commands")[2], re.MULTILINE
-    )
-    at = names.index("weed")
-    assert names.index(after) < at < names.index(before) if before else at == len(names) - 1
+    helped = reactree(tmp_path, "--help").stdout
+    assert re.search(rf"─ {panel} ─[^╯]*│ weed +Pull out weeds\.", helped)
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("raise RuntimeError('out of order')", "command 'weed' of weeding cannot be loaded: out of order"),
-        ("import sys; sys.exit(3)", "command 'weed' of weeding cannot be loaded: SystemExit 3"),
-        ("import no_such_module", "command 'weed' of weeding cannot be loaded: No module named 'no_such_module'"),
-        ("def", "command 'weed' of weeding cannot be loaded: invalid syntax (weeding.py, line 1)"),
+        ("raise RuntimeError('out of order')", "command 'weed' cannot be loaded: out of order"),
+        ("import sys; sys.exit(3)", "command 'weed' cannot be loaded: SystemExit 3"),
+        ("import no_such_module", "command 'weed' cannot be loaded: No module named 'no_such_module'"),
+        ("def", "command 'weed' cannot be loaded: invalid syntax (weeding.py, line 1)"),
         ("app = None", "command 'weed': weeding has no typer.Typer named 'app'"),
-        ("", "command 'weed': weeding has no typer.Typer named 'app'"),
     ],
 )
 def test_a_broken_command_is_told_where_it_is_called_and_breaks_no_other(tmp_path: Path, code: str, said: str) -> None:
-    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nweed = weeding\n", weeding=code)
+    place = A_COMMANDS_PLACE.format(name="weed", panel="Robots")
+    distribution(tmp_path, "weeding", WEED, weeding=code, weeds=place)
     called, helped, done = reactree(tmp_path, "weed"), reactree(tmp_path, "--help"), reactree(tmp_path, "run", "--json")
     assert (called.returncode, called.stdout, called.stderr) == (2, "", f"error: {said}\n")
-    assert (helped.returncode, "weed" in helped.stdout, "doctor" in helped.stdout) == (0, False, True)
+    assert (helped.returncode, "doctor" in helped.stdout) == (0, True)
     assert (done.returncode, done.stderr, json.loads(done.stdout)["end"]) == (0, "", "done")
-    looked = json.loads(reactree(tmp_path, "doctor", "--json").stdout)["sections"]["Plug-ins"]
-    assert "cannot be loaded" not in said or said in [one["said"] for one in looked]
+
+
+def test_a_command_whose_place_cannot_be_loaded_is_told_by_doctor(tmp_path: Path) -> None:
+    distribution(tmp_path, "weeding", WEED, weeds="raise RuntimeError('out of order')")
+    helped, looked = reactree(tmp_path, "--help"), json.loads(reactree(tmp_path, "doctor", "--json").stdout)
+    assert (helped.returncode, "weed" in helped.stdout) == (0, False)
+    said = "command 'weed' of weeding cannot be loaded: out of order"
+    assert said in [one["said"] for one in looked["sections"]["Plug-ins"]]
 
 
 def test_a_command_that_is_called_as_ours_is_not_used(tmp_path: Path) -> None:
-    code = A_COMMAND.format(after="")
-    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nrun = weeding\n", weeding=code)
+    place = A_COMMANDS_PLACE.format(name="run", panel="Robots")
+    points = "[reactree_ros.commands]\nrun = weeds:WEED\n"
+    distribution(tmp_path, "weeding", points, weeding=A_COMMAND, weeds=place)
     assert json.loads(reactree(tmp_path, "run", "--json").stdout)["end"] == "done"
 
 

@@ -28,7 +28,7 @@ _UNFINISHED = ".unfinished"
 
 @dataclass(frozen=True)
 class Session:
-    """One call of ``reactree bench`` on a folder.
+    """One call of ``reactree lab bench`` on a folder.
 
     Attributes:
         number: 1, and one more after each resume.
@@ -143,7 +143,7 @@ def read_settings(path: Path) -> BenchSettings:
     """Read the settings of a bench's folder."""
     file = path / SETTINGS
     if not file.exists():
-        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
+        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree lab bench`")
     return read_json(file, "settings of a bench", _settings)
 
 

@@ -1,4 +1,4 @@
-"""Writes ``reactree report``: compares a bench's planners in a table, a page, Markdown and plots."""
+"""Writes ``reactree lab report``: compares a bench's planners in a table, a page, Markdown and plots."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class BenchReport:
         self.measures = (*MEASURES, *asked, *cost, *([prices.measure()] if prices else []))
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
-            raise UserError(f"{folder}: no run is done yet{why}; continue `reactree bench`")
+            raise UserError(f"{folder}: no run is done yet{why}; continue `reactree lab bench`")
         self.sessions: list[Session] = read_sessions(folder)
         by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
         self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
@@ -421,8 +421,8 @@ class BenchReport:
             Heading("Time"),
             Table(head, rows),
             Paragraph(
-                "A session is one call of `reactree bench`. Seconds go from its start to its last result; busy seconds "
-                "are those of all its runs together, and several go on at once."
+                "A session is one call of `reactree lab bench`. Seconds go from its start to its last result; busy "
+                "seconds are those of all its runs together, and several go on at once."
             ),
         ]
 

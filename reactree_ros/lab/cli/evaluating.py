@@ -1,4 +1,4 @@
-"""``reactree eval``."""
+"""``reactree lab eval``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.opening import progress
-from reactree_ros.cli.options import Chosen, FromSettings, Named, takes
+from reactree_ros.cli.options import Chosen, Named, RunOptionsGiven, takes
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.trained import ABOUT, as_trained, trained_for
@@ -18,13 +18,12 @@ from reactree_ros.plugins.installation import check_modules
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
-AFTER = "train"
 
 
 @app.command("eval")
-@takes(suite=Named(SUITES, "suite", default="generated"), options=FromSettings(RunOptions, without=["seed"]))
+@takes(suite=Named(SUITES, "suite", default="generated"), options=RunOptionsGiven(without=["seed"]))
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="The model's folder, as `reactree train` makes it.")],
+    model: Annotated[Path, typer.Argument(help="The model's folder, as `reactree lab train` makes it.")],
     data: Annotated[
         Path | None, typer.Option(help="A dataset: make its held-out decisions, and compare them word for word.")
     ] = None,
@@ -48,7 +47,7 @@ def evaluate(
     `--suite generated` makes houses up from seeds: choose a `first_seed` outside of the dataset. Exit code 1 if a run
     could not be carried out.
     """
-    check_modules("reactree eval", "reactree_ros[small]", ("onnxruntime", "tokenizers", "llguidance"))
+    check_modules("reactree lab eval", "reactree_ros[small]", ("onnxruntime", "tokenizers", "llguidance"))
     if data is None and out is None:
         raise UserError("nothing to do: name --data for held-out decisions, --out for whole runs, or both")
     console = Console()

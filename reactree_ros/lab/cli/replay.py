@@ -1,4 +1,4 @@
-"""``reactree replay``."""
+"""``reactree lab replay``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
 
 app = typer.Typer(add_completion=False)
-AFTER = "list"
 
 
 class ReplayWorld(str, enum.Enum):
@@ -58,7 +57,7 @@ def replay(
     Exit code 1 if a run in the recorded world is not identical.
     """
     if bool(runs) == bool(trajectories):
-        raise UserError("name either records of runs or --trajectories, e.g. `reactree replay my_run.jsonl`")
+        raise UserError("name either records of runs or --trajectories, e.g. `reactree lab replay my_run.jsonl`")
     if trajectories is None:
         _replay_records(runs or [], as_json=as_json)
         return

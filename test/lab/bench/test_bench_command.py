@@ -1,4 +1,4 @@
-"""`reactree bench`: what it writes, and that a kill, a Ctrl-C or a dead worker loses nothing and repeats nothing."""
+"""`reactree lab bench`: what it writes; a kill, a Ctrl-C or a dead worker loses and repeats nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ INTERRUPTED = DISTURBED.format(what="os.killpg(0, signal.SIGINT)")
 
 
 def bench(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["reactree", "bench", *map(str, arguments)])
+    monkeypatch.setattr(sys, "argv", ["reactree", "lab", "bench", *map(str, arguments)])
     try:
         main()
     except SystemExit as end:
@@ -62,16 +62,16 @@ def test_contenders_come_from_a_file_instead_of_planners(cli: Cli, tmp_path: Pat
     file = tmp_path / "contenders.yaml"
     file.write_text("tree: {planner: reactree}\nflat: {planner: react, llm: expert}\n", encoding="utf-8")
     options = ("--suite", "generated", "--houses", 1, "--limit", 1, "--contenders", file)
-    assert cli("bench", *options, "--out", tmp_path / "out").code == 0
+    assert cli("lab", "bench", *options, "--out", tmp_path / "out").code == 0
     assert [one.planner for one in read_results(tmp_path / "out")] == ["tree", "flat"]
-    ended = cli("bench", *options, "--planner", "react", "--out", tmp_path / "other")
+    ended = cli("lab", "bench", *options, "--planner", "react", "--out", tmp_path / "other")
     assert (ended.code, f"--planner react and --contenders {file} exclude each other" in ended.err) == (2, True)
-    ended = cli("bench", *options[:-2], "--out", tmp_path / "other")
+    ended = cli("lab", "bench", *options[:-2], "--out", tmp_path / "other")
     assert (ended.code, "--planner names no planner" in ended.err) == (2, True)
 
 
 def test_two_worker_processes_come_to_what_one_worker_comes_to(tmp_path: Path, undisturbed: Path) -> None:
-    ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, "--workers", 2, "--out", tmp_path / "out")
+    ended = in_process_of_its_own(COMMAND, "lab", "bench", *OPTIONS, "--workers", 2, "--out", tmp_path / "out")
     assert ended.code == 0, ended.err
     assert "4 of 4 runs done" in ended.out
     assert "4 runs in" in ended.out
@@ -84,7 +84,7 @@ def test_two_worker_processes_come_to_what_one_worker_comes_to(tmp_path: Path, u
 def test_several_runs_at_once_of_one_process_come_to_what_one_at_a_time_comes_to(
     tmp_path: Path, undisturbed: Path
 ) -> None:
-    ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, "--at-once", 3, "--out", tmp_path / "out")
+    ended = in_process_of_its_own(COMMAND, "lab", "bench", *OPTIONS, "--at-once", 3, "--out", tmp_path / "out")
     assert ended.code == 0, ended.err
     assert "with 1 worker, 3 runs at once each, busy for" in ended.out
     assert_same_bench(tmp_path / "out", undisturbed)
@@ -96,12 +96,12 @@ def test_several_runs_at_once_of_one_process_come_to_what_one_at_a_time_comes_to
 def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp_path: Path, undisturbed: Path) -> None:
     out = tmp_path / "out"
     # That it ends at all shows that its workers end with it: they have its output.
-    killed = in_process_of_its_own(KILLED, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    killed = in_process_of_its_own(KILLED, "lab", "bench", *OPTIONS, "--workers", 2, "--out", out)
     assert killed.code == -signal.SIGKILL
     assert not (out / "results.jsonl").read_bytes().endswith(b"\n")
     assert len(read_results(out)) == 2
 
-    resumed = in_process_of_its_own(COMMAND, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    resumed = in_process_of_its_own(COMMAND, "lab", "bench", *OPTIONS, "--workers", 2, "--out", out)
     assert resumed.code == 0, resumed.err
     assert "2 runs in" in resumed.out
     assert_same_bench(out, undisturbed)
@@ -111,7 +111,7 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp
 @pytest.mark.parametrize("how", ["--workers", "--at-once"])
 def test_ctrl_c_ends_the_workers_too_and_loses_nothing(how: str, tmp_path: Path, undisturbed: Path) -> None:
     out = tmp_path / "out"
-    interrupted = in_process_of_its_own(INTERRUPTED, "bench", *OPTIONS, how, 2, "--out", out)
+    interrupted = in_process_of_its_own(INTERRUPTED, "lab", "bench", *OPTIONS, how, 2, "--out", out)
     assert interrupted.code == 130
     assert "interrupted after 2 runs; repeat the command to continue" in interrupted.err
     assert "Traceback" not in interrupted.err
@@ -459,8 +459,8 @@ def test_a_folder_of_something_else_is_refused(
 
 
 def test_a_language_model_that_does_not_get_ready_ends_the_bench_in_one_line(tmp_path: Path) -> None:
-    llm = ("--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "nowhere.key")
-    ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, *llm, "--out", tmp_path / "out")
+    llm = ("--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--llm-option", "api_key_file=nowhere.key")
+    ended = in_process_of_its_own(COMMAND, "lab", "bench", *OPTIONS, *llm, "--out", tmp_path / "out")
     assert ended.code == 2
     (said,) = (text for text in ended.err.splitlines() if text.strip())
     assert said.startswith("error: worker 1: ")

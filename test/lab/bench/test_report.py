@@ -1,4 +1,4 @@
-"""`reactree report`: the table, the page, its links, and benches that lack something."""
+"""`reactree lab report`: the table, the page, its links, and benches that lack something."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TWO = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("
 
 
 def report(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["reactree", "report", str(folder), *options])
+    monkeypatch.setattr(sys, "argv", ["reactree", "lab", "report", str(folder), *options])
     monkeypatch.setenv("COLUMNS", "200")
     try:
         main()
@@ -281,7 +281,7 @@ def test_what_is_no_bench_is_refused_in_one_line(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     assert report(monkeypatch, tmp_path) == 2
-    assert "holds no settings.json; name the --out folder of `reactree bench`" in capsys.readouterr().err
+    assert "holds no settings.json; name the --out folder of `reactree lab bench`" in capsys.readouterr().err
     bench_of(tmp_path / "out", settings=SETTINGS, runs=4)
     assert report(monkeypatch, tmp_path / "out") == 2
     assert "no run is done yet; continue" in capsys.readouterr().err

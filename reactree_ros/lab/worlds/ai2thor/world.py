@@ -292,5 +292,5 @@ SPEC = WorldSpec(
     household=ALFRED,
     load_tasks=_tasks_of,
     make=_make,
-    flags=("tasks", "task_id", "scene"),
+    flags=("tasks", "task_id"),
 )
