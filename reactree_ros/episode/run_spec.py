@@ -182,7 +182,7 @@ class RunSpec(Settings):
         Args:
             trained: The planners that it was trained for.
         """
-        if trained or self.options.thoughts_in_a_row:
+        if trained or not self.options.is_trained:
             return self
         return self.but(options=self.options.model_copy(update={"thoughts_in_a_row": 1}))
 
