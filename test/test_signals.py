@@ -226,6 +226,7 @@ def test_a_terminal_that_is_closed_ends_a_run_in_order(start: Start, tmp_path: P
     assert end["result"]["end"] == "interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(
     ("what", "code"),

@@ -166,9 +166,7 @@ def test_what_is_installed_completes_in_a_new_bash(command: Path, tmp_path: Path
 
 PRINTS = {
     "help": ["--help"],
-    "list": ["list", "planners"],
     "run": ["run", INSTRUCTION],
-    "doctor": ["doctor"],
     "error": ["run", "--llm", "nobody"],
 }
 
@@ -193,7 +191,7 @@ def on_a_terminal(*arguments: str, **more: str) -> str:
 
 @pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
 def test_colours_are_off_where_nobody_wants_them(arguments: list[str]) -> None:
-    assert COLOUR.search(on_a_terminal(*arguments)) or arguments[0] == "list", "else this shows nothing"
+    assert COLOUR.search(on_a_terminal(*arguments)), "else this shows nothing"
     assert not COLOUR.search(on_a_terminal(*arguments, NO_COLOR="1"))
 
 
@@ -228,9 +226,7 @@ def test_whoever_reads_on_gets_everything() -> None:
     assert '"end": "done"' in ended.stdout
 
 
-@pytest.mark.parametrize(
-    "arguments", [["list"], ["list", "--markdown"], ["run", INSTRUCTION], ["doctor"]], ids=" ".join
-)
+@pytest.mark.parametrize("arguments", [["list"], ["run", INSTRUCTION]], ids=" ".join)
 def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> None:
     code, line, errors = read_one_line(*arguments)
     assert line
@@ -238,9 +234,7 @@ def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> N
     assert code in (0, NOBODY_READS)  # 0: all of it was printed before
 
 
-@pytest.mark.parametrize(
-    "arguments", [["list"], ["list", "--markdown"], ["--help"], ["--version"], ["doctor"]], ids=" ".join
-)
+@pytest.mark.parametrize("arguments", [["list", "--markdown"], ["--help"], ["--version"]], ids=" ".join)
 def test_where_nobody_reads_at_all_it_says_so_by_its_exit_code(arguments: list[str]) -> None:
     reads, writes = os.pipe()
     os.close(reads)
