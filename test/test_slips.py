@@ -16,13 +16,13 @@ import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from reactree_lab.bench.jobs import read_contenders
+from reactree_lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.cli.completion import kinds
 from reactree_ros.cli.loading import every_command
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import Task, load_tasks
-from reactree_ros.lab.bench.jobs import read_contenders
-from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.plugins.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
@@ -235,7 +235,7 @@ def test_a_misspelt_value_of_any_option_is_told_with_the_nearest(cli: Cli) -> No
         (["run", "--world", "pddl", "--world-option", "domian=x"], "'domain'"),
         (["run", "--llm", "opnai"], "'openai'"),
         (["lab", "bench", "--suite", "genrated", "--out", "x"], "'generated'"),
-        (["lab", "replay", "--trajectories", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
+        (["lab", "recordings", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
     ],
 )
 def test_what_is_misspelt_on_the_command_line_is_told_with_the_nearest(

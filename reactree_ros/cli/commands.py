@@ -74,11 +74,16 @@ LIST = Command(
 )
 RECORD = Command(
     name="record",
-    summary="Go on from a decision of a recorded run, or convert records.",
+    summary="Repeat recorded runs, go on from one of their decisions, or convert them.",
     panel=RUN_AND_WATCH,
     commands=(
         Command(
             name="fork", summary="Go on from a decision of a run with another one.", module="reactree_ros.cli.fork"
+        ),
+        Command(
+            name="replay",
+            summary="Repeat recorded decisions with the real tree, and compare the result.",
+            module="reactree_ros.cli.replay",
         ),
         Command(name="export", summary="Convert records to another format.", module="reactree_ros.cli.export"),
     ),

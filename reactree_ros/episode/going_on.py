@@ -236,7 +236,7 @@ class WayBack:
         return UserError(
             f"{self._record.name}: the run cannot be brought to where it was: "
             f"{self._script.difference or 'it ended before that'}; "
-            "`reactree lab replay` says whether this version makes it again"
+            "`reactree record replay` says whether this version makes it again"
         )
 
 

@@ -14,13 +14,13 @@ from command_line import Cli
 from openai_peer import Exchange, Peer, fails
 from small_questions import options, understood
 
+from reactree_lab.recordings import load_recording
 from reactree_ros.cli.completion import kinds
 from reactree_ros.cli.options import OWN_OPTIONS
 from reactree_ros.files.folders import user_cache
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.lab.recordings import load_recording
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
@@ -137,16 +137,16 @@ def test_a_saved_run_is_a_record_that_is_replayed_identically(cli: Cli, tmp_path
     assert record.end is not None
     assert {**record.end["result"], "verdict": result["verdict"]} == result
     assert (record.run["instruction"], record.run["planner"]["name"]) == (INSTRUCTION, "reactree_wm")
-    ended = cli("lab", "replay", tmp_path, "--json")
+    ended = cli("record", "replay", tmp_path, "--json")
     assert (ended.code, ended.json) == (0, {"runs": 1, "runs_identical": 1, "differences": {}})
-    assert "1 of 1 runs identical" in cli("lab", "replay", tmp_path / "run.jsonl").out
+    assert "1 of 1 runs identical" in cli("record", "replay", tmp_path / "run.jsonl").out
 
 
 def test_a_record_that_was_changed_is_not_replayed_identically(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     cli("run", INSTRUCTION, "--save", path)
     path.write_text(path.read_text().replace("You have not seen pudding before.", "It is in the fridge.", 1))
-    ended = cli("lab", "replay", path)
+    ended = cli("record", "replay", path)
     assert ended.code == 1
     assert 'recorded "It is in the fridge."' in " ".join(ended.out.split())
 
@@ -188,7 +188,7 @@ def test_a_run_that_ran_out_of_decisions_goes_on_to_the_end_of_one_that_did_not(
         "path": str(short),
         "decision": 10,
     }
-    assert cli("lab", "replay", rest).code == 0
+    assert cli("record", "replay", rest).code == 0
     refused = cli("resume", short, "--max-decisions", 10)
     assert (refused.code, "--max-decisions 10: the run had as many; allow more than 10" in refused.err) == (2, True)
     ended = cli("resume", whole)
@@ -250,7 +250,7 @@ def test_a_run_is_forked_at_a_decision_that_a_person_makes(cli: Cli, tmp_path: P
     assert [one.get("act") for one in decided[:8]] == [
         one.get("act") for one in read_events(tmp_path / "run.jsonl", "decided")[:8]
     ]
-    assert cli("lab", "replay", fork).code == 0
+    assert cli("record", "replay", fork).code == 0
     refused = cli("record", "fork", tmp_path / "run.jsonl", "--at", 99)
     assert (refused.code, "--at 99: the run has the decisions 1 to" in refused.err) == (2, True)
 
@@ -350,8 +350,8 @@ def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Path) -> None:
     lines = (wah_nl / "trajectories" / "react.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "react.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
-    arguments = ["--tasks", wah_nl / "tasks.json", "--trajectories", tmp_path / "react.jsonl", "--world", "symbolic"]
-    ended = cli("lab", "replay", *arguments, "--json")
+    arguments = [tmp_path / "react.jsonl", "--tasks", wah_nl / "tasks.json", "--world", "symbolic"]
+    ended = cli("lab", "recordings", *arguments, "--json")
     assert {
         "runs",
         "runs_identical",
@@ -365,7 +365,7 @@ def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Pat
         "successes_reproduced",
     } <= set(ended.json)
     assert (ended.json["runs"], ended.json["successes_recorded"]) == (20, 7)
-    assert "7 of 7 recorded successes" in cli("lab", "replay", *arguments).out
+    assert "7 of 7 recorded successes" in cli("lab", "recordings", *arguments).out
 
 
 def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
@@ -621,7 +621,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "save over a file": (["run", "--save", "{house}"], "name a new file, so that no record is lost"),
     "unknown command": (["fly"], "No such command 'fly'"),
     "replay without tasks": (
-        ["lab", "replay", "--trajectories", "react.jsonl", "--world", "symbolic"],
+        ["lab", "recordings", "react.jsonl", "--world", "symbolic"],
         "--world symbolic needs --tasks",
     ),
     "unknown world": (["run", "--world", "virtalhome"], "world 'virtalhome' is unknown; did you mean 'virtualhome'?"),
@@ -644,20 +644,14 @@ BAD: dict[str, tuple[list[str], str]] = {
         "--house: the world 'ai2thor' takes none; name another --world (virtualhome, virtualhome_unity or pyrobosim",
     ),
     "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
-    "replay variant": (
-        ["lab", "replay", "--tasks", "{house}", "--trajectories", "x.jsonl"],
-        "--variant x: is none of react",
-    ),
-    "replay file": (
-        ["lab", "replay", "--tasks", "{house}", "--trajectories", "react.jsonl"],
-        "react.jsonl: cannot be read",
-    ),
+    "replay variant": (["lab", "recordings", "--tasks", "{house}", "x.jsonl"], "--variant x: is none of react"),
+    "replay file": (["lab", "recordings", "--tasks", "{house}", "react.jsonl"], "react.jsonl: cannot be read"),
     "replay world": (
-        ["lab", "replay", "--tasks", "{house}", "--trajectories", "react.jsonl", "--world", "real"],
+        ["lab", "recordings", "--tasks", "{house}", "react.jsonl", "--world", "real"],
         "'real' is not one of 'recorded', 'symbolic'",
     ),
     "replay outcomes": (
-        ["lab", "replay", "--tasks", "{house}", "--trajectories", "react.jsonl", "--outcomes", "{bad}"],
+        ["lab", "recordings", "--tasks", "{house}", "react.jsonl", "--outcomes", "{bad}"],
         "is no file of outcomes",
     ),
     "house of two rooms": (["lab", "house", "--seed", "1", "--rooms", "2", "--out", "x.json"], "'--rooms'"),
@@ -690,10 +684,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         "language model 'gpt' is unknown; use one of expert, openai",
     ),
     "bootstrap without tasks": (["lab", "bootstrap", "--memory", "m.db"], "--suite wah_nl needs --tasks"),
-    "bench without suite": (
-        ["lab", "bench", "--planner", "react", "--out", "x"],
-        "--suite is missing; name one of wah_nl",
-    ),
+    "bench without suite": (["lab", "bench", "--planner", "react", "--out", "x"], "--suite is missing; name one of "),
     "bench of a seed": (["lab", "bench", "--suite", "generated", "--seed", "1"], "No such option"),
     "tasks of another suite": (
         ["lab", "bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
@@ -736,17 +727,19 @@ def test_bad_input_for_what_is_installed_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments"),
+    ("owner", "module", "arguments"),
     [
-        ("ai2thor", ["--world", "ai2thor", "--world-option", "scene=FloorPlan1"]),
-        ("vllm", ["--llm", "vllm", "--model", "x"]),
+        ("reactree_lab", "ai2thor", ["--world", "ai2thor", "--world-option", "scene=FloorPlan1"]),
+        ("reactree_ros", "vllm", ["--llm", "vllm", "--model", "x"]),
     ],
 )
-def test_what_is_not_installed_is_named_with_the_way_out(cli: Cli, module: str, arguments: list[str]) -> None:
+def test_what_is_not_installed_is_named_with_the_way_out(
+    cli: Cli, owner: str, module: str, arguments: list[str]
+) -> None:
     if importlib.util.find_spec(module) is not None:
         pytest.skip(f"{module} is installed here")
     ended = cli("run", "Turn on the tv", *arguments)
-    line = install_line(f"reactree_ros[{module}]")
+    line = install_line(f"{owner}[{module}]")
     assert (ended.code, ended.err) == (2, f"error: '{module}' needs {module}: {line}\n")
 
 

@@ -13,9 +13,9 @@ import pytest
 from command_line import Cli
 
 import reactree_ros
+from reactree_lab.bench.spec import SUITES
+from reactree_lab.bench.suites import GENERATED
 from reactree_ros.cli import NOBODY_READS
-from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.lab.bench.suites import GENERATED
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.world.spec import WORLDS
@@ -54,8 +54,7 @@ def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "resume", "doctor", "llm check", "robot check", "record fork"]
-    + [f"lab {name}" for name in ("replay", "bootstrap", "bench", "eval")],
+    ["run", "resume", "doctor", "llm check", "robot check", "record fork", "record replay", "lab bench"],
 )
 def test_a_command_with_exit_codes_of_its_own_says_them(cli: Cli, command: str) -> None:
     assert re.search(r"Exit codes? ", " ".join(cli(*command.split(), "--help").out.split()))
@@ -87,7 +86,7 @@ def shell(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 COMPLETED: dict[str, set[str]] = {
-    "reactree lab rep": {"replay", "report"},
+    "reactree record rep": {"replay"},
     "reactree r": {"run", "resume", "record", "routine", "robot"},
     "reactree memory s": {"show", "search"},
     "reactree list w": {"worlds", "words", "webshop", "wah_nl", "write_code", "while", "within", "watering"},
@@ -95,7 +94,7 @@ COMPLETED: dict[str, set[str]] = {
     "reactree run --planner hi": {"hiagent", "hiagent_wm"},
     "reactree lab bootstrap --planner tree": {"tree_planner"},
     "reactree lab bench --planner react,hi": {"react,hiagent", "react,hiagent_wm"},
-    "reactree lab eval --planner react,recode,tree": {"react,recode,tree_planner"},
+    "reactree lab bench --planner react,recode,tree": {"react,recode,tree_planner"},
     "reactree run --world v": {"virtualhome", "virtualhome_unity"},
     "reactree run --world ": set(WORLDS.names),
     "reactree run --llm ": set(MODELS.names),

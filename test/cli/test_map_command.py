@@ -72,7 +72,7 @@ def test_a_run_feeds_its_map_and_the_next_one_is_told(cli: Cli, tmp_path: Path) 
     assert cli("run", TASK, "--map", path, "--save", record).code == 0
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     assert any("remembered" in line for line in lines)
-    assert cli("lab", "replay", record).code == 0
+    assert cli("record", "replay", record).code == 0
     listed = cli("memory", "map", "show", "apple", path).out
     assert "coffee table 1" in listed
 

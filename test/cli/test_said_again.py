@@ -253,7 +253,7 @@ def test_ones_own_record_goes_on_by_itself_wherever_it_lies(
         "done",
         "out_of_decisions",
     )
-    assert cli("lab", "replay", again).code == 0
+    assert cli("record", "replay", again).code == 0
     assert cli("record", "fork", again, "--at", 2, "--json").json["end"]
 
 

@@ -19,8 +19,8 @@ from docs.blocks import blocks_of
 from metered_server import wait_until
 from smollm2 import PAGE, TOLD, Served, assert_nothing_broke, requests, served
 
+from reactree_lab.planners import zsp
 from reactree_ros.agent.turns import Told
-from reactree_ros.lab.planners import zsp
 from reactree_ros.llm.port import DecisionRequest, FreeText
 from reactree_ros.memory.words import WordEmbedder
 from reactree_ros.planners.spec import PLANNERS
@@ -65,7 +65,7 @@ def test_the_tutorials_commands_end_as_it_says(
     monkeypatch.chdir(tmp_path)
     for command in told():
         ended = cli(*(server.base_url if word == TOLD else word for word in command))
-        assert ended.code in ((0,) if command[:2] == ["lab", "replay"] else (0, 1)), ended.err
+        assert ended.code in ((0,) if command[:2] == ["record", "replay"] else (0, 1)), ended.err
         assert "Traceback" not in ended.err
         if command[:2] == ["llm", "check"]:
             assert not ended.out.rstrip().endswith("┘"), "the check's table has no verdict below it"

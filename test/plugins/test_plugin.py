@@ -67,7 +67,7 @@ def test_its_task_is_carried_out_on_the_command_line(cli: Cli, planner: str, tmp
     ended = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--json", "--save", tmp_path / "saved")
     result = ended.json
     assert (ended.code, result["gsr"], result["end"], result["instruction"]) == (0, 1, "done", "Water every bean")
-    assert cli("lab", "replay", tmp_path / "saved").code == 0
+    assert cli("record", "replay", tmp_path / "saved").code == 0
     assert cli("record", "export", tmp_path / "saved", "--as", "text", "--out", tmp_path / "texts").code == 0
     text = (tmp_path / "texts" / "1_water_bean_dec001_depth01.txt").read_text()
     assert text.startswith("Your task is to: Water every bean\nYou stand in the garden, at shed-1.")
@@ -81,7 +81,7 @@ def test_its_own_tree_is_run_replayed_and_resumed_by_name(cli: Cli, tmp_path: Pa
     skills = [event["skill"] for event in read_record(tmp_path / "saved").events if event["e"] == "skill"]
     assert skills[:3] == ["take can-1", "walk to well-1", "fill can-1"]
     assert len(skills) == 7
-    assert cli("lab", "replay", tmp_path / "saved").code == 0
+    assert cli("record", "replay", tmp_path / "saved").code == 0
     stopped = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--max-decisions", 3, "--save", tmp_path / "stopped")
     assert stopped.json["end"] == "out_of_decisions"
     resumed = cli("resume", tmp_path / "stopped", "--save", tmp_path / "resumed", "--json")
