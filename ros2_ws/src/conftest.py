@@ -11,7 +11,7 @@ TEST = Path(__file__).resolve().parents[2] / "test"
 if str(TEST) not in sys.path:
     sys.path.insert(0, str(TEST))
 
-import common
+import common  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:

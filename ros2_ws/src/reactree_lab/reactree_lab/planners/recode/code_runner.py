@@ -384,6 +384,6 @@ class CodeRunner(GoalNode):
             return reason
         self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
-        observation = yield from self.carry_out(skill)
+        observation = yield from self.execute(skill)
         self.add(Saw(f"run: {skill}\n{observation.told}", observation))
         return well_formed(observation.text)

@@ -380,5 +380,5 @@ SPEC = WorldSpec(
     household=ALFRED,
     load_tasks=_tasks_of,
     make=Ai2ThorWorld,
-    flags=("tasks", "task_id", "scene"),
+    flags=("tasks", "task_id"),
 )

@@ -139,7 +139,7 @@ def _files(path: Path) -> list[Path]:
     if not files:
         what = "has no file task_*.yaml" if path.is_dir() else "does not exist"
         raise UserError(
-            f"{path}: {what}; name a world file of pyrobosim, or a folder of `reactree house --as pyrobosim`"
+            f"{path}: {what}; name a world file of pyrobosim, or a folder of `reactree lab house --as pyrobosim`"
         )
     return files
 
