@@ -54,19 +54,13 @@ _OF_THE_DOMAIN = {"objects": ("Knife", "ButterKnife"), "receptacles": ("SinkBasi
 
 @dataclass(frozen=True)
 class Wanted:
-    """The goal of a game, in ALFRED's words.
+    """The goal of a game, in ALFRED's words."""
 
-    Attributes:
-        task_type: One of :data:`TASK_TYPES`.
-        item: The kind of thing, e.g. ``Apple``.
-        receptacle: The kind of receptacle it goes to; empty if it is looked at.
-        lamp: The kind of lamp it is looked at with; otherwise empty.
-    """
-
-    task_type: str
+    task_type: str  # one of :data:`TASK_TYPES`
+    #: The kind of thing, e.g. ``Apple``.
     item: str
-    receptacle: str = ""
-    lamp: str = ""
+    receptacle: str = ""  # the kind of receptacle it goes to; empty if it is looked at
+    lamp: str = ""  # the kind of lamp it is looked at with; otherwise empty
 
     def said(self, drawn: random.Random) -> str:
         """Ask for it in one of ALFRED's ways, e.g. ``put a clean apple in fridge``."""
@@ -81,25 +75,15 @@ class Wanted:
 
 @dataclass(frozen=True)
 class AlfworldTask:
-    """A game.
+    """A game."""
 
-    Attributes:
-        task_name: The type of its task; empty if its files do not say.
-        instruction: The instruction.
-        wanted: The goal as data; None if the game's files do not say, or it is no type of ALFWorld.
-        house: Its room; empty for a file.
-        problem: Its problem in PDDL; empty for a file.
-        file: Its file.
-        unplayable: Why its file cannot be played; empty if it can.
-    """
-
-    task_name: str
+    task_name: str  # the type of its task; empty if its files do not say
     instruction: str
-    wanted: Wanted | None = None
-    house: str = ""
-    problem: str = field(default="", repr=False)
+    wanted: Wanted | None = None  # the goal as data; None if the game's files do not say, or it is no type of ALFWorld
+    house: str = ""  # its room; empty for a file
+    problem: str = field(default="", repr=False)  # its problem in PDDL; empty for a file
     file: Path | None = None
-    unplayable: str = ""
+    unplayable: str = ""  # why its file cannot be played; empty if it can
 
     def data(self) -> dict[str, Any]:
         """Return the game in the form that TextWorld loads."""
@@ -120,11 +104,7 @@ def _text(name: str) -> str:
 
 
 def made_up(task_type: str, seed: int) -> AlfworldTask:
-    """Make a game up: a room that allows such a task, things in it, and a goal.
-
-    Raises:
-        UserError: The package ``alfworld`` is not installed.
-    """
+    """Make a game up: a room that allows such a task, things in it, and a goal."""
     drawn = random.Random(f"{task_type} {seed}")
     plans = list(plans_for(task_type))
     drawn.shuffle(plans)
@@ -192,9 +172,6 @@ def of_trial(trial: Trial) -> AlfworldTask:
 
     A trial tells the positions of things, but not their receptacles; ALFWorld's own game of the same trial differs in
     that.
-
-    Raises:
-        UserError: ALFWorld has no such tasks, or the goal is not possible in the room.
     """
     params, name = trial.pddl_params, f"{trial.task}/{trial.trial}"
     wanted = _wanted(trial.task_type.value, params)

@@ -25,17 +25,11 @@ _LONGER_SCALE = 8
 
 @dataclass(frozen=True)
 class StoryTask:
-    """A story file and its instruction.
+    """A story file and its instruction."""
 
-    Attributes:
-        story: The file.
-        instruction: The instruction.
-        seed: Seed of the game's random events; 0 takes the seed of jericho's walkthrough.
-    """
-
-    story: str
+    story: str  # the file
     instruction: str
-    seed: int = 0
+    seed: int = 0  # seed of the game's random events; 0 takes the seed of jericho's walkthrough
 
     @property
     def task_name(self) -> str:

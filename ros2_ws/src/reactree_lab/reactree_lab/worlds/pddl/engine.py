@@ -27,11 +27,7 @@ _Action = tuple[Any, tuple[Any, ...]]
 
 
 def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
-    """Read a domain, and one of its problems or a problem's file.
-
-    Raises:
-        UserError: They cannot be used; the message names the file, and the line or what it is about.
-    """
+    """Read a domain, and one of its problems or a problem's file."""
     from unified_planning.io import PDDLReader
     from unified_planning.shortcuts import InstantaneousAction, get_environment
 
@@ -131,9 +127,6 @@ class PddlSimulator:
 
     Attributes:
         goal: The facts of the goal.
-
-    Raises:
-        UserError: See :func:`read_problem`.
     """
 
     def __init__(self, domain: Path, problem: Problem | Path, wording: Wording) -> None:

@@ -29,17 +29,11 @@ START_LINE = "This holds now:"
 
 @dataclass(frozen=True)
 class PddlTask:
-    """A problem of a domain.
+    """A problem of a domain."""
 
-    Attributes:
-        domain: The domain's file.
-        problem: The problem, or its file.
-        wanted: The goal in words.
-    """
-
-    domain: Path
-    problem: Problem | Path = field(repr=False)
-    wanted: str
+    domain: Path  # the domain's file
+    problem: Problem | Path = field(repr=False)  # the problem, or its file
+    wanted: str  # the goal in words
 
     @property
     def instruction(self) -> str:

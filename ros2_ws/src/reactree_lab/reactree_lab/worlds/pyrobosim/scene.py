@@ -19,20 +19,14 @@ HALLWAY = "hallway"
 
 @dataclass(frozen=True)
 class Description:
-    """The contents of a world, by pyrobosim's names.
+    """The contents of a world, by pyrobosim's names."""
 
-    Attributes:
-        rooms: The rooms: name, middle, outline.
-        places: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is
-            open and locked at the start, middle, outline.
-        hallways: Name, the two rooms, whether it is open and locked at the start.
-        things: Name and category.
-    """
-
-    rooms: tuple[Mapping[str, Any], ...]
+    rooms: tuple[Mapping[str, Any], ...]  # the rooms: name, middle, outline
+    #: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is open and
+    #: locked at the start, middle, outline.
     places: tuple[Mapping[str, Any], ...]
-    hallways: tuple[Mapping[str, Any], ...]
-    things: tuple[Mapping[str, Any], ...]
+    hallways: tuple[Mapping[str, Any], ...]  # name, the two rooms, whether it is open and locked at the start
+    things: tuple[Mapping[str, Any], ...]  # name and category
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Description:
@@ -53,20 +47,13 @@ class Description:
 
 
 class HouseThing(Thing):
-    """A room, a place, a passage or a thing of a world of pyrobosim.
-
-    Attributes:
-        own: Its name in pyrobosim.
-        rooms: For a passage, the rooms that it joins; for a place, its room.
-        middle: Its position; empty if that changes.
-        outline: Its corners on the floor, in order.
-    """
+    """A room, a place, a passage or a thing of a world of pyrobosim."""
 
     __slots__ = ("middle", "outline", "own", "rooms")
 
     def __init__(self, id: int, own: str, word: str, number: int, properties: Iterable[str]) -> None:
         self.id = id
-        self.own = own
+        self.own = own  # its name in pyrobosim
         self.class_name = self.word = word
         self.number = number
         self.name = f"{word} {number}"
@@ -76,9 +63,9 @@ class HouseThing(Thing):
         self.contains = "CONTAINERS" in self.properties
         self.observed = True
         self.room_item = False
-        self.rooms: tuple[HouseThing, ...] = ()
-        self.middle: tuple[float, ...] = ()
-        self.outline: tuple[tuple[float, float], ...] = ()
+        self.rooms: tuple[HouseThing, ...] = ()  # for a passage, the rooms that it joins; for a place, its room
+        self.middle: tuple[float, ...] = ()  # its position; empty if that changes
+        self.outline: tuple[tuple[float, float], ...] = ()  # its corners on the floor, in order
 
     def set_open(self, is_open: bool) -> None:
         """Record whether it is open, if it can be."""

@@ -16,11 +16,7 @@ GLANCE = 0.005
 
 
 class Simulator(LineProcess):
-    """One process for one world at a time.
-
-    Raises:
-        WorldError: It does not start.
-    """
+    """One process for one world at a time."""
 
     name = "the process of pyrobosim"
     module = "reactree_lab.worlds.pyrobosim.player"
@@ -33,25 +29,15 @@ SPARE = Spare(Simulator)
 
 @dataclass(frozen=True)
 class Body:
-    """The state of a robot.
+    """The state of a robot."""
 
-    Attributes:
-        pose: Its pose: x and y in metres, yaw in radians.
-        at: Name of its place; empty for none.
-        room: Name of its room; empty between rooms.
-        held: Name of the held thing; empty for none.
-        battery: Its charge, from 0 to 100.
-        detected: The last detected things, with the place of each.
-        open: Whether visible doors are open, by the names of places and hallways.
-    """
-
-    pose: tuple[float, float, float]
-    at: str
-    room: str
-    held: str
-    battery: float
-    detected: tuple[tuple[str, str], ...]
-    open: dict[str, bool]
+    pose: tuple[float, float, float]  # its pose: x and y in metres, yaw in radians
+    at: str  # name of its place; empty for none
+    room: str  # name of its room; empty between rooms
+    held: str  # name of the held thing; empty for none
+    battery: float  # its charge, from 0 to 100
+    detected: tuple[tuple[str, str], ...]  # the last detected things, with the place of each
+    open: dict[str, bool]  # whether visible doors are open, by the names of places and hallways
 
     @classmethod
     def read(cls, state: dict[str, Any]) -> Body:
@@ -63,30 +49,19 @@ class Body:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """The progress of an unfinished motion.
+    """The progress of an unfinished motion."""
 
-    Attributes:
-        at: Name of the robot's place or passage; empty for none.
-        before: Name of the passage that it waits to enter; empty for none.
-    """
-
-    at: str
-    before: str
+    at: str  # name of the robot's place or passage; empty for none
+    before: str  # name of the passage that it waits to enter; empty for none
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a motion.
+    """The end of a motion."""
 
-    Attributes:
-        status: Name of pyrobosim's status, or ``BROKEN`` if it raised an error.
-        message: Its message.
-        body: The robot's state now.
-    """
-
-    status: str
+    status: str  # name of pyrobosim's status, or ``BROKEN`` if it raised an error
     message: str
-    body: Body
+    body: Body  # the robot's state now
 
 
 class House:
@@ -96,9 +71,6 @@ class House:
         source: The world's file or document.
         realtime_factor: Simulated seconds per real second; negative is as fast as possible.
         failures: Share of failing robot actions; 0 keeps the file's.
-
-    Raises:
-        WorldError: It is asked, and the process is gone.
     """
 
     def __init__(self, source: Source, *, realtime_factor: float = -1.0, failures: float = 0.0) -> None:
@@ -110,11 +82,7 @@ class House:
         self.beginnings = 0  # number of starts so far
 
     def begin(self, seed: int) -> None:
-        """Start the world.
-
-        Raises:
-            WorldError: The process does not start, or pyrobosim cannot build the world.
-        """
+        """Start the world."""
         with self._lock:
             self._load(seed)
 

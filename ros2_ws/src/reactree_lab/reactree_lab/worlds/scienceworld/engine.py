@@ -27,11 +27,7 @@ _INSTALL = "install Java 17, on Debian and Ubuntu: apt-get install openjdk-17-jr
 
 
 def check_java() -> None:
-    """Check that there is Java.
-
-    Raises:
-        UserError: There is none; the message says how to install it.
-    """
+    """Check that there is Java."""
     java = _java()
     if shutil.which(java) is None:
         raise UserError(f"scienceworld needs Java, but '{java}' is missing: {_INSTALL}")
@@ -43,11 +39,7 @@ def _java() -> str:
 
 
 class ScienceWorldProcess:
-    """One simulator, for one thread at a time. Java ends with this process, even if it is killed.
-
-    Raises:
-        WorldError: Java does not start or, when asked, is gone.
-    """
+    """One simulator, for one thread at a time. Java ends with this process, even if it is killed."""
 
     def __init__(self) -> None:
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -133,11 +125,7 @@ SPARE = Spare(ScienceWorldProcess)
 
 @contextlib.contextmanager
 def borrowed() -> Iterator[ScienceWorldProcess]:
-    """Borrow a simulator for a while.
-
-    Raises:
-        WorldError: Java does not start.
-    """
+    """Borrow a simulator for a while."""
     engine = SPARE.borrow()
     try:
         yield engine

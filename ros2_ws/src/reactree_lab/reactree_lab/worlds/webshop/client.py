@@ -64,29 +64,18 @@ _INSTRUCTION, _SEP = "Instruction:", "[SEP]"
 
 
 class Actions(BaseModel):
-    """The possible actions on a page.
+    """The possible actions on a page."""
 
-    Attributes:
-        has_search_bar: Whether there is a search bar.
-        clickables: The names that can be clicked.
-    """
-
-    has_search_bar: bool
-    clickables: list[str]
+    has_search_bar: bool  # whether there is a search bar
+    clickables: list[str]  # the names that can be clicked
 
 
 class Step(BaseModel):
-    """The result of an action.
+    """The result of an action."""
 
-    Attributes:
-        state: The new page.
-        reward: The score of a purchase, from 0 to 1; 0 before.
-        done: Whether a purchase was made.
-    """
-
-    state: str
-    reward: Annotated[float, Field(ge=0, le=1)]
-    done: bool
+    state: str  # the new page
+    reward: Annotated[float, Field(ge=0, le=1)]  # the score of a purchase, from 0 to 1; 0 before
+    done: bool  # whether a purchase was made
 
 
 _TEXT, _NUMBER, _NUMBERS = TypeAdapter(str), TypeAdapter(int), TypeAdapter(list[int])
@@ -111,11 +100,7 @@ def read_address(server: str) -> str:
 
 
 def check_server(server: str, time_limit: float) -> None:
-    """Check that AgentGym's server answers.
-
-    Raises:
-        UserError: It does not; the message says what to do.
-    """
+    """Check that AgentGym's server answers."""
     try:
         said = _Server(server, time_limit).ask("GET", "/", _ANYTHING)
     except WorldError as error:
@@ -125,11 +110,7 @@ def check_server(server: str, time_limit: float) -> None:
 
 
 class Shop:
-    """An environment at a server, for one thread at a time.
-
-    Raises:
-        WorldError: The server makes none or, when asked, is gone.
-    """
+    """An environment at a server, for one thread at a time."""
 
     def __init__(self, server: str, time_limit: float) -> None:
         self.lost = ""  # why it is useless
@@ -138,11 +119,7 @@ class Shop:
         self._id = self._server.ask("POST", "/create", _NUMBER)
 
     def begin(self, session: int) -> None:
-        """Start a goal.
-
-        Raises:
-            WorldError: There is no such goal.
-        """
+        """Start a goal."""
         self._ask("POST", "/reset", _RESET, session_id=session)
 
     def is_known(self) -> bool:
@@ -197,12 +174,7 @@ class _Server:
         self._host, self._port, self._folder = str(parts.hostname), parts.port, parts.path
 
     def ask(self, method: str, path: str, kind: TypeAdapter[T], **values: Any) -> T:
-        """Send a request; return the answer.
-
-        Raises:
-            Refused: The server refuses.
-            WorldError: It cannot be reached, does not answer in time, or answers something else.
-        """
+        """Send a request; return the answer."""
         for _ in range(BUSY_TRIES):
             status, body = self._exchange(method, path, values)
             if status != _BUSY:
@@ -279,11 +251,7 @@ _lock = threading.Lock()
 
 
 def borrow(server: str, time_limit: float, session: int) -> Shop:
-    """Return a shop at the start of a goal: an unused one, or a new one.
-
-    Raises:
-        WorldError: There is no such goal, or the server is gone.
-    """
+    """Return a shop at the start of a goal: an unused one, or a new one."""
     while True:
         with _lock:
             idle = _idle.get((server, time_limit))
@@ -315,11 +283,7 @@ def give_back(shop: Shop) -> None:
 
 
 def instruction_of(server: str, time_limit: float, session: int) -> str:
-    """Ask a server for the instruction of a goal.
-
-    Raises:
-        WorldError: There is no such goal, or the server is gone.
-    """
+    """Ask a server for the instruction of a goal."""
     shop = borrow(server, time_limit, session)
     try:
         return shop.instruction()

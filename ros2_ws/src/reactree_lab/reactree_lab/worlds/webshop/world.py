@@ -68,17 +68,11 @@ HOUSEHOLD = Household(
 
 @dataclass(frozen=True)
 class WebShopTask:
-    """A product to buy.
+    """A product to buy."""
 
-    Attributes:
-        server: The URL of the server.
-        time_limit: Longest wait for an answer, in seconds.
-        session: The number of the goal there.
-    """
-
-    server: str
-    time_limit: float
-    session: int
+    server: str  # the URL of the server
+    time_limit: float  # longest wait for an answer, in seconds
+    session: int  # the number of the goal there
     _told: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -86,9 +80,6 @@ class WebShopTask:
         """The instruction in the current shop of this task's world or, without a shop, in the next one.
 
         Shops at one server differ in prices, and so in instructions; without a shop, the server is asked each time.
-
-        Raises:
-            WorldError: The server does not tell.
         """
         return next(iter(self._told), "") or instruction_of(self.server, self.time_limit, self.session)
 
