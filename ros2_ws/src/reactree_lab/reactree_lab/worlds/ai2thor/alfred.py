@@ -62,15 +62,11 @@ class ObjectPose(_Document):
 
 
 class ObjectToggle(_Document):
-    """Whether everything of a type is on at the start."""
-
     type: _Text = Field(alias="objectType")
     is_on: bool = Field(alias="isOn")
 
 
 class InitAction(_Document):
-    """The agent's start: position in metres, rotation and horizon in degrees."""
-
     action: Literal["TeleportFull"]
     x: float
     y: float
@@ -80,8 +76,6 @@ class InitAction(_Document):
 
 
 class SceneSetup(_Document):
-    """The scene at the start of a trial."""
-
     floor_plan: str
     object_poses: list[ObjectPose]
     object_toggles: list[ObjectToggle]
@@ -144,7 +138,6 @@ class Trial(_Task):
 
     @property
     def instruction(self) -> str:
-        """The first instruction, which is used."""
         return self.instructions[0]
 
     @property
@@ -163,7 +156,6 @@ class Trial(_Task):
 
     @cached_property
     def goal(self) -> Goal:
-        """The goal conditions."""
         params = self.pddl_params
         return Goal(
             task_type=self.task_type,
@@ -176,14 +168,10 @@ class Trial(_Task):
 
 
 class Annotation(_Document):
-    """One person's words for a task."""
-
     task_desc: _Text
 
 
 class Annotations(_Document):
-    """What people said of a task."""
-
     anns: Annotated[list[Annotation], Field(min_length=1)]
 
 
@@ -197,8 +185,6 @@ Thing = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HouseState:
-    """The state for scoring a goal."""
-
     objects: Sequence[Thing]  # the objects of the simulator's metadata
     held: Sequence[str] = ()  # ids of held objects
     cleaned: frozenset[str] = frozenset()  # ids of objects that were in a sink while its faucet was turned on
@@ -215,8 +201,6 @@ class HouseState:
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal conditions of a trial."""
-
     task_type: TaskType  # one of the seven types
     #: The object, e.g. ``Apple``, or ``AppleSliced`` for slices of it.
     item: str
@@ -226,7 +210,6 @@ class Goal:
     sliced: bool = False  # whether the task asks for slices
 
     def conditions_met(self, state: HouseState) -> tuple[int, int]:
-        """Return the number of goal conditions that hold, and of all conditions."""
         items = state.named(self.item, "pickupable")
         conditions: list[bool] = []
         if self.sliced:
@@ -237,7 +220,6 @@ class Goal:
         return sum(conditions), len(conditions)
 
     def score(self, state: HouseState) -> Score:
-        """Score the goal: reached or not, and the share of its conditions that hold."""
         met, total = self.conditions_met(state)
         return Score(gsr=float(met == total), ssr=met / total)
 

@@ -68,7 +68,6 @@ class Simulator(LineProcess):
         return self._do(self._time_limit, "step", action, arguments)
 
     def end(self) -> None:
-        """End the simulator, by itself if it can."""
         if not self.lost and self._started:
             self.answer_limit = _STOP_LIMIT
             with contextlib.suppress(WorldError):

@@ -63,7 +63,6 @@ def word_of(thing: Thing) -> str:
 
 
 def is_slice(thing: Thing) -> bool:
-    """Return whether an object is a slice."""
     return str(thing["objectType"]).endswith("Sliced")
 
 
@@ -106,11 +105,9 @@ class View:
         self.held = tuple(id for id in held if id in by_id)  # ids of held objects
 
     def name(self, thing: Thing) -> str:
-        """Return an object's name, e.g. ``Book (1)``."""
         return self.names[thing["objectId"]]
 
     def visible(self) -> list[Thing]:
-        """Return visible objects, in the order of observations."""
         return [thing for thing in self.objects.values() if thing["visible"]]
 
     def fixed(self) -> list[Thing]:

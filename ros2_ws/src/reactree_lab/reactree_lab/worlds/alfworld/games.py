@@ -54,8 +54,6 @@ _OF_THE_DOMAIN = {"objects": ("Knife", "ButterKnife"), "receptacles": ("SinkBasi
 
 @dataclass(frozen=True)
 class Wanted:
-    """The goal of a game, in ALFRED's words."""
-
     task_type: str  # one of :data:`TASK_TYPES`
     #: The kind of thing, e.g. ``Apple``.
     item: str
@@ -75,8 +73,6 @@ class Wanted:
 
 @dataclass(frozen=True)
 class AlfworldTask:
-    """A game."""
-
     task_name: str  # the type of its task; empty if its files do not say
     instruction: str
     wanted: Wanted | None = None  # the goal as data; None if the game's files do not say, or it is no type of ALFWorld
@@ -104,7 +100,6 @@ def _text(name: str) -> str:
 
 
 def made_up(task_type: str, seed: int) -> AlfworldTask:
-    """Make a game up: a room that allows such a task, things in it, and a goal."""
     drawn = random.Random(f"{task_type} {seed}")
     plans = list(plans_for(task_type))
     drawn.shuffle(plans)
@@ -122,7 +117,6 @@ def made_up(task_type: str, seed: int) -> AlfworldTask:
 
 
 def _possible(task_type: str, room: Room) -> list[Wanted]:
-    """List the possible goals of a type of task in a room."""
     things = room.things
     if task_type == LIGHT:
         lamps = [_LAMP] if _LAMP in things and set(_LAMP_PLACES) & set(room.kinds) else []
@@ -213,7 +207,6 @@ def _game(room: Room, wanted: Wanted, instruction: str, start: Mapping[str, Rece
 
 
 def _problem(room: Room, wanted: Wanted, start: Mapping[str, Receptacle]) -> str:
-    """Write a problem: the agent in the middle of the room, everything closed."""
     kinds = {thing: thing.partition("|")[0] for thing in start}
     thing_kinds = sorted({*kinds.values(), *_OF_THE_DOMAIN["objects"], wanted.item})
     room_kinds = sorted({*room.kinds, *_OF_THE_DOMAIN["receptacles"]})

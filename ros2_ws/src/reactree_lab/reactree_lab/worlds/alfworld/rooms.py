@@ -27,8 +27,6 @@ TREATMENTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Receptacle:
-    """A receptacle for things."""
-
     #: Its id in ALFRED, e.g. ``Drawer|-02.28|+00.79|+00.44``.
     id: str
     #: Its kind, e.g. ``Drawer``.
@@ -38,8 +36,6 @@ class Receptacle:
 
 @dataclass(frozen=True)
 class Room:
-    """A room of ALFRED."""
-
     #: Its name, e.g. ``FloorPlan6``.
     plan: str
     receptacles: tuple[Receptacle, ...]
@@ -47,7 +43,6 @@ class Room:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of receptacles, each once."""
         return tuple(dict.fromkeys(one.kind for one in self.receptacles))
 
 
@@ -74,12 +69,10 @@ def goals() -> Mapping[str, Mapping[str, Any]]:
 
 
 def openable(kind: str) -> bool:
-    """Return whether a kind of receptacle can be opened."""
     return kind in _known()["OPENABLE_CLASS_SET"]
 
 
 def may_hold(receptacle: str) -> Collection[str]:
-    """Return the kinds of things that a kind of receptacle may hold."""
     held: Collection[str] = _known()["VAL_RECEPTACLE_OBJECTS"].get(receptacle, ())
     return held
 

@@ -11,8 +11,6 @@ from reactree_ros.world.port import WorldError
 
 @dataclass(frozen=True)
 class GameReply:
-    """A game's answer, and its state."""
-
     text: str  # the answer, unchanged
     score: int  # its score, in its points
     maximum: int  # its highest score; 0 if it does not tell
@@ -35,7 +33,6 @@ class Interpreter(LineProcess):
         return GameReply(**answer), words
 
     def step(self, said: str) -> GameReply:
-        """Say something to the game."""
         return GameReply(**self.ask("step", said))
 
     def look(self) -> str:

@@ -16,8 +16,6 @@ Fact = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a domain."""
-
     objects: Mapping[str, str]  # the type of each object by its name
     start: tuple[Fact, ...]  # the facts that hold at the start; all others do not
     goal: tuple[Fact, ...]  # the facts of the goal

@@ -30,19 +30,15 @@ class Description:
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Description:
-        """Read the process's description."""
         return cls(**{name: tuple(entries) for name, entries in told.items()})
 
     def words(self) -> tuple[str, ...]:
-        """Return the world's own words."""
         return self.words_of_places() + self.words_of_things()
 
     def words_of_places(self) -> tuple[str, ...]:
-        """Return the words of furniture and passages."""
         return tuple(dict.fromkeys((*map(_word_of_place, self.places), HALLWAY)))
 
     def words_of_things(self) -> tuple[str, ...]:
-        """Return the words of things."""
         return tuple(dict.fromkeys(said(one["category"]) for one in self.things))
 
 
@@ -137,12 +133,10 @@ class HouseScene(Scene):
         return super().room_of(thing)
 
     def place_of(self, thing: Thing) -> HouseThing | None:
-        """Return the place of a thing; a fixed thing is its own place."""
         place = self.container_of(thing) or self.surface_of(thing) if "GRABBABLE" in thing.properties else thing
         return place if isinstance(place, HouseThing) else None
 
     def put(self, thing: HouseThing, place: HouseThing) -> None:
-        """Record a thing's place."""
         self.things[thing.id] = self.by_name[thing.name] = thing
         self.place(thing, place, inside=place.contains)
 
@@ -187,13 +181,11 @@ class HouseScene(Scene):
         return [self.at, *(one for one in around if one.id not in self.held and not self.hidden(one))]
 
     def known(self) -> Iterator[Thing]:
-        """Yield the seen things, wherever they are now."""
         return (one for one in self.things.values() if "GRABBABLE" in one.properties)
 
     # ------------------------------------------------------------------ for people who watch
 
     def spots(self, names: Iterable[str]) -> tuple[Spot, ...]:
-        """Return the positions of the robot and of named things."""
         spots = [] if self.pose is None else [Spot("", *self.pose)]
         for thing in dict.fromkeys(self.by_name[name] for name in names if name in self.by_name):
             place = self.place_of(thing)

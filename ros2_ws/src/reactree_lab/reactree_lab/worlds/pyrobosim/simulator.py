@@ -29,8 +29,6 @@ SPARE = Spare(Simulator)
 
 @dataclass(frozen=True)
 class Body:
-    """The state of a robot."""
-
     pose: tuple[float, float, float]  # its pose: x and y in metres, yaw in radians
     at: str  # name of its place; empty for none
     room: str  # name of its room; empty between rooms
@@ -41,7 +39,6 @@ class Body:
 
     @classmethod
     def read(cls, state: dict[str, Any]) -> Body:
-        """Read the process's report."""
         x, y, yaw = state.pop("pose")
         detected = tuple((thing, place) for thing, place in state.pop("detected"))
         return cls(pose=(x, y, yaw), detected=detected, **state)
@@ -49,16 +46,12 @@ class Body:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """The progress of an unfinished motion."""
-
     at: str  # name of the robot's place or passage; empty for none
     before: str  # name of the passage that it waits to enter; empty for none
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a motion."""
-
     status: str  # name of pyrobosim's status, or ``BROKEN`` if it raised an error
     message: str
     body: Body  # the robot's state now
@@ -82,7 +75,6 @@ class House:
         self.beginnings = 0  # number of starts so far
 
     def begin(self, seed: int) -> None:
-        """Start the world."""
         with self._lock:
             self._load(seed)
 
@@ -116,15 +108,12 @@ class House:
         return Ended(told["status"], told["message"], Body.read(told["state"]))
 
     def let_in(self, robot: str, passage: str) -> None:
-        """Let a robot into the passage before it."""
         self._ask("let_in", robot, passage)
 
     def cancel(self, robot: str) -> None:
-        """Cancel a robot's action; repeat until it ends."""
         self._ask("cancel", robot)
 
     def body(self, robot: str) -> Body:
-        """Return a robot's state."""
         return Body.read(self._ask("state", robot))
 
     def truth(self) -> dict[str, str]:
@@ -132,7 +121,6 @@ class House:
         return self._ask("truth")
 
     def stop(self, why: str) -> WorldError:
-        """Stop all motion in an emergency; return an error that says so."""
         with self._lock:
             if self._simulator is None:
                 return WorldError(why)
@@ -142,7 +130,6 @@ class House:
             return WorldError(self._simulator.lost)
 
     def check(self) -> None:
-        """Check that the world is there."""
         if self._simulator is not None and self._simulator.lost:
             raise WorldError(self._simulator.lost)
 
@@ -154,7 +141,6 @@ class House:
             self._simulator, self._left = None, True
 
     def kill(self) -> None:
-        """Kill the process, whatever it is doing."""
         if (simulator := self._simulator) is not None:
             simulator.stop()
 

@@ -53,7 +53,6 @@ class Source:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def robots(self) -> tuple[str, ...]:
-        """Return the names of its robots."""
         entries = (_read(Path(self.file)) if self.file else self.document).get("robots") or ()
         if not entries:
             raise UserError(f"{self.file or 'the world'}: has no robot")
@@ -62,8 +61,6 @@ class Source:
 
 @dataclass(frozen=True)
 class PyrobosimTask:
-    """A task in a world of pyrobosim."""
-
     entry: TaskEntry  # instruction and goal
     source: Source  # the world at the start
     seed: int = 0  # seed of its random events
@@ -71,12 +68,10 @@ class PyrobosimTask:
 
     @property
     def instruction(self) -> str:
-        """The first instruction, which is used."""
         return self.entry.nl_instructions[0]
 
     @property
     def task_name(self) -> str:
-        """Type of the task, e.g. ``put_fridge``."""
         return self.entry.task_name
 
     @property
@@ -90,7 +85,6 @@ class PyrobosimTask:
 
     @property
     def goal(self) -> tuple[GoalCondition, ...]:
-        """The goal conditions, in words."""
         return tuple(
             GoalCondition(one.relation, said(one.item), said(one.target), one.count) for one in self.entry.goal
         )

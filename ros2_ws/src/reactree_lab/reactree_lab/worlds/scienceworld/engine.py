@@ -27,7 +27,6 @@ _INSTALL = "install Java 17, on Debian and Ubuntu: apt-get install openjdk-17-jr
 
 
 def check_java() -> None:
-    """Check that there is Java."""
     java = _java()
     if shutil.which(java) is None:
         raise UserError(f"scienceworld needs Java, but '{java}' is missing: {_INSTALL}")
@@ -79,11 +78,9 @@ class ScienceWorldProcess:
         return self._call(lambda: list(self._server.getGoldActionSequence()))
 
     def look(self) -> str:
-        """Return the room and the carried things, without taking time."""
         return self._call(lambda: f"{self._server.freeActionLook().strip()}\n{self._server.freeActionInventory()}")
 
     def step(self, action: str) -> str:
-        """Take an action; return its result."""
         return self._call(lambda: str(self._server.step(action)))
 
     def actions(self) -> list[str]:
@@ -97,11 +94,9 @@ class ScienceWorldProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether it works."""
         return not self.lost
 
     def kill(self) -> None:
-        """End Java."""
         self.lost = self.lost or "ScienceWorld was closed"
         self._process.kill()
         self._gateway.close()
@@ -125,7 +120,6 @@ SPARE = Spare(ScienceWorldProcess)
 
 @contextlib.contextmanager
 def borrowed() -> Iterator[ScienceWorldProcess]:
-    """Borrow a simulator for a while."""
     engine = SPARE.borrow()
     try:
         yield engine

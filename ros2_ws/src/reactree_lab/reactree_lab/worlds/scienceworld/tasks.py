@@ -57,8 +57,6 @@ _HEADING, _TASK = "Task Description:", "Your task is to "
 
 @dataclass(frozen=True)
 class ScienceTask:
-    """A variation of a type of task."""
-
     #: The type, e.g. ``boil``.
     task_name: str
     variation: int  # its number
@@ -68,7 +66,6 @@ class ScienceTask:
 
 @lru_cache(maxsize=10_000)
 def described(task_name: str, variation: int, simplifications: str) -> ScienceTask:
-    """Ask the simulator for a task's instruction."""
     try:
         with borrowed() as engine:
             engine.load(task_name, variation, simplifications)

@@ -64,15 +64,11 @@ _INSTRUCTION, _SEP = "Instruction:", "[SEP]"
 
 
 class Actions(BaseModel):
-    """The possible actions on a page."""
-
     has_search_bar: bool  # whether there is a search bar
     clickables: list[str]  # the names that can be clicked
 
 
 class Step(BaseModel):
-    """The result of an action."""
-
     state: str  # the new page
     reward: Annotated[float, Field(ge=0, le=1)]  # the score of a purchase, from 0 to 1; 0 before
     done: bool  # whether a purchase was made
@@ -100,7 +96,6 @@ def read_address(server: str) -> str:
 
 
 def check_server(server: str, time_limit: float) -> None:
-    """Check that AgentGym's server answers."""
     try:
         said = _Server(server, time_limit).ask("GET", "/", _ANYTHING)
     except WorldError as error:
@@ -119,7 +114,6 @@ class Shop:
         self._id = self._server.ask("POST", "/create", _NUMBER)
 
     def begin(self, session: int) -> None:
-        """Start a goal."""
         self._ask("POST", "/reset", _RESET, session_id=session)
 
     def is_known(self) -> bool:
@@ -127,16 +121,13 @@ class Shop:
         return self._id in self._server.ask("GET", "/list_envs", _NUMBERS)
 
     def page(self) -> str:
-        """Return the page as text."""
         return tidy(self._ask("GET", "/observation", _TEXT))
 
     def instruction(self) -> str:
-        """Return the instruction."""
         said = " ".join(self._ask("GET", "/instruction_text", _TEXT).split())
         return said.removeprefix(_INSTRUCTION).strip()
 
     def actions(self) -> Actions:
-        """Return the possible actions on the page."""
         return self._ask("GET", "/available_actions", _ACTIONS)
 
     def step(self, action: str) -> Step:

@@ -68,8 +68,6 @@ HOUSEHOLD = Household(
 
 @dataclass(frozen=True)
 class WebShopTask:
-    """A product to buy."""
-
     server: str  # the URL of the server
     time_limit: float  # longest wait for an answer, in seconds
     session: int  # the number of the goal there
@@ -94,8 +92,6 @@ class WebShopTask:
 
 
 class WebShop(WorkerWorld):
-    """A goal at AgentGym's WebShop server."""
-
     household = HOUSEHOLD
 
     def __init__(self, task: WebShopTask, *, scored: bool = True) -> None:
@@ -221,8 +217,6 @@ def _keywords(said: str) -> str:
 
 
 class ServerSettings(Settings):
-    """The address of the server."""
-
     server: str = Field(default="http://127.0.0.1:36001", description="URL of AgentGym's WebShop server")
     time_limit: float = Field(
         default=300.0, gt=0, le=3600, description="longest wait for an answer, in seconds; making a shop takes a while"
@@ -241,7 +235,6 @@ class WebShopSettings(WorldSettings, ServerSettings):
 
 
 def tasks_of(settings: ServerSettings, ids: Sequence[int] = range(TASKS)) -> Mapping[int, WebShopTask]:
-    """Return the tasks at a server, by number."""
     check_server(settings.server, settings.time_limit)
     return TasksOnDemand(ids, lambda one: WebShopTask(settings.server, settings.time_limit, one))
 
