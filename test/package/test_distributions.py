@@ -139,11 +139,12 @@ def recorded(content: bytes) -> set[tuple[str, ...]]:
     return {tuple(line) for line in csv.reader(content.decode().splitlines())}
 
 
-def test_the_lab_has_its_package_and_nothing_of_the_core(tracked: set[str]) -> None:
-    home = "ros2_ws/src/reactree_lab/"
-    names = set(contents(only("reactree_lab-*.whl")))
-    own = {name.removeprefix(home) for name in tracked if name.startswith(f"{home}reactree_lab/")}
-    assert {name for name in names if name.startswith("reactree_")} - own == {
-        name for name in names if name.startswith("reactree_lab-")
+@pytest.mark.parametrize("name", ["reactree_doors", "reactree_lab"])
+def test_a_distribution_beside_it_has_its_package_and_nothing_of_the_core(tracked: set[str], name: str) -> None:
+    home = f"ros2_ws/src/{name}/"
+    names = set(contents(only(f"{name}-*.whl")))
+    own = {one.removeprefix(home) for one in tracked if one.startswith(f"{home}{name}/")}
+    assert {one for one in names if one.startswith("reactree_")} - own == {
+        one for one in names if one.startswith(f"{name}-")
     }
     assert own <= names

@@ -17,7 +17,7 @@ AFTER = "bootstrap"
 
 @app.command()
 def examples(
-    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
+    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
     planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
 ) -> None:
     """Make short experiences as examples, by the expert in generated houses.
