@@ -22,7 +22,7 @@ from robot.drawings import GRAPHS, LABELLED
 from view.writing import Wide, demo
 
 from reactree_lab.bench.events import told_by
-from reactree_lab.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
+from reactree_lab.bench.folder import BROKEN, RESULTS, read_broken, read_results
 from reactree_lab.bench.folder import SETTINGS as BENCH
 from reactree_lab.bench.folder import read_settings as read_bench_settings
 from reactree_lab.bench.goal import Condition, Goal, goal_as_json, read_goal
@@ -131,14 +131,14 @@ def _records() -> list[bytes]:
 def _made_up_record(rng: random.Random) -> bytes:
     first = json.loads(rng.choice(_cached(_records)).split(b"\n")[0])
     lines: list[Any] = [first]
-    if rng.random() < 0.3 and isinstance(run := mutators.made_up(events.Run, rng), dict):
+    if rng.random() < 0.3 and isinstance(run := mutators.made_up(events.forms()["run"], rng), dict):
         lines = [{"e": "run", **run, "schema": 1}]
     kinds = ("agent", "sequence", "goal", "skill")
     nodes = [{"node": n, "parent": n - 1 if n else None, "kind": kind, "name": kind} for n, kind in enumerate(kinds)]
     lines += [{"e": "grow", "nodes": nodes, "t": 0.0}, {"e": "text", "id": 0, "turns": [], "t": 0.0}]
     for _ in range(rng.randrange(12)):
-        kind = rng.choice(list(events.KINDS_OF_EVENTS))
-        held = mutators.made_up(events.KINDS_OF_EVENTS[kind], rng)
+        kind = rng.choice(list(filter(None, events.forms())))
+        held = mutators.made_up(events.forms()[kind], rng)
         lines.append({"e": kind, **held} if isinstance(held, dict) else held)
     return "".join(f"{json.dumps(one)}\n" for one in lines).encode()
 
@@ -455,8 +455,6 @@ READERS = (
            _made_up_lines(RunLine), ".jsonl"),
     Reader("broken results", lambda: [_cached_bench()[RESULTS]], _in_a_bench(BROKEN, read_broken), LINES,
            _made_up_lines(RunLine), ".jsonl"),
-    Reader("sessions", lambda: [_cached_bench()[SESSIONS]], _in_a_bench(SESSIONS, read_sessions), LINES,
-           _made_up_lines(Session), ".jsonl"),
     Reader("bench settings", lambda: [json.dumps(SETTINGS.as_dict()).encode()], _in_a_bench(BENCH, read_bench_settings),
            JSON),
     Reader("goal", _goal, read_goal, JSON, lambda rng: json.dumps(mutators.made_up(Goal, rng)).encode()),

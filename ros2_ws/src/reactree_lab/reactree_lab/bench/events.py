@@ -19,33 +19,20 @@ ACT, REFUSED, REFUSED_ACT = "act", "refused", "refused_act"
 
 @dataclass(frozen=True)
 class Event:
-    """One decision and its result.
+    """One decision and its result."""
 
-    Attributes:
-        decision: Number of decisions so far, including this one.
-        subgoal: Goal of the deciding agent node.
-        kind: What its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`.
-        said: The skill of an act or a recall, refused or not; otherwise the whole text.
-        outcome: Outcome of the skill, a value of :class:`Outcome`; empty if there was none.
-        room: Room of the observation; empty if nothing was seen.
-        place: The agent's place during the observation; empty in the middle of a room.
-        seen: Names of seen things, e.g. ``juice 1``.
-        subgoals: Subgoals of an expansion.
-        input_tokens: Tokens of the longest prompt for it; None if it needed no request of its own.
-        output_tokens: Tokens of the reply; None likewise.
-    """
-
-    decision: int
-    subgoal: str
-    kind: str
-    said: str
-    outcome: str = ""
-    room: str = ""
-    place: str = ""
+    decision: int  # number of decisions so far, including this one
+    subgoal: str  # goal of the deciding agent node
+    kind: str  # what its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`
+    said: str  # the skill of an act or a recall, refused or not; otherwise the whole text
+    outcome: str = ""  # outcome of the skill, a value of :class:`Outcome`; empty if there was none
+    room: str = ""  # room of the observation; empty if nothing was seen
+    place: str = ""  # the agent's place during the observation; empty in the middle of a room
+    #: Names of seen things, e.g. ``juice 1``.
     seen: tuple[str, ...] = ()
-    subgoals: tuple[str, ...] = ()
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    subgoals: tuple[str, ...] = ()  # subgoals of an expansion
+    input_tokens: int | None = None  # tokens of the longest prompt for it; None if it needed no request of its own
+    output_tokens: int | None = None  # tokens of the reply; None likewise
 
     @property
     def is_action(self) -> bool:
@@ -54,47 +41,28 @@ class Event:
 
     @property
     def executable(self) -> bool:
-        """Whether it was an action that the world carried out."""
         return self.kind == ACT and self.outcome == Outcome.DONE.value
 
     @property
     def skill(self) -> str:
-        """The skill of an action; otherwise empty."""
         return self.said if self.is_action else ""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Tokens of one request and its reply.
-
-    Attributes:
-        input: Prompt tokens of all requests for the reply.
-        longest: Tokens of the longest of these prompts.
-        output: Tokens of the reply.
-        approximate: Whether one of them was not counted by the model's tokenizer.
-    """
-
-    input: int
-    longest: int
-    output: int
-    approximate: bool
+    input: int  # prompt tokens of all requests for the reply
+    longest: int  # tokens of the longest of these prompts
+    output: int  # tokens of the reply
+    approximate: bool  # whether one of them was not counted by the model's tokenizer
 
 
 @dataclass(frozen=True)
 class RunEvents:
-    """The data from a run's record.
-
-    Attributes:
-        events: Its decisions and their results, in order.
-        sizes: The size of each reply, and of what failed, in order.
-    """
-
-    events: tuple[Event, ...]
-    sizes: tuple[Size, ...]
+    events: tuple[Event, ...]  # its decisions and their results, in order
+    sizes: tuple[Size, ...]  # the size of each reply, and of what failed, in order
 
 
 def told_by(record: Iterable[Recorded]) -> RunEvents:
-    """Return the data from a record's events."""
     teller, moment = _Teller(), Moment()
     for event in record:
         moment.apply(event)
@@ -103,8 +71,6 @@ def told_by(record: Iterable[Recorded]) -> RunEvents:
 
 
 class _Teller:
-    """Collects :class:`RunEvents` from a record's events."""
-
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.sizes: list[Size] = []
@@ -112,7 +78,6 @@ class _Teller:
         self._acting = False  # whether the last event waits for its observation
 
     def hear(self, event: Recorded, moment: Moment) -> None:
-        """Read the next event, with the moment after it."""
         kind = event["e"]
         if kind == "reply":
             self._size = size_of(moment.requests[event["id"]])

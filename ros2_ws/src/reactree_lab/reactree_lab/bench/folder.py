@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from reactree_lab.bench.job_runner import Finished
 from reactree_lab.bench.jobs import BenchSettings, Key
 from reactree_lab.bench.results import RunLine
+from reactree_lab.out_folder import check_place, check_same, opened_alone
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.files.read_back import checked, read_json
 from reactree_ros.files.whole_file import write_whole
 
-SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
+SETTINGS, RESULTS = "settings.json", "results.jsonl"
 #: Runs without a result: they broke off because the model or the world was gone, or by a bug.
 BROKEN = "broken.jsonl"
-_NEW_SETTINGS = f"{SETTINGS}.unfinished"
+#: The number of runs, beside the settings.
+_RUNS = "runs"
 #: Ending of the name of an unfinished folder.
 _UNFINISHED = ".unfinished"
-
-
-@dataclass(frozen=True)
-class Session:
-    """One call of ``reactree bench`` on a folder.
-
-    Attributes:
-        number: 1, and one more after each resume.
-        workers: Number of workers.
-        at_once: Most runs that each worker carried out at the same time.
-        where: ``processes`` of this machine, or the address of a Ray cluster.
-        runs: Number of runs of the whole bench.
-    """
-
-    number: int
-    workers: int
-    where: str
-    runs: int
-    at_once: int = 1
 
 
 class BenchFolder:
@@ -52,46 +33,31 @@ class BenchFolder:
     before that, so that every line has its run. A run that broke off (e.g. a server died) has no result: it is noted in
     ``broken.jsonl``, saved in ``broken/``, and repeated when the bench is resumed.
 
-    Raises:
-        UserError: Another bench writes there, it was started with other settings, or it is no bench's folder.
-
     Attributes:
         done: The lines of finished runs, which need not be repeated.
     """
 
-    def __init__(self, path: Path, settings: BenchSettings) -> None:
+    def __init__(self, path: Path, settings: BenchSettings, *, runs: int = 0) -> None:
         self.path = path
-        if path.exists() and not path.is_dir():
-            raise UserError(f"--out {path}: is a file; name a folder")
-        begun = {SETTINGS, RESULTS, _NEW_SETTINGS}  # files that a kill right at the start may leave
-        if path.is_dir() and not (path / SETTINGS).exists() and {one.name for one in path.iterdir()} - begun:
-            raise UserError(f"--out {path}: is not empty and holds no {SETTINGS} of a bench; name a new folder")
+        begun = (path / SETTINGS).exists()
+        check_place(path, f"{SETTINGS} of a bench", begun=begun, leftovers=(RESULTS, f"{SETTINGS}.unfinished"))
         path.mkdir(parents=True, exist_ok=True)
         _check_links(path)
-        self._results = (path / RESULTS).open("ab")
+        self._results = opened_alone(path, path / RESULTS)
         try:
-            self._lock()
-            self._check(settings)
-            for name in (RESULTS, SESSIONS, BROKEN):
+            self._check(settings, runs)
+            for name in (RESULTS, BROKEN):
                 cut_torn_line(path / name)
             self.done: dict[Key, RunLine] = {line.key: line for line in read_results(path)}
-            sessions = read_sessions(path) if (path / SESSIONS).exists() else []
             for unfinished in list(path.glob(f"*/*/*/*{_UNFINISHED}")):
                 shutil.rmtree(unfinished)
         except BaseException:
             self._results.close()
             raise
-        self._session = len(sessions) + 1
 
-    def begin(self, *, workers: int, where: str, runs: int, at_once: int = 1) -> None:
-        """Record the start of a session; the arguments are the attributes of :class:`Session`."""
-        session = Session(self._session, workers, where, runs, at_once)
-        with (self.path / SESSIONS).open("ab") as file:
-            append_line(file, json.dumps(asdict(session)))
-
-    def record(self, finished: Finished, *, elapsed: float) -> RunLine:
+    def record(self, finished: Finished) -> None:
         """Save a run, then write its line. After this returns, the run is done for good, unless it broke off."""
-        line = replace(finished.line, session=self._session, elapsed=round(elapsed, 3))
+        line = finished.line
         place = self.path / line.folder
         unfinished = place.with_name(f"{place.name}{_UNFINISHED}")
         for folder in (unfinished, place):  # left by a killed bench
@@ -108,50 +74,44 @@ class BenchFolder:
                 append_line(broken, line.as_json())
         else:
             append_line(self._results, line.as_json())
-        return line
 
     def close(self) -> None:
-        """Let other processes write."""
         self._results.close()
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._results, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(f"--out {self.path}: another bench is writing there; wait for its end") from error
-
-    def _check(self, settings: BenchSettings) -> None:
-        file, now = self.path / SETTINGS, _flat(settings.as_dict())
+    def _check(self, settings: BenchSettings, runs: int) -> None:
+        file = self.path / SETTINGS
         if not file.exists():
-            write_whole(file, json.dumps(settings.as_dict(), indent=1) + "\n")
+            write_whole(file, json.dumps({**settings.as_dict(), _RUNS: runs}, indent=1) + "\n")
             return
-        before = _flat(read_settings(self.path).as_dict())
-        paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # a file's content matters, not its name
-        different = [
-            f"{name} was {json.dumps(before.get(name))}, now {json.dumps(now.get(name))}"
-            for name in sorted({*before, *now} - paths)
-            if before.get(name) != now.get(name)
-        ]
-        if different:
-            raise UserError(
-                f"--out {self.path}: was started with other settings: {'; '.join(different)}; "
-                "use the same ones to resume it, or name a new folder"
-            )
+        before, now = _flat(read_settings(self.path).as_dict()), _flat(settings.as_dict())
+        for name in settings.digests or ():  # a file's content matters, not its name
+            before.pop(f"suite_settings.{name}", None)
+            now.pop(f"suite_settings.{name}", None)
+        check_same(self.path, before, now)
 
 
 def read_settings(path: Path) -> BenchSettings:
-    """Read the settings of a bench's folder."""
+    return _read_settings(path)[0]
+
+
+def read_planned(path: Path) -> int:
+    return _read_settings(path)[1]
+
+
+def _read_settings(path: Path) -> tuple[BenchSettings, int]:
     file = path / SETTINGS
     if not file.exists():
         raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
-    return read_json(file, "settings of a bench", _settings)
+    return read_json(file, "settings of a bench", _parsed)
 
 
-def _settings(values: Any) -> BenchSettings:
-    """Make the settings; a file named in a folder is not opened for its digest."""
+def _parsed(values: Any) -> tuple[BenchSettings, int]:
+    runs = 0
     if isinstance(values, Mapping):
+        # A file that a folder names is not opened for its digest.
         values = {**values, "digests": values.get("digests") or {}}
-    return checked(BenchSettings, values)
+        runs = checked(int, values.pop(_RUNS, 0))
+    return checked(BenchSettings, values), runs
 
 
 def read_results(path: Path) -> list[RunLine]:
@@ -166,11 +126,6 @@ def read_broken(path: Path) -> list[RunLine]:
     last = {line.key: line for line in read_lines(path / BROKEN, RunLine)}
     done = {line.key for line in read_results(path)}
     return [line for key, line in last.items() if key not in done]
-
-
-def read_sessions(path: Path) -> list[Session]:
-    """Read the sessions of a bench's folder."""
-    return read_lines(path / SESSIONS, Session)
 
 
 def _check_links(path: Path) -> None:

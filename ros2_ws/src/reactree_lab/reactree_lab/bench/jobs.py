@@ -25,8 +25,6 @@ from reactree_ros.world.spec import Task, TasksOnDemand
 
 
 class Key(NamedTuple):
-    """Names one run of a bench."""
-
     suite: str
     task_id: int
     planner: str
@@ -37,59 +35,42 @@ class Key(NamedTuple):
 
     @property
     def path(self) -> tuple[str, str, str]:
-        """The name as nested folders."""
         return self.planner.replace("/", "_"), str(self.seed), str(self.task_id)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to carry out, with everything that a worker needs, even on another machine.
-
-    Attributes:
-        key: Its name.
-        task: The task, with its house.
-    """
+    """One run to carry out, with everything that a worker needs, even on another machine."""
 
     key: Key
-    task: Task
+    task: Task  # the task, with its house
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """Settings of a bench. Benches with the same settings have the same jobs.
-
-    Attributes:
-        suite: Name of the task suite.
-        suite_settings: Its settings; missing ones have their defaults.
-        digests: SHA-256 of each file that one of them names; None computes them now.
-        planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
-        seeds: Number of seeds: 0, 1, …
-        limit: Number of tasks, from the first; 0 for all.
-        llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
-        memory: The episodic memory for examples; empty for the one that comes with the household.
-        experiences: Number of experiences in it.
-        options: The options of each run except the seed; missing ones have their defaults.
-        contenders: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they
-            differ, as :func:`read_contenders` reads them.
-        person: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it;
-            empty for nobody.
-    """
+    """Settings of a bench. Benches with the same settings have the same jobs."""
 
     suite: str
-    suite_settings: Mapping[str, Any] = field(default_factory=dict)
-    digests: Mapping[str, str] | None = None
+    suite_settings: Mapping[str, Any] = field(default_factory=dict)  # its settings; missing ones have their defaults
+    digests: Mapping[str, str] | None = None  # SHA-256 of each file that one of them names; None computes them now
+    #: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
     planners: tuple[str, ...]
-    seeds: int = 1
-    limit: int = 0
+    seeds: int = 1  # number of seeds: 0, 1, …
+    limit: int = 0  # number of tasks, from the first; 0 for all
+    #: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
     llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
-    memory: str = ""
-    experiences: int = 0
+    memory: str = ""  # the episodic memory for examples; empty for the one that comes with the household
+    experiences: int = 0  # number of experiences in it
+    #: The options of each run except the seed; missing ones have their defaults.
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they differ, as
+    #: :func:`read_contenders` reads them.
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it; empty for
+    #: nobody.
     person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the settings, and fill in missing ones."""
         if not self.planners:
             raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
         for name in self.planners:
@@ -118,16 +99,13 @@ class BenchSettings:
         self._set("options", options.model_dump(mode="json", exclude={"seed"}))
 
     def planner_of(self, name: str) -> str:
-        """Return the planner, with its options, behind one of :attr:`planners`."""
         return str(self.contenders[name]["planner"]) if name in self.contenders else name
 
     def llm_of(self, name: str) -> Mapping[str, Any]:
-        """Return the language model and settings for one of :attr:`planners`."""
         own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
         return own
 
     def memory_of(self, name: str) -> str:
-        """Return the name of the episodic memory for one of :attr:`planners`."""
         return str(self.contenders.get(name, {}).get("memory", self.memory))
 
     def strange(self) -> list[str]:
@@ -143,11 +121,9 @@ class BenchSettings:
 
     @property
     def spec(self) -> SuiteSpec:
-        """The task suite."""
         return SUITES.get(self.suite)
 
     def tasks(self) -> Mapping[int, Task]:
-        """Return the tasks by their ids."""
         spec = self.spec
         spec.check_installed()
         settings = read_settings(spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
@@ -205,7 +181,6 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file's content."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

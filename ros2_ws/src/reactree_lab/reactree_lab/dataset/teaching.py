@@ -58,13 +58,8 @@ class Teacher(LanguageModel):
         names: Names of classes that the house calls otherwise.
         questions: Questions whose answers are needed first.
         noise: Share of the expert's decisions that are replaced by another allowed one.
-        seed: Seed of the draws.
         pupil: Acts instead of the expert; then there is no noise.
         beta: Share of decisions that the expert still makes, if it knows one.
-
-    Attributes:
-        labels: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
-        astray: Ids of the requests that were answered with noise.
     """
 
     def __init__(
@@ -84,11 +79,11 @@ class Teacher(LanguageModel):
         self._noise = noise
         self._rng = random.Random(seed)
         self._pupil, self._beta = pupil, beta
+        #: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
         self.labels: dict[str, str] = {}
-        self.astray: set[str] = set()
+        self.astray: set[str] = set()  # ids of the requests that were answered with noise
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer."""
         if self._pupil is not None:
             label = self.labels[request.id] = self._label(request)
             guided = self._rng.random() < self._beta
@@ -99,7 +94,6 @@ class Teacher(LanguageModel):
         return self._expert.decide(request)
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the pupil's tokenizer."""
         return None if self._pupil is None else self._pupil.count_tokens(text)
 
     def _label(self, request: DecisionRequest) -> str:
@@ -110,7 +104,6 @@ class Teacher(LanguageModel):
 
 
 def may_be_said(said: str, may_say: MaySay) -> bool:
-    """Return whether a request allows these words as its answer."""
     if isinstance(may_say, FreeText):
         return True
     if isinstance(may_say, Choice):

@@ -27,41 +27,22 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Looked:
-    """One held-out decision.
-
-    Attributes:
-        kind: Its kind.
-        right: Whether the model's decision was the same, word for word.
-        sure: The model's probability of its decision, among the allowed ones.
-    """
-
     kind: str
-    right: bool
-    sure: float
+    right: bool  # whether the model's decision was the same, word for word
+    sure: float  # the model's probability of its decision, among the allowed ones
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Decisions of similar confidence.
-
-    Attributes:
-        count: Number of decisions.
-        sure: Mean confidence.
-        right: Share of right ones.
-    """
-
-    count: int
-    sure: float
-    right: float
+    count: int  # number of decisions
+    sure: float  # mean confidence
+    right: float  # share of right ones
 
 
 class _Weighed(Row):
-    """A text with its probability."""
-
     sure = 1.0
 
     def take(self, scores: Any) -> None:
-        """Choose the likeliest token, and record its probability."""
         assert self._held is not None  # made with a constraint
         self._held.mask(scores)
         shares = np.exp(scores - scores.max())
@@ -70,11 +51,7 @@ class _Weighed(Row):
 
 
 def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] = lambda share: None) -> list[Looked]:
-    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run.
-
-    Raises:
-        UserError: The model or the dataset cannot be used, or there is no decision.
-    """
+    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run."""
     engine = SmallEngine(str(model))
     try:
         words = engine.load()
@@ -106,7 +83,6 @@ def _learnable(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def regex_of(may_say: Mapping[str, Any]) -> str:
-    """Return a dataset's constraint as decoding uses it."""
     if options := may_say.get("options"):
         return choice_regex(options)
     flows = tuple(map(flow_named, may_say.get("control_flows", ())))
@@ -123,7 +99,6 @@ def exact_by_kind(looked: Sequence[Looked]) -> dict[str, tuple[int, int]]:
 
 
 def calibration(looked: Sequence[Looked]) -> tuple[float, list[Bin]]:
-    """Return the expected calibration error, and its non-empty bins."""
     bins = []
     for number in range(BINS):
         those = [one for one in looked if min(BINS - 1, int(one.sure * BINS)) == number]

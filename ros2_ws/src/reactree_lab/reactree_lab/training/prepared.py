@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from reactree_lab.out_folder import writing
 from reactree_lab.training.allowed import Vocabulary
 from reactree_lab.training.dataset import Decision, NodeText
 from reactree_lab.training.vocabulary import Words, token_texts
 from reactree_lab.worker_calls import call_in_workers
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, read_json
+from reactree_ros.files.whole_file import whole_folder
 from reactree_ros.llm.markers import SEAM
 
 _CHUNK = 64
@@ -28,42 +29,26 @@ _ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Prepared:
-    """Nodes as tokens, one after the other, with the positions of their decisions.
+    """Nodes as tokens, one after the other, with the positions of their decisions."""
 
-    Attributes:
-        tokens: Tokens of all nodes.
-        nodes: Beginning of each node in them, and end of the last one.
-        source: Number of each node's dataset.
-        first: Beginning of each decision in them.
-        length: Number of tokens of a decision.
-        kind: Number of its kind in :attr:`kinds`.
-        targets: For each token of a decision in turn, the right token.
-        learn: Number of its first tokens to learn.
-        allowed: For each token of a decision in turn, the allowed tokens; none if nearly all are.
-        allowed_ends: Ends of each token's part of that.
-        kinds: Names of the kinds.
-        refused: Number of decisions that are not allowed at their places; they are not learnt.
-    """
-
-    tokens: Any
-    nodes: Any
-    source: Any
-    first: Any
-    length: Any
-    kind: Any
-    targets: Any
-    learn: Any
-    allowed: Any
-    allowed_ends: Any
-    kinds: tuple[str, ...]
-    refused: int
+    tokens: Any  # tokens of all nodes
+    nodes: Any  # beginning of each node in them, and end of the last one
+    source: Any  # number of each node's dataset
+    first: Any  # beginning of each decision in them
+    length: Any  # number of tokens of a decision
+    kind: Any  # number of its kind in :attr:`kinds`
+    targets: Any  # for each token of a decision in turn, the right token
+    learn: Any  # number of its first tokens to learn
+    allowed: Any  # for each token of a decision in turn, the allowed tokens; none if nearly all are
+    allowed_ends: Any  # ends of each token's part of that
+    kinds: tuple[str, ...]  # names of the kinds
+    refused: int  # number of decisions that are not allowed at their places; they are not learnt
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
 
     @cached_property
     def lengths(self) -> Any:
-        """Number of tokens of each node."""
         return np.diff(self.nodes)
 
     @cached_property
@@ -72,15 +57,11 @@ class Prepared:
         return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
-        """Write a folder, completely or not at all."""
-        new = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        for name in _ARRAYS:
-            np.save(new / f"{name}.npy", getattr(self, name))
-        about = {"kinds": list(self.kinds), "refused": self.refused}
-        (new / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
-        new.replace(folder)
+        with writing(folder), whole_folder(folder) as new:
+            for name in _ARRAYS:
+                np.save(new / f"{name}.npy", getattr(self, name))
+            about = {"kinds": list(self.kinds), "refused": self.refused}
+            (new / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Prepared:
@@ -97,11 +78,7 @@ class Prepared:
 
 
 def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bool, processes: int) -> Prepared:
-    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known.
-
-    Raises:
-        UserError: There is no node, or one is too long.
-    """
+    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known."""
     given = (replace(words, chat=None), words.chat is not None, context, masked)  # no process needs the template
     if processes == 1:
         parts = list(map(_encoder(*given), _chunks(texts)))
@@ -118,8 +95,6 @@ def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bo
 
 @dataclass(frozen=True)
 class _Part:
-    """Some nodes as tokens; the attributes are those of :class:`Prepared`."""
-
     tokens: Any
     lengths: Sequence[int]
     source: Sequence[int]
@@ -157,7 +132,6 @@ def _encoder(words: Words, chat: bool, context: int, masked: bool) -> Callable[[
 
 
 def _encoded(texts: Sequence[NodeText]) -> _Part:
-    """Write some nodes as tokens."""
     tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
     kind, learn, refused = list[str](), list[int](), 0
     for node in texts:
