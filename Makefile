@@ -47,7 +47,7 @@ help:
 	@echo "make bench-llm    measure decisions of the real engine against rounds, choices and raw clients"
 	@echo "make test-train   train, kill, resume and export a small model, and run it with two engines (torch, 2 GB)"
 	@echo "make docs         build docs/ as a site in docs/_build/html (LINKS=yes: check external links, too)"
-	@echo "make screenshot   remake the picture of the page in the README"
+	@echo "make screenshot   remake the pictures of the page and of the growing tree"
 	@echo "make lock         remake the lock files from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        remove everything that the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' is passed to pytest (make test: ARGS='-n 0' for one process)."
@@ -105,6 +105,9 @@ test-view: .venv-view/.ready
 
 screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
+	rm -f .venv-view/demo.jsonl
+	$(VIEW)/reactree run "Put 1 pudding and 1 apple on the coffee table" --save .venv-view/demo.jsonl
+	$(VIEW)/python docs/figures/growing.py .venv-view/demo.jsonl docs/growing.svg
 
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)

@@ -48,7 +48,7 @@ from reactree_ros.world.port import Observation, World
 GUARDS = {"guarded", "guarded_by"}
 RUNS = {"assemble", "along_script", "WayBack", "InProcess"}
 #: The worlds of a run's tree, which :func:`assemble` has guarded, and those behind a bridge, which it guards.
-OF_THE_RUN, OF_THE_BRIDGE = "episode/assembly.py assemble", "nodes/world_host.py WorldHost._around"
+OF_THE_RUN, OF_THE_BRIDGE = "episode/assembly.py assemble", "nodes/bridge/world_host.py WorldHost._around"
 #: Each door, and where its world is guarded.
 DOORS = {
     "reactree_doors/mcp/command.py _in_process": "reactree_doors/mcp/in_process.py InProcess.__init__",
@@ -71,8 +71,8 @@ DOORS = {
     "reactree_doors/mcp/in_process.py InProcessRun._run": OF_THE_RUN,
     "reactree_doors/mcp/server.py Door.do_skill.start": "reactree_doors/mcp/in_process.py InProcess.__init__",
     "reactree_doors/mcp/over_ros.py RosRobot.execute.execute": OF_THE_BRIDGE,
-    "nodes/skill_server.py SkillServer._carry_out": OF_THE_BRIDGE,
-    "nodes/task_runner.py TaskRunner._begin": OF_THE_RUN,
+    "nodes/bridge/skill_server.py SkillServer._carry_out": OF_THE_BRIDGE,
+    "nodes/planner/task_runner.py TaskRunner._begin": OF_THE_RUN,
     "routine/skills.py _Run._does": OF_THE_BRIDGE,
     "tree/claims.py ClaimedSkill._carry_out": OF_THE_RUN,
     "tree/claims.py ClaimedSkill._not_granted": OF_THE_RUN,
@@ -84,7 +84,13 @@ DOORS = {
     "world/check.py _Check._stops": "the author of a world, who tries it",
 }
 #: What is called ``execute`` in other libraries: databases, and goals and callbacks of ROS.
-ELSEWHERE = ("memory/", "reactree_doors/fleet/", "nodes/answering.py", "nodes/robot_goals.py", "nodes/task_queue.py")
+ELSEWHERE = (
+    "memory/",
+    "reactree_doors/fleet/",
+    "nodes/people/answering.py",
+    "nodes/robot/robot_goals.py",
+    "nodes/planner/task_queue.py",
+)
 
 
 @cache

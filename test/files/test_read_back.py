@@ -72,6 +72,7 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "turn", "node": 0, "told": "a"}, "is no turn"),
         ({"e": "text", "id": 9, "turns": [{"told": "a", "about": "system", "examples": []}]}, "system lacks"),
         ({"e": "turn", "node": 0, "said": "a", "expand": "loop", "subgoals": []}, "control flow 'loop' is unknown"),
+        ({"e": "turn", "node": 0, "said": "a", "expand": "sequence", "subgoals": True}, "expand: 'bool' object"),
         ({"e": "turn", "node": True, "said": "a"}, "node should be a valid integer, not True"),
         ({"e": "request", "node": 0, "id": "9", "may_say": {"kind": "text"}}, "turns lacks"),
         ({"e": "request", "node": 0, "id": "9", "own": [], "start": 5, "may_say": {"kind": "text"}}, "no text 5"),

@@ -16,7 +16,7 @@ from processes import Processes
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from ros_graph import Graph, HeldWorld
 
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 
 Result = ExecuteTask.Result
 

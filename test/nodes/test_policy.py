@@ -15,7 +15,7 @@ from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
 from ros_graph import Graph
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.ros_person import HINT
+from reactree_ros.nodes.people.ros_person import HINT
 from reactree_ros.person.port import Answer
 
 Result = ExecuteSkill.Result

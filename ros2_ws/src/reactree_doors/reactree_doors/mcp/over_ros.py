@@ -24,12 +24,12 @@ from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending, asked, followed, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.adapters import RosWorld
-from reactree_ros.nodes.askers import bridges_of, check_node_name
 from reactree_ros.nodes.calls import Calls, Waiting, settled
-from reactree_ros.nodes.execute_task import verdict_from
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
-from reactree_ros.nodes.record_follower import LOOK_PERIOD, RecordFollower
+from reactree_ros.nodes.people.askers import bridges_of, check_node_name
+from reactree_ros.nodes.people.record_follower import LOOK_PERIOD, RecordFollower
+from reactree_ros.nodes.planner.adapters import RosWorld
+from reactree_ros.nodes.planner.execute_task import verdict_from
 from reactree_ros.nodes.spinning import Spinner
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.record.schema import Event
@@ -51,7 +51,7 @@ class RobotNode(RecordFollower):
 
     Uses:
         ``PLANNER/execute_task`` (ExecuteTask) and ``PLANNER/get_parameters``; of the planner's bridge what
-        :class:`reactree_ros.nodes.adapters.RosWorld` uses.
+        :class:`reactree_ros.nodes.planner.adapters.RosWorld` uses.
 
     Publishes and subscribes to:
         ``heartbeat`` (Heartbeat) in the planner's namespace: a watchdog there cancels what this node leaves under way.
