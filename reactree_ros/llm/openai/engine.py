@@ -53,6 +53,7 @@ class OpenAIEngine(Engine):
         base_url: str = "",
         model: str = "",
         api_key_file: str = "",
+        key: str | None = None,
         chat: bool | None = None,
         examples: Examples | None = None,
         constraints: Iterable[ConstraintKind] | None = None,
@@ -65,7 +66,10 @@ class OpenAIEngine(Engine):
         seeing: Seeing | None = None,
     ) -> None:
         self._connection = Connection(
-            key=read_key(api_key_file), url=read_url(base_url), retries=retries, timeout=request_timeout
+            key=read_key(api_key_file) if key is None else key,
+            url=read_url(base_url),
+            retries=retries,
+            timeout=request_timeout,
         )
         self.name = self._connection.name
         self._named = self._model = model

@@ -33,10 +33,14 @@ CLOSE = 0.02
 
 
 def scores_of_llama(model: Path, adapter: Path | None, tokens: list[int]) -> Any:
-    from reactree_ros.llm.llama.model import Model, Part
+    """The logarithm of each token's probability."""
+    from reactree_ros.llm.llama.server import Served
 
-    loaded = Model(model, adapter=adapter, context=512, threads=1)
-    return loaded.read([Part(0, tokens, 0, scored=True)])[0].copy()
+    server = Served(str(model), str(adapter or ""), context=512).start()
+    asked = {"prompt": tokens, "n_predict": 1, "n_probs": 100_000}
+    (choice,) = server.handle_completions(asked)["choices"]
+    scores = {one["id"]: one["logprob"] for one in choice["logprobs"]["content"][0]["top_logprobs"]}
+    return np.array([scores[token] for token in range(len(scores))])
 
 
 def scores_of_transformers(base: Path, adapter: Path | None, tokens: list[int]) -> Any:
@@ -48,7 +52,7 @@ def scores_of_transformers(base: Path, adapter: Path | None, tokens: list[int]) 
     if adapter is not None:
         model = PeftModel.from_pretrained(model, str(adapter)).eval()
     with torch.inference_mode():
-        return model(torch.tensor([tokens])).logits[0, -1].numpy()
+        return model(torch.tensor([tokens])).logits[0, -1].log_softmax(-1).numpy()
 
 
 def make_adapter(folder: Path, base: Path, **settings: Any) -> Path:
