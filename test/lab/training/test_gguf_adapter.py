@@ -33,14 +33,18 @@ CLOSE = 0.02
 
 
 def scores_of_llama(model: Path, adapter: Path | None, tokens: list[int]) -> Any:
-    """The logarithm of each token's probability."""
     from reactree_ros.llm.llama.server import Served
 
     server = Served(str(model), str(adapter or ""), context=512).start()
-    asked = {"prompt": tokens, "n_predict": 1, "n_probs": 100_000}
+    asked = {"prompt": tokens, "n_predict": 1, "n_probs": 100_000, "grammar": 'root ::= "go"'}  # what shows is a text
     (choice,) = server.handle_completions(asked)["choices"]
     scores = {one["id"]: one["logprob"] for one in choice["logprobs"]["content"][0]["top_logprobs"]}
-    return np.array([scores[token] for token in range(len(scores))])
+    return centred(np.array([scores[token] for token in range(len(scores))]))
+
+
+def centred(scores: Any) -> Any:
+    """Of the server, the logarithms of probabilities are known: scores, but for a number that all have in common."""
+    return scores - scores.mean()
 
 
 def scores_of_transformers(base: Path, adapter: Path | None, tokens: list[int]) -> Any:
@@ -52,7 +56,7 @@ def scores_of_transformers(base: Path, adapter: Path | None, tokens: list[int]) 
     if adapter is not None:
         model = PeftModel.from_pretrained(model, str(adapter)).eval()
     with torch.inference_mode():
-        return model(torch.tensor([tokens])).logits[0, -1].log_softmax(-1).numpy()
+        return centred(model(torch.tensor([tokens])).logits[0, -1].numpy())
 
 
 def make_adapter(folder: Path, base: Path, **settings: Any) -> Path:
