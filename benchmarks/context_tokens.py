@@ -30,11 +30,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from reactree_lab.planners.hiagent.chunks import Chunk, ChunkMemory, Element, Pair, Subgoal, as_turns
+from reactree_lab.recordings import RecordedRun, load_recording
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.agent.turns import Said, Turn
-from reactree_ros.lab.planners.hiagent.chunks import Chunk, ChunkMemory, Element, Pair, Subgoal, as_turns
-from reactree_ros.lab.recordings import RecordedRun, load_recording
 
 VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
 CLAIM = "HiAgent, table 1: 64.98% of STANDARD's context, 35.02% less (49.99% to 73.58% by task; decomposition: 112.8%)"

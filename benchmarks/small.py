@@ -32,10 +32,10 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from reactree_lab.training.dataset import HELD_OUT, read_lines
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
-from reactree_ros.lab.training.dataset import HELD_OUT, read_lines
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
 from reactree_ros.llm.settings import make_model, model_settings
 

@@ -37,9 +37,9 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import Field, model_validator
 
+from reactree_lab.dataset.lines import bare
+from reactree_lab.training.settings import ADAPTER, GGUF
 from reactree_ros.errors import UserError
-from reactree_ros.lab.dataset.lines import bare
-from reactree_ros.lab.training.settings import ADAPTER, GGUF
 from reactree_ros.planners import spec
 from reactree_ros.plugins.settings import Settings, read_settings
 

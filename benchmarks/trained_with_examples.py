@@ -24,8 +24,8 @@ from typing import Any
 from pydantic import Field
 from trained_planners import contender, reactree, read, suite_options, train
 
+from reactree_lab.dataset.lines import bare
 from reactree_ros.errors import UserError
-from reactree_ros.lab.dataset.lines import bare
 from reactree_ros.plugins.settings import Settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_with_examples.yaml"

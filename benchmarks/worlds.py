@@ -27,26 +27,26 @@ from statistics import median
 from typing import Any, TypeVar
 from urllib.request import Request, urlopen
 
+from reactree_lab.worlds.alfworld.games import TASK_TYPES
+from reactree_lab.worlds.alfworld.games import made_up as made_up_game
+from reactree_lab.worlds.alfworld.world import AlfworldWorld
+from reactree_lab.worlds.jericho.world import JerichoWorld
+from reactree_lab.worlds.pddl.engine import read_problem
+from reactree_lab.worlds.pddl.problems import MAKERS
+from reactree_lab.worlds.pddl.world import PddlWorld, made_up
+from reactree_lab.worlds.pyrobosim.export import tasks_as_pyrobosim
+from reactree_lab.worlds.pyrobosim.player import Player
+from reactree_lab.worlds.pyrobosim.world import SPEC as PYROBOSIM
+from reactree_lab.worlds.pyrobosim.world import PyrobosimSettings
+from reactree_lab.worlds.scienceworld.engine import borrowed
+from reactree_lab.worlds.scienceworld.tasks import described
+from reactree_lab.worlds.scienceworld.world import ScienceWorld
+from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.errors import UserError
-from reactree_ros.lab.worlds.alfworld.games import TASK_TYPES
-from reactree_ros.lab.worlds.alfworld.games import made_up as made_up_game
-from reactree_ros.lab.worlds.alfworld.world import AlfworldWorld
-from reactree_ros.lab.worlds.jericho.world import JerichoWorld
-from reactree_ros.lab.worlds.pddl.engine import read_problem
-from reactree_ros.lab.worlds.pddl.problems import MAKERS
-from reactree_ros.lab.worlds.pddl.world import PddlWorld, made_up
-from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
-from reactree_ros.lab.worlds.pyrobosim.player import Player
-from reactree_ros.lab.worlds.pyrobosim.world import SPEC as PYROBOSIM
-from reactree_ros.lab.worlds.pyrobosim.world import PyrobosimSettings
-from reactree_ros.lab.worlds.scienceworld.engine import borrowed
-from reactree_ros.lab.worlds.scienceworld.tasks import described
-from reactree_ros.lab.worlds.scienceworld.world import ScienceWorld
-from reactree_ros.lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import WORLDS
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "lab/simulators")]
+sys.path[:0] = [str(Path(__file__).parents[1] / of) for of in ("test", "ros2_ws/src/reactree_lab/test/simulators")]
 
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")

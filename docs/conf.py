@@ -36,7 +36,7 @@ napoleon_use_ivar = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!reactree_ros\.).*"),
     ("py:.*", r"reactree_ros\.(memory|routine\.model)\..*|reactree_ros\.agent\.control_flow\.C"),
-    ("py:.*", r"reactree_ros\.(agent\.prompt|lab\.bench\.published|record\.writer)\..*"),
+    ("py:.*", r"reactree_(ros\.agent\.prompt|lab\.bench\.published|ros\.record\.writer)\..*"),
     ("py:.*", r"reactree_ros\.tree\.(context|failure|growth|options|team)\..*"),
     ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|background\.\w+\.T|plugins\.S|world\.spec\.T)"),
     ("py:.*", r"reactree_ros\.agent\.(budget|kinds\.expand|notation|reading\.\w+|subgoal_grammar)\..*"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reactree_lab.planners.recode.planner import CodeNode
 from reactree_ros.agent.turns import Saw, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.lab.planners.recode.planner import CodeNode
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.port import Observation, Outcome, Score, World

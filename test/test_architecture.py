@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from reactree_ros.cli.commands import COMMANDS
@@ -17,12 +16,6 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-
-#: Arrows from one room to another; import-linter sees to it that there are no circles. It may only be made smaller.
-#: A new room brings its own: `routine` brought twelve, `telemetry` nine, `mcp` fifteen.
-MOST_ARROWS = 169
-#: The rooms that are not core.
-FLOORS = {"household", "lab", "nodes", "robot"}
 
 
 def recipe(target: str) -> list[str]:
@@ -38,42 +31,6 @@ def hooks() -> list[dict[str, Any]]:
     settings = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     assert [repo["repo"] for repo in settings["repos"]] == ["local"], "nothing is fetched that the lock does not pin"
     return [hook for repo in settings["repos"] for hook in repo["hooks"]]
-
-
-def test_the_table_of_the_layer_rule_is_that_of_the_contracts() -> None:
-    pytest.importorskip("importlinter", reason="`make test` has it")
-    from layer_rule import contracts, with_table
-
-    assert with_table(ARCHITECTURE, contracts()) == ARCHITECTURE, "the contracts have changed: run `make layers`"
-
-
-def test_there_are_no_more_arrows_between_rooms_than_there_were() -> None:
-    pytest.importorskip("grimp", reason="import-linter brings it, `make test` has that")
-    from layer_rule import arrows
-
-    found = arrows()
-    assert len(found) <= MOST_ARROWS, f"there are {len(found)}: {found}"
-    into = {room for _, room in found}
-    assert {"household", "lab", "nodes", "robot"} & {to for of, to in found if of not in FLOORS} == set(), into
-
-
-def test_the_table_says_who_may_not_import_what_by_which_contract() -> None:
-    pytest.importorskip("importlinter", reason="`make test` has it")
-    from layer_rule import Contract, table
-
-    rule = Contract("below knows no above", ("below",), (), ("above", "ROS"), (("**", "above.port"),))
-    others = Contract("nobody knows cli", (), ("cli",), ("cli",), (), directly=True)
-    assert table([rule, others]).splitlines() == [
-        "| imports | `above` | `ROS` | `cli` |",
-        "|---|---|---|---|",
-        "| `below` | ✗1 | ✗1 | ✗2 |",
-        "| `above` |   |   | ✗2 |",
-        "| `cli` |   |   |   |",
-        "| every other |   |   | ✗2 |",
-        "",
-        "1. below knows no above (left alone: `above.port`)",
-        "2. nobody knows cli (directly)",
-    ]
 
 
 def test_the_drawing_names_every_folder_of_the_package() -> None:

@@ -19,8 +19,13 @@ from command_line import Cli
 from doubles import ScriptedModel
 from memory.word_hash_embedder import WordHashEmbedder
 from py_trees.composites import Sequence
+from sources import sources
 
-import reactree_ros
+from reactree_lab.bench.job_runner import JobRunner
+from reactree_lab.bench.jobs import BenchSettings
+from reactree_lab.bootstrap import Bootstrap
+from reactree_lab.dataset.making import Maker
+from reactree_lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros import run
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -30,11 +35,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.lab.bench.job_runner import JobRunner
-from reactree_ros.lab.bench.jobs import BenchSettings
-from reactree_ros.lab.bootstrap import Bootstrap
-from reactree_ros.lab.dataset.making import Maker
-from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.mcp.in_process import InProcess
 from reactree_ros.mcp.robot import Limits, Questions
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -44,7 +44,6 @@ from reactree_ros.tree.own_tree import OwnTree
 from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import Observation, World
 
-PACKAGE = Path(reactree_ros.__file__).parent
 #: What guards a world, or makes a run in one that is guarded.
 GUARDS = {"guarded", "guarded_by"}
 RUNS = {"assemble", "along_script", "WayBack", "InProcess"}
@@ -63,11 +62,11 @@ DOORS = {
     "episode/player.py replay": "a record, without a world",
     "episode/player.py along_script": OF_THE_RUN,
     "episode/start.py run": OF_THE_RUN,
-    "lab/bench/job_runner.py JobRunner._carry_out": OF_THE_RUN,
-    "lab/bootstrap.py Bootstrap._attempt": OF_THE_RUN,
-    "lab/dataset/making.py Maker._carry_out": OF_THE_RUN,
-    "lab/examples.py _experiences": OF_THE_RUN,
-    "lab/replay_recordings.py episode_of": OF_THE_RUN,
+    "reactree_lab/bench/job_runner.py JobRunner._carry_out": OF_THE_RUN,
+    "reactree_lab/bootstrap.py Bootstrap._attempt": OF_THE_RUN,
+    "reactree_lab/dataset/making.py Maker._carry_out": OF_THE_RUN,
+    "reactree_lab/examples.py _experiences": OF_THE_RUN,
+    "reactree_lab/replay_recordings.py episode_of": OF_THE_RUN,
     "mcp/in_process.py InProcess.execute": "mcp/in_process.py InProcess.__init__",
     "mcp/in_process.py InProcessRun._run": OF_THE_RUN,
     "mcp/server.py Door.do_skill.start": "mcp/in_process.py InProcess.__init__",
@@ -90,7 +89,7 @@ ELSEWHERE = ("memory/", "nodes/answering.py", "nodes/robot_goals.py", "nodes/tas
 
 @cache
 def modules() -> dict[str, ast.Module]:
-    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    return {name: ast.parse(path.read_text()) for name, path in sources().items()}
 
 
 @cache

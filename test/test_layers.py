@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from sources import FOLDERS, modules, sources
 
 import reactree_ros
 from reactree_ros.cli.commands import COMMANDS
@@ -25,9 +26,7 @@ HEAVY = {
 
 
 def core_modules() -> list[str]:
-    paths = (path.relative_to(PACKAGE.parent).with_suffix("") for path in sorted(PACKAGE.rglob("*.py")))
-    modules = (path.parent if path.name == "__init__" else path for path in paths)
-    return [".".join(path.parts) for path in modules if not BEYOND_CORE & set(path.parts)]
+    return [name for name in modules() if not BEYOND_CORE & set(name.split("."))]
 
 
 def loaded_by_importing(*modules: str) -> set[str]:
@@ -60,9 +59,9 @@ def test_importing_the_package_loads_the_standard_library_only() -> None:
 
 
 def test_importing_every_core_module_loads_no_heavy_library() -> None:
-    modules = core_modules()
-    assert "reactree_ros.world.port" in modules
-    assert loaded_by_importing(*modules) & HEAVY == set()
+    named = core_modules()
+    assert "reactree_ros.world.port" in named
+    assert loaded_by_importing(*named) & HEAVY == set()
 
 
 @pytest.mark.sweep
@@ -79,9 +78,9 @@ def test_the_help_of_a_command_loads_no_heavy_library(command: str) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code, *command.split()], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
-    *shown, modules = run.stdout.splitlines()
+    *shown, loaded = run.stdout.splitlines()
     assert "Usage: " in "".join(shown)
-    assert {name.partition(".")[0] for name in json.loads(modules)} & {
+    assert {name.partition(".")[0] for name in json.loads(loaded)} & {
         *HEAVY,
         "openai",
         "py_trees_ros",
@@ -90,7 +89,7 @@ def test_the_help_of_a_command_loads_no_heavy_library(command: str) -> None:
 
 
 def test_outside_nodes_only_declared_dependencies_are_imported() -> None:
-    requirements = metadata.requires("reactree_ros") or []
+    requirements = [one for name in FOLDERS for one in metadata.requires(name) or []]
     declared = {re.split(r"[^\w.-]", requirement)[0].replace("-", "_").lower() for requirement in requirements}
     # What the distributions are imported as, or take and return.
     # pydantic's own pages name these two, and it pins them.
@@ -101,9 +100,9 @@ def test_outside_nodes_only_declared_dependencies_are_imported() -> None:
     declared |= {"anyio", "httpx2", "mcp_types"} if "mcp" in declared else set()
     declared |= {"fast_downward"} if "fast_downward_textworld" in declared else set()
     undeclared = {
-        f"{path.relative_to(PACKAGE)}: {name}"
-        for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] != "nodes"
-        for name in imported_names(path) - sys.stdlib_module_names - declared - {"reactree_ros"}
+        f"{file}: {name}"
+        for file, path in sources().items()
+        if not file.startswith("nodes/")
+        for name in imported_names(path) - sys.stdlib_module_names - declared - set(FOLDERS)
     }
     assert undeclared == set()

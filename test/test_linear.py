@@ -17,6 +17,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from reactree_lab.planners.adapt import read_plan
+from reactree_lab.planners.codeact import _apart
+from reactree_lab.planners.plan import tidied
+from reactree_lab.planners.recode.code_block import BlockError, read_block
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -25,10 +29,6 @@ from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
 from reactree_ros.agent.summary import read_summary
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.lab.planners.adapt import read_plan
-from reactree_ros.lab.planners.codeact import _apart
-from reactree_ros.lab.planners.plan import tidied
-from reactree_ros.lab.planners.recode.code_block import BlockError, read_block
 from reactree_ros.llm.markers import broken
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.person.port import approves, is_stop, quoted
@@ -38,7 +38,7 @@ parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") els
 #: Folders whose patterns read what others have said.
 READING = (
     *("agent", "llm", "memory", "person", "planners", "tree", "world"),
-    *("cli", "household", "lab", "record", "robot", "view"),
+    *("cli", "household", "reactree_lab", "record", "robot", "view"),
     *("files", "plugins"),
 )
 METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
@@ -79,7 +79,7 @@ class Use(NamedTuple):
 
 def _modules() -> Iterator[ModuleType]:
     for folder in READING:
-        package = importlib.import_module(f"reactree_ros.{folder}")
+        package = importlib.import_module(folder if folder.startswith("reactree_") else f"reactree_ros.{folder}")
         if not hasattr(package, "__path__"):
             yield package
             continue
@@ -247,5 +247,11 @@ def test_what_is_square_is_found(square: str) -> None:
 
 
 def test_there_are_patterns_of_every_folder() -> None:
-    assert {name.split(".")[1] for name in USES} >= {"agent", "lab", "llm", "world", "person"}
+    assert {room for name in USES for room in name.split(".")[:2]} >= {
+        "agent",
+        "reactree_lab",
+        "llm",
+        "world",
+        "person",
+    }
     assert len(USES) > 100

@@ -70,10 +70,11 @@ def imported_by(*folders: str) -> set[str]:
 
 def test_what_is_imported_of_ros_is_named_in_package_xml() -> None:
     needed = {Requirement(text).name for text in metadata.requires("reactree_ros") or []}
-    python = {"yaml", "PIL"} | {name.replace("-", "_") for name in needed} | {"reactree_ros"}
+    python = {"yaml", "PIL"} | {name.replace("-", "_") for name in needed} | {"reactree_ros", "reactree_lab"}
     run = {str(one.text) for one in MANIFEST.iterfind("exec_depend")}
     assert imported_by("reactree_ros/nodes", "launch") - python <= run
-    tests = {path.stem for path in (ROOT / "test").rglob("*.py")} | {path.name for path in (ROOT / "test").iterdir()}
+    folders = [ROOT / "test", ROOT / "ros2_ws/src/reactree_lab/test"]
+    tests = {path.stem for folder in folders for path in folder.rglob("*")}
     by_pip = {"mcp_types", "opentelemetry"}
     tested = {str(one.text) for one in MANIFEST.iterfind("test_depend")} | by_pip
     assert imported_by("test/nodes") - python - tests <= run | tested

@@ -53,10 +53,10 @@ main()
 #: The command line, which does something to itself once the first part of its work is done.
 WORK = """
 import os, signal
-from reactree_ros.lab import bootstrap
-from reactree_ros.lab.bench import folder
+from reactree_lab import bootstrap
+from reactree_lab.bench import folder
 from reactree_ros.cli import main
-from reactree_ros.lab.dataset import workers
+from reactree_lab.dataset import workers
 from reactree_ros.memory import embedding
 from word_hash_embedder import WordHashEmbedder
 

@@ -17,13 +17,13 @@ import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from reactree_lab.bench.jobs import read_contenders
+from reactree_lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.completion import kinds
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import Task, load_tasks
-from reactree_ros.lab.bench.jobs import read_contenders
-from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.plugins.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
@@ -254,7 +254,7 @@ def test_there_are_options_of_a_few_values() -> None:
         (["run", "--world", "pddl", "--world-option", "domian=x"], "'domain'"),
         (["run", "--llm", "opnai"], "'openai'"),
         (["bench", "--suite", "genrated", "--out", "x"], "'generated'"),
-        (["replay", "--trajectories", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
+        (["recordings", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
     ],
 )
 def test_what_is_misspelt_on_the_command_line_is_told_with_the_nearest(

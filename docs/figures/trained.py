@@ -14,9 +14,9 @@ from pathlib import Path
 
 from method import put
 
-from reactree_ros.lab.bench.comparison import Estimate, wilson
-from reactree_ros.lab.bench.plots import success_by
-from reactree_ros.lab.training.curves import as_plot
+from reactree_lab.bench.comparison import Estimate, wilson
+from reactree_lab.bench.plots import success_by
+from reactree_lab.training.curves import as_plot
 
 MEASURED = Path(__file__).with_suffix(".csv")
 

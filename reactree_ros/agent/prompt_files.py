@@ -11,7 +11,7 @@ def prompt(place: str, name: str) -> str:
     """Return the text of a prompt file without the final line end.
 
     Args:
-        place: The folder, as ``package:folder``, e.g. ``reactree_ros.lab.planners.recode:prompts``.
+        place: The folder, as ``package:folder``, e.g. ``reactree_lab.planners.recode:prompts``.
         name: The file, relative to it.
 
     Raises:

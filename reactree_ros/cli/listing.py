@@ -162,7 +162,7 @@ def _markdown(rows: Iterable[Sequence[str]]) -> str:
 
 def _common(specs: Sequence[Spec]) -> dict[str, FieldInfo]:
     """Return the settings that all of them share."""
-    first, *others = [spec.settings.model_fields for spec in specs]
+    first, *others = [spec.settings.model_fields for spec in specs] or [{}]
     return {name: field for name, field in first.items() if others and all(name in other for other in others)}
 
 

@@ -103,7 +103,7 @@ def installed_extras() -> Iterator[Diagnosis]:
         said = "unknown: reactree_ros is not installed"
         yield Diagnosis("extras", Level.NOTE, said, _install(_PACKAGE.parent))
     for name in names:
-        lacked = lacking(f"reactree_ros[{name}]")
+        lacked = lacking(name if "[" in name else f"reactree_ros[{name}]")
         if not lacked:
             yield Diagnosis(name, Level.RIGHT, "installed")
             continue

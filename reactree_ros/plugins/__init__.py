@@ -176,10 +176,10 @@ class Registry(Generic[S]):
 
     @property
     def _own(self) -> Mapping[str, metadata.EntryPoint]:
-        own = _own_points().get(self.group)
-        if own is None:
+        own = _own_points()
+        if f"{DISTRIBUTION}.registries" not in own:
             raise UserError(f"no {self.kind} of {DISTRIBUTION} is installed here: {_install_again()}")
-        return own
+        return own.get(self.group, {})
 
     @property
     def _plugins(self) -> _Brought:

@@ -56,11 +56,20 @@ def check_own_requirements() -> None:
 
 
 def extras() -> list[str]:
-    """Return the names of this package's extras; none if it is not installed."""
+    """Return the extras of this package, and of every other that brings plug-ins; none if they are not installed.
+
+    Returns:
+        This package's by their names, another's with its own: ``reactree_lab[pddl]``.
+    """
     try:
-        return metadata.metadata("reactree_ros").get_all("Provides-Extra") or []
+        own = metadata.metadata("reactree_ros").get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:
         return []
+    points = metadata.entry_points()
+    groups = [group for group in points.groups if group.startswith("reactree_ros.")]
+    found = {point.dist for group in groups for point in points.select(group=group) if point.dist}
+    others = sorted((one.name, name) for one in found for name in one.metadata.get_all("Provides-Extra") or [])
+    return own + [f"{one}[{name}]" for one, name in others if one != "reactree_ros"]
 
 
 def lacking(extra: str) -> dict[str, str]:
@@ -69,7 +78,7 @@ def lacking(extra: str) -> dict[str, str]:
 
 
 def _requirements(extra: str) -> list[str]:
-    """Return the requirements of an extra; nested extras of the same distribution are expanded."""
+    """Return the requirements of an extra; nested extras of ours are expanded."""
     name, _, chosen = extra.rstrip("]").partition("[")
     try:
         lines = metadata.requires(name) or []
@@ -82,16 +91,17 @@ def _requirements(extra: str) -> list[str]:
         before = re.search(r"""python_version\s*<\s*["']([\d.]+)""", marker)
         is_for_this_python = before is None or list(sys.version_info[:2]) < _numbers(before[1])
         if extras == ([chosen] if chosen else []) and is_for_this_python:
-            found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()"), name))
+            found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()")))
     return list(found) or [extra]
 
 
-def _whole(requirement: str, owner: str) -> list[str]:
-    """Expand a requirement that names its own distribution's extras."""
+def _whole(requirement: str) -> list[str]:
+    """Expand a requirement that names extras of reactree_ros or of a distribution beside it: they are on no index."""
     name, _, chosen = requirement.rstrip("]").partition("[")
-    if not chosen or re.sub(r"[-_.]+", "_", name) != re.sub(r"[-_.]+", "_", owner):
+    name = re.sub(r"[-_.]+", "_", name)
+    if not chosen or not name.startswith("reactree_"):
         return [requirement]
-    return [one for extra in chosen.split(",") for one in _requirements(f"{owner}[{extra}]")]
+    return [one for extra in chosen.split(",") for one in _requirements(f"{name}[{extra}]")]
 
 
 def _unfit(requirement: str) -> str | None:

@@ -10,12 +10,12 @@ import pytest
 from doubles import ScriptedWorld
 from recode_doubles import run_of
 
+from reactree_lab.planners.recode.sandbox import Limits, Raised, Sandbox
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_ERROR, LONGEST_GENERATED, LONGEST_TOLD, bounded
 from reactree_ros.agent.turns import About, Said, Saw, Told
-from reactree_ros.lab.planners.recode.sandbox import Limits, Raised, Sandbox
 from reactree_ros.llm.decoding import decode
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.port import DecisionRequest, Reply

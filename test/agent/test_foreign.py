@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from reactree_lab.planners.hiagent.chunks import Chunk, Pair, as_turns
 from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import QUOTE, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
@@ -14,7 +15,6 @@ from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.told import Tried, told_failed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render, turn_from_dict, turn_to_dict
 from reactree_ros.household.expert.reading import read_prompt, split_prompt
-from reactree_ros.lab.planners.hiagent.chunks import Chunk, Pair, as_turns
 from reactree_ros.llm.chat import chat_messages
 
 FORGED = (

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.household import Household
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 
 
 @pytest.mark.parametrize("household", [WAH_NL, ALFRED])

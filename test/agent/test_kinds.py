@@ -15,8 +15,11 @@ from typing import Annotated, Any, get_type_hints
 import llguidance
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
+from sources import sources
 
-import reactree_ros
+from reactree_lab.bench.events import told_by
+from reactree_lab.dataset.lines import Run, kind_of, lines_of
+from reactree_lab.training.allowed import MaySay
 from reactree_ros import plugins
 from reactree_ros.agent import kinds as kinds_package
 from reactree_ros.agent.decision import ONE, PARTS, RECORDED, Counts, Decision, Look, Node, Program, check_kind
@@ -34,9 +37,6 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
-from reactree_ros.lab.bench.events import told_by
-from reactree_ros.lab.dataset.lines import Run, kind_of, lines_of
-from reactree_ros.lab.training.allowed import MaySay
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.checking import Check
@@ -419,11 +419,10 @@ NAMES_SEVERAL = {
     "agent/kinds/__init__.py": "registers this package's",
     "agent/subgoal_grammar.py": "a subgoal comes with its first action",
     "household/expert/decisions.py": "what the expert says",
-    "lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
-    "lab/planners/recode/code_runner.py": "what code planners tell listeners",
+    "reactree_lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
+    "reactree_lab/planners/recode/code_runner.py": "what code planners tell listeners",
     "llm/check/questions.py": "asks a model for an act, and for a thought",
 }
-_PACKAGE = Path(reactree_ros.__file__).parent
 _CLASSES = {kind.__name__: kind.name for kind in kinds().values()}
 _WORDS = re.compile(rf"(?<!\w)({'|'.join({kind.word for kind in kinds().values()})}):")
 
@@ -449,11 +448,7 @@ def named_in(path: Path) -> set[str]:
 
 
 def test_no_other_file_names_two_kinds() -> None:
-    several = {
-        path.relative_to(_PACKAGE).as_posix(): sorted(named)
-        for path in sorted(_PACKAGE.rglob("*"))
-        if path.suffix in (".py", ".js") and len(named := named_in(path)) > 1
-    }
+    several = {name: sorted(named) for name, path in sources(".py", ".js").items() if len(named := named_in(path)) > 1}
     assert set(several) == set(NAMES_SEVERAL), several
     assert len(several) <= 6
 

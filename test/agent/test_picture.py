@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
+from sources import sources
 
-import reactree_ros
 from reactree_ros.agent.picture import KEPT_FORMS, READ_FORMS, opened
 
 pytest.importorskip("PIL", reason="needs Pillow")
@@ -34,10 +34,9 @@ def write(folder: Path) -> Path:
 
 
 def test_only_one_place_opens_pictures() -> None:
-    root = Path(reactree_ros.__file__).parent
     places = [
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*.py")
+        name
+        for name, path in sources().items()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute)
         and node.attr == "open"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.example import Example
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import Siblings, reply_rule, start_turn, system_text, task_turn
 from reactree_ros.agent.turns import About
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import ParallelFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow

@@ -13,12 +13,12 @@ from command_line import Cli
 from openai_peer import Exchange, Peer, fails
 from small_questions import options, understood
 
+from reactree_lab.recordings import load_recording
 from reactree_ros.cli.completion import kinds
 from reactree_ros.files.folders import user_cache
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.lab.recordings import load_recording
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
@@ -335,8 +335,8 @@ def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Path) -> None:
     lines = (wah_nl / "trajectories" / "react.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "react.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
-    arguments = ["--tasks", wah_nl / "tasks.json", "--trajectories", tmp_path / "react.jsonl", "--world", "symbolic"]
-    ended = cli("replay", *arguments, "--json")
+    arguments = [tmp_path / "react.jsonl", "--tasks", wah_nl / "tasks.json", "--world", "symbolic"]
+    ended = cli("recordings", *arguments, "--json")
     assert {
         "runs",
         "runs_identical",
@@ -350,7 +350,7 @@ def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Pat
         "successes_reproduced",
     } <= set(ended.json)
     assert (ended.json["runs"], ended.json["successes_recorded"]) == (20, 7)
-    assert "7 of 7 recorded successes" in cli("replay", *arguments).out
+    assert "7 of 7 recorded successes" in cli("recordings", *arguments).out
 
 
 def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
@@ -597,7 +597,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "save over a file": (["run", "--save", "{house}"], "name a new file, so that no record is lost"),
     "unknown command": (["fly"], "No such command 'fly'"),
     "replay without tasks": (
-        ["replay", "--trajectories", "react.jsonl", "--world", "symbolic"],
+        ["recordings", "react.jsonl", "--world", "symbolic"],
         "--world symbolic needs --tasks",
     ),
     "unknown world": (["run", "--world", "virtalhome"], "world 'virtalhome' is unknown; did you mean 'virtualhome'?"),
@@ -619,14 +619,14 @@ BAD: dict[str, tuple[list[str], str]] = {
         "--house: the world 'ai2thor' takes none; name another --world (virtualhome, virtualhome_unity or pyrobosim",
     ),
     "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
-    "replay variant": (["replay", "--tasks", "{house}", "--trajectories", "x.jsonl"], "--variant x: is none of react"),
-    "replay file": (["replay", "--tasks", "{house}", "--trajectories", "react.jsonl"], "react.jsonl: cannot be read"),
+    "replay variant": (["recordings", "--tasks", "{house}", "x.jsonl"], "--variant x: is none of react"),
+    "replay file": (["recordings", "--tasks", "{house}", "react.jsonl"], "react.jsonl: cannot be read"),
     "replay world": (
-        ["replay", "--tasks", "{house}", "--trajectories", "react.jsonl", "--world", "real"],
+        ["recordings", "--tasks", "{house}", "react.jsonl", "--world", "real"],
         "'real' is not one of 'recorded', 'symbolic'",
     ),
     "replay outcomes": (
-        ["replay", "--tasks", "{house}", "--trajectories", "react.jsonl", "--outcomes", "{bad}"],
+        ["recordings", "--tasks", "{house}", "react.jsonl", "--outcomes", "{bad}"],
         "is no file of outcomes",
     ),
     "house of two rooms": (["house", "--seed", "1", "--rooms", "2", "--out", "x.json"], "'--rooms'"),
@@ -659,7 +659,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         "language model 'gpt' is unknown; use one of expert, openai",
     ),
     "bootstrap without tasks": (["bootstrap", "--memory", "m.db"], "--suite wah_nl needs --tasks"),
-    "bench without suite": (["bench", "--planner", "react", "--out", "x"], "--suite is missing; name one of wah_nl"),
+    "bench without suite": (["bench", "--planner", "react", "--out", "x"], "--suite is missing; name one of "),
     "bench of a seed": (["bench", "--suite", "generated", "--seed", "1"], "No such option"),
     "tasks of another suite": (
         ["bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
@@ -699,14 +699,19 @@ def test_bad_input_for_what_is_installed_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments"),
-    [("ai2thor", ["--world", "ai2thor", "--scene", "FloorPlan1"]), ("vllm", ["--llm", "vllm", "--model", "x"])],
+    ("owner", "module", "arguments"),
+    [
+        ("reactree_lab", "ai2thor", ["--world", "ai2thor", "--scene", "FloorPlan1"]),
+        ("reactree_ros", "vllm", ["--llm", "vllm", "--model", "x"]),
+    ],
 )
-def test_what_is_not_installed_is_named_with_the_way_out(cli: Cli, module: str, arguments: list[str]) -> None:
+def test_what_is_not_installed_is_named_with_the_way_out(
+    cli: Cli, owner: str, module: str, arguments: list[str]
+) -> None:
     if importlib.util.find_spec(module) is not None:
         pytest.skip(f"{module} is installed here")
     ended = cli("run", "Turn on the tv", *arguments)
-    line = install_line(f"reactree_ros[{module}]")
+    line = install_line(f"{owner}[{module}]")
     assert (ended.code, ended.err) == (2, f"error: '{module}' needs {module}: {line}\n")
 
 

@@ -13,9 +13,9 @@ import pytest
 from command_line import Cli
 
 import reactree_ros
+from reactree_lab.bench.spec import SUITES
+from reactree_lab.bench.suites import GENERATED
 from reactree_ros.cli import NOBODY_READS
-from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.lab.bench.suites import GENERATED
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.world.spec import WORLDS

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
 from memory.word_hash_embedder import WordHashEmbedder
+from sources import sources
 
-import reactree_ros
+from reactree_lab.bench.job_runner import RECORD, Finished, JobRunner
+from reactree_lab.bench.jobs import BenchSettings, Job, Key
+from reactree_lab.dataset.making import Maker
+from reactree_lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros import run
 from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.player import replay
@@ -24,10 +28,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
-from reactree_ros.lab.bench.job_runner import RECORD, Finished, JobRunner
-from reactree_ros.lab.bench.jobs import BenchSettings, Job, Key
-from reactree_ros.lab.dataset.making import Maker
-from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.person.desk import Desk
 from reactree_ros.planners.spec import Planner, planner, planner_names
 from reactree_ros.record.reader import Record, RecordError, read_record
@@ -211,10 +211,9 @@ def without(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
 
 
 def test_one_place_makes_episodes() -> None:
-    root = Path(reactree_ros.__file__).parent
     makers = [
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*.py")
+        name
+        for name, path in sources().items()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Episode"
     ]

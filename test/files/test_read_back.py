@@ -17,6 +17,7 @@ import pytest
 from command_line import Cli
 from recorded_runs import Kept, recorded_episode
 
+from reactree_lab.bench.jobs import read_contenders
 from reactree_ros.agent.text import number_of
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.errors import UserError
@@ -25,7 +26,6 @@ from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml
 from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.lab.bench.jobs import read_contenders
 from reactree_ros.llm.openai.address import read_key
 from reactree_ros.record import checking
 from reactree_ros.record.reader import RecordError, follow, is_record, read_record
@@ -292,7 +292,7 @@ def test_defaults_that_are_no_toml_or_no_values_are_refused(value: str, cli: Cli
 
 
 def test_a_line_that_is_broken_is_named_with_what_is_wrong_in_it(tmp_path: Path) -> None:
-    from reactree_ros.lab.bootstrap import Attempt
+    from reactree_lab.bootstrap import Attempt
 
     path = tmp_path / "attempts.jsonl"
     path.write_text('{"task_id": "one"}\n', encoding="utf-8")

@@ -12,6 +12,7 @@ import pytest
 from command_line import Cli
 from openai_peer import Peer, fails
 
+from reactree_lab.bench.jobs import BenchSettings
 from reactree_ros.files.secrecy import (
     harmless_arguments,
     is_key_name,
@@ -20,7 +21,6 @@ from reactree_ros.files.secrecy import (
     shown_address,
     without_credentials,
 )
-from reactree_ros.lab.bench.jobs import BenchSettings
 from reactree_ros.record.schema import error_to_dict
 from reactree_ros.tree.failure import failure_of
 from reactree_ros.world.port import WorldError

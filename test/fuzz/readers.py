@@ -14,13 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from bench.bench_runs import SETTINGS, bench_of, line
 from fuzz import mutators
-from lab.bench.bench_runs import SETTINGS, bench_of, line
 from memory.word_hash_embedder import WordHashEmbedder
 from recorded_runs import recorded_episode
 from robot.drawings import GRAPHS, LABELLED
 from view.writing import Wide, demo
 
+from reactree_lab.bench.events import told_by
+from reactree_lab.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
+from reactree_lab.bench.folder import SETTINGS as BENCH
+from reactree_lab.bench.folder import read_settings as read_bench_settings
+from reactree_lab.bench.goal import Condition, Goal, goal_as_json, read_goal
+from reactree_lab.bench.results import RunLine
+from reactree_lab.bootstrap import Attempt
+from reactree_lab.dataset.lines import Run, lines_of
+from reactree_lab.dataset.making import house_of, whole
+from reactree_lab.recordings import load_outcomes, load_recording
+from reactree_lab.training import dataset
+from reactree_lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.reading import Unreadable, read, says_exactly
@@ -32,18 +44,6 @@ from reactree_ros.files.json_lines import read_lines
 from reactree_ros.files.read_back import read_json
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.lab.bench.events import told_by
-from reactree_ros.lab.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
-from reactree_ros.lab.bench.folder import SETTINGS as BENCH
-from reactree_ros.lab.bench.folder import read_settings as read_bench_settings
-from reactree_ros.lab.bench.goal import Condition, Goal, goal_as_json, read_goal
-from reactree_ros.lab.bench.results import RunLine
-from reactree_ros.lab.bootstrap import Attempt
-from reactree_ros.lab.dataset.lines import Run, lines_of
-from reactree_ros.lab.dataset.making import house_of, whole
-from reactree_ros.lab.recordings import load_outcomes, load_recording
-from reactree_ros.lab.training import dataset
-from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.memory.house_map import HouseMap

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.told import Place, Searched, Tried, told_failed, told_searched
 from reactree_ros.background.pending import Pending
@@ -16,7 +17,6 @@ from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import DecisionRequest, Reply, prompt_text
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reactree_lab.bench.suites import VAGUE, VagueSettings, conditions_of
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn
@@ -21,7 +22,6 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.person import SimulatedPerson, SimulatedPersonSettings
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task
-from reactree_ros.lab.bench.suites import VAGUE, VagueSettings, conditions_of
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.person.port import Question
 from reactree_ros.planners.spec import planner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from llm.talker import Talker
 
+from reactree_lab.dataset.teaching import Teacher
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Told
@@ -19,7 +20,6 @@ from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
-from reactree_ros.lab.dataset.teaching import Teacher
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.planners.spec import planner

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.example import Example
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.prompt import start_turn, system_text
@@ -18,7 +19,6 @@ from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.planners.spec import planner
 

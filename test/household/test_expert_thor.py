@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.prompt import start_turn, system_text, task_turn
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.expert.thor_instruction import read_thor_instruction
 from reactree_ros.household.expert.thor_steps import Step, read_step
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import prompt_text
 
 KITCHEN = ("StoveBurner", "SinkBasin", "Microwave", "GarbageCan", "Fridge", "Drawer", "DiningTable", "CounterTop")

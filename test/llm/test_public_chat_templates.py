@@ -21,6 +21,8 @@ import pytest
 from doubles import Builds
 from numpy.typing import NDArray
 
+from reactree_lab.planners.plan import tidied
+from reactree_lab.planners.zsp import ZspNode
 from reactree_ros.agent.turns import Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -28,8 +30,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.lab.planners.plan import tidied
-from reactree_ros.lab.planners.zsp import ZspNode
 from reactree_ros.llm.chat import Message, chat_messages
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply

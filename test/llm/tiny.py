@@ -150,13 +150,13 @@ def tiny_tokenizer() -> Any:
 
 def _household_texts() -> Iterator[str]:
     """System texts, and what a walk through the shipped houses shows."""
+    from reactree_lab.worlds.ai2thor.household import ALFRED
     from reactree_ros.agent.prompt import start_turn, system_text, task_turn
     from reactree_ros.agent.turns import Saw
     from reactree_ros.household.household import WAH_NL
     from reactree_ros.household.houses import HOUSES
     from reactree_ros.household.symbolic import SymbolicWorld
     from reactree_ros.household.tasks import load_tasks
-    from reactree_ros.lab.worlds.ai2thor.household import ALFRED
     from reactree_ros.llm.port import prompt_text
 
     for household in (WAH_NL, ALFRED):

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from word_hash_embedder import experience
 
+from reactree_lab.planners.zsp import Mapping
 from reactree_ros.agent.tokens import approximate_tokens
-from reactree_ros.lab.planners.zsp import Mapping
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import EmbeddingError, EmbeddingUnavailable, SentenceTransformerEmbedder
 from reactree_ros.memory.stores.sqlite import SqliteMemory

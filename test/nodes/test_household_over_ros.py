@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.plugins import Registry
 
@@ -95,7 +95,7 @@ def test_hiagent_gets_the_prompts_of_the_bridges_household(graph: Graph, orchard
     graph.planner()
     text = first_prompt(graph, model, "hiagent")
     assert "The system of the orchard." in text
-    assert prompt("reactree_ros.lab.planners.hiagent:prompts", "wah_nl/system.txt").partition("\n")[0] not in text
+    assert prompt("reactree_lab.planners.hiagent:prompts", "wah_nl/system.txt").partition("\n")[0] not in text
 
 
 def test_a_planner_without_prompts_for_the_bridges_household_says_so(graph: Graph) -> None:

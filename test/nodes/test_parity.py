@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from lab.planners.test_adaplanner import EXAMPLE as REFINED
-from lab.planners.test_codeact import EXAMPLE
-from lab.planners.test_recode_example import REPLIES
 from persons import Says
+from planners.test_adaplanner import EXAMPLE as REFINED
+from planners.test_codeact import EXAMPLE
+from planners.test_recode_example import REPLIES
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
 
+from reactree_lab.planners.plan import tidied
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
@@ -27,7 +28,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
-from reactree_ros.lab.planners.plan import tidied
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED

@@ -40,7 +40,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, bytes]:
-    return contents(only("*.whl"))
+    return contents(only("reactree_ros-*.whl"))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_wheel_is_small_and_its_files_are_told(files: dict[str, bytes], caps
     parts: dict[str, list[int]] = defaultdict(list)
     for name, content in files.items():
         parts["/".join(PurePosixPath(name).parent.parts[:2])].append(len(content))
-    packed = only("*.whl").stat().st_size
+    packed = only("reactree_ros-*.whl").stat().st_size
     with capsys.disabled():
         print(f"\n{len(files)} files, {sum(map(len, files.values()))} bytes, {packed} packed:")  # noqa: T201
         for part, sizes in sorted(parts.items(), key=lambda item: -sum(item[1])):
@@ -91,7 +91,7 @@ def test_the_wheel_has_the_package_what_ros_looks_for_and_nothing_else(
 
 
 def version() -> str:
-    return only("*.whl").name.removeprefix(NAMED).partition("-")[0]
+    return only("reactree_ros-*.whl").name.removeprefix(NAMED).partition("-")[0]
 
 
 def test_no_data_of_third_parties_is_in_the_wheel(files: dict[str, bytes]) -> None:
@@ -108,7 +108,7 @@ def test_no_data_of_third_parties_is_in_the_wheel(files: dict[str, bytes]) -> No
 
 
 def test_the_source_distribution_has_no_tests_and_nothing_that_is_not_tracked(tracked: set[str]) -> None:
-    with tarfile.open(only("*.tar.gz")) as archive:
+    with tarfile.open(only("reactree_ros-*.tar.gz")) as archive:
         names = [one.name.partition("/")[2] for one in archive.getmembers() if one.isfile()]
     assert len(names) == len(set(names))
     made = {"PKG-INFO", "setup.cfg"}
@@ -137,3 +137,13 @@ def test_the_source_distribution_builds_the_wheel_that_the_checkout_builds(
 def recorded(content: bytes) -> set[tuple[str, ...]]:
     """The lines of a wheel's RECORD, in whichever order."""
     return {tuple(line) for line in csv.reader(content.decode().splitlines())}
+
+
+def test_the_lab_has_its_package_and_nothing_of_the_core(tracked: set[str]) -> None:
+    home = "ros2_ws/src/reactree_lab/"
+    names = set(contents(only("reactree_lab-*.whl")))
+    own = {name.removeprefix(home) for name in tracked if name.startswith(f"{home}reactree_lab/")}
+    assert {name for name in names if name.startswith("reactree_")} - own == {
+        name for name in names if name.startswith("reactree_lab-")
+    }
+    assert own <= names

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from sources import FOLDERS, sources
 
 from reactree_ros.cli.completion import kinds
 from reactree_ros.plugins import installation
@@ -31,18 +32,19 @@ def asked_for(line: str) -> list[Requirement]:
 
 def consists_of(extra: str) -> set[str]:
     """The names of what an extra requires, by way of other extras of this package, too."""
-    told = [Requirement(line) for line in metadata.requires("reactree_ros") or []]
-    of_it = [one for one in told if one.marker is not None and f'extra == "{extra}"' in str(one.marker)]
-    own = {name for one in of_it if one.name == "reactree_ros" for name in one.extras}
-    return {one.name for one in of_it if one.name != "reactree_ros"}.union(*map(consists_of, own))
+    owner, _, name = extra.rstrip("]").partition("[")
+    asked = [Requirement(line) for line in metadata.requires(owner) or []]
+    of_it = [one for one in asked if one.marker is not None and f'extra == "{name}"' in str(one.marker)]
+    ours = {f"{one.name}[{nested}]" for one in of_it if one.name in FOLDERS for nested in one.extras}
+    return {one.name for one in of_it if one.name not in FOLDERS}.union(*map(consists_of, ours))
 
 
-@pytest.mark.parametrize("extra", sorted(EXTRAS | {"reactree_ros[bench]", "reactree_ros[ray]"}))
+@pytest.mark.parametrize("extra", sorted(EXTRAS | {"reactree_lab[bench]", "reactree_lab[ray]"}))
 def test_a_line_names_what_an_extra_consists_of_and_never_this_package(extra: str) -> None:
     named = {one.name for one in asked_for(install_line(extra))}
-    assert named == consists_of(extra.partition("[")[2].rstrip("]"))
+    assert named == consists_of(extra)
     assert named
-    assert "reactree_ros" not in named
+    assert not named & set(FOLDERS)
 
 
 def test_a_line_is_for_the_environment_of_the_process() -> None:
@@ -110,12 +112,8 @@ def test_what_only_an_older_python_needs_is_not_asked_for(monkeypatch: pytest.Mo
 
 
 def test_no_file_names_an_install_line_of_its_own() -> None:
-    written = [
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "reactree_ros").rglob("*.py")
-        if "pip install" in path.read_text(encoding="utf-8")
-    ]
-    assert written == ["reactree_ros/plugins/installation.py"]
+    written = [name for name, path in sources().items() if "pip install" in path.read_text(encoding="utf-8")]
+    assert written == ["plugins/installation.py"]
 
 
 # ---------------------------------------------------------------------- a ROS workspace's environment

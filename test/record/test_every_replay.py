@@ -15,20 +15,20 @@ import pytest
 from doubles import Builds, Clock, ScriptedWorld, expand
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab.planners.test_zsp import WordEmbedder
 from persons import Says
+from planners.test_zsp import WordEmbedder
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
+from reactree_lab.planners.plan import tidied
+from reactree_lab.planners.recode.sandbox import Limits
+from reactree_lab.planners.zsp import ZspNode
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.lab.planners.plan import tidied
-from reactree_ros.lab.planners.recode.sandbox import Limits
-from reactree_ros.lab.planners.zsp import ZspNode
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,

@@ -23,6 +23,7 @@ from py_trees.common import Status
 from pydantic import ValidationError
 from recorded_runs import Kept, assert_replays, recorded_episode
 
+from reactree_lab.bench.events import told_by
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
@@ -34,7 +35,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.lab.bench.events import told_by
 from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import Attempt, DecisionRequest, FreeText, LanguageModel, Reply, ServerUnavailable
 from reactree_ros.llm.tally import Tally

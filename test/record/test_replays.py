@@ -14,6 +14,9 @@ from drawn import data_of, drawn
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
+from reactree_lab.planners.plan import tidied
+from reactree_lab.recordings import load_recording
+from reactree_lab.replay_recordings import episode_of
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
@@ -23,9 +26,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.lab.planners.plan import tidied
-from reactree_ros.lab.recordings import load_recording
-from reactree_ros.lab.replay_recordings import episode_of
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,

@@ -16,7 +16,7 @@ import pytest
 from doubles import ScriptedModel, ScriptedWorld
 from py_trees.common import Status
 
-import reactree_ros.lab.planners
+import reactree_lab.planners
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
@@ -37,7 +37,7 @@ def kinds(of: type = ProgramNode) -> Iterator[type]:
 
 def every_kind() -> list[type]:
     importlib.import_module("reactree_ros.routine.running")
-    for module in pkgutil.walk_packages(reactree_ros.lab.planners.__path__, "reactree_ros.lab.planners."):
+    for module in pkgutil.walk_packages(reactree_lab.planners.__path__, "reactree_lab.planners."):
         importlib.import_module(module.name)
     return [ProgramNode, *dict.fromkeys(kinds())]
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 import pytest
 from webshop_peer import WebShopPeer
 
+from reactree_lab.worlds.alfworld.world import HOUSEHOLD as ALFWORLD
+from reactree_lab.worlds.alfworld.world import AlfworldWorld
+from reactree_lab.worlds.jericho.story import StoryTask
+from reactree_lab.worlds.jericho.world import HOUSEHOLD as JERICHO
+from reactree_lab.worlds.jericho.world import JerichoWorld
+from reactree_lab.worlds.scienceworld.world import HOUSEHOLD as SCIENCE
+from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
-from reactree_ros.lab.worlds.alfworld.world import HOUSEHOLD as ALFWORLD
-from reactree_ros.lab.worlds.alfworld.world import AlfworldWorld
-from reactree_ros.lab.worlds.jericho.story import StoryTask
-from reactree_ros.lab.worlds.jericho.world import HOUSEHOLD as JERICHO
-from reactree_ros.lab.worlds.jericho.world import JerichoWorld
-from reactree_ros.lab.worlds.scienceworld.world import HOUSEHOLD as SCIENCE
-from reactree_ros.lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, policy_from_list

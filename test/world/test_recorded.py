@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.transcript import parse_transcript
-from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.recorded import RecordedWorld
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from reactree_lab.worlds.ai2thor.world import SPEC as AI2THOR
 from reactree_ros.errors import UserError
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SPEC as VIRTUALHOME
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.lab.worlds.ai2thor.world import SPEC as AI2THOR
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.world.spec import WORLDS, Place, WorldSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from reactree_garden.world import KINDS, Garden, GardenTask
-from reactree_ros.lab.bench.spec import SuiteSpec
+from reactree_lab.bench.spec import SuiteSpec
 from reactree_ros.plugins.settings import Settings
 
 

@@ -1,0 +1,231 @@
+"""Statistics of a bench's planners: means with 95 % intervals, and paired tests between every two planners.
+
+The unit of every interval is the task. Runs of one task with several seeds are averaged first, because they are not
+independent samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, median, stdev
+
+from reactree_lab.bench.results import RunLine
+
+_CONFIDENCE = 0.95
+_NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2.5 % above
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A measure of a run.
+
+    Attributes:
+        name: Its name in tables.
+        of: Reads it from a result; None if unknown.
+        is_share: Whether it lies between 0 and 1.
+        is_success: Whether it is yes or no.
+        counts_tokens: Whether it is a number of tokens that may be approximate.
+        digits: Digits after the decimal point.
+    """
+
+    name: str
+    of: Callable[[RunLine], float | None]
+    is_share: bool = False
+    is_success: bool = False
+    counts_tokens: bool = False
+    digits: int = 1
+
+
+GSR = Measure(name="GSR", of=lambda run: float(run.achieved), is_share=True, is_success=True, digits=3)
+SSR = Measure(name="SSR", of=lambda run: run.ssr, is_share=True, digits=3)
+STEPS = Measure(name="steps", of=lambda run: run.steps)
+DECISIONS = Measure(name="decisions", of=lambda run: run.decisions)
+LONGEST_INPUT = Measure(name="longest input, tokens", of=lambda run: run.max_input_tokens, counts_tokens=True, digits=0)
+MEAN_OUTPUT = Measure(name="mean output, tokens", of=lambda run: run.mean_output_tokens, counts_tokens=True)
+MEAN_INPUT = Measure(name="mean input, tokens", of=lambda run: run.mean_input_tokens, counts_tokens=True, digits=0)
+SECONDS = Measure(name="seconds", of=lambda run: run.seconds, digits=2)
+#: The rows of the table.
+MEASURES = (
+    GSR,
+    SSR,
+    DECISIONS,
+    STEPS,
+    Measure(name="executable actions", of=lambda run: run.executable_share, is_share=True, digits=3),
+    LONGEST_INPUT,
+    MEAN_INPUT,
+    MEAN_OUTPUT,
+    Measure(name="input of all requests, tokens", of=lambda run: run.all_input_tokens, counts_tokens=True, digits=0),
+    Measure(name="output of all requests, tokens", of=lambda run: run.all_output_tokens, counts_tokens=True, digits=0),
+    Measure(name="cached share of input", of=lambda run: run.cached_share, is_share=True, digits=3),
+    SECONDS,
+)
+
+#: How the language model was asked, and what of it was in vain.
+ASKING = (
+    DECISIONS,
+    Measure(name="requests a decision", of=lambda run: run.per_reply, digits=2),
+    Measure(name="refused", of=lambda run: run.refused_share, is_share=True, digits=3),
+    Measure(name="repeated", of=lambda run: run.repeated_share, is_share=True, digits=3),
+    Measure(name="tokens refused", of=lambda run: run.wasted_share, is_share=True, digits=3),
+    Measure(name="seconds a decision", of=lambda run: run.seconds_per_reply, digits=2),
+    MEAN_INPUT,
+    MEAN_OUTPUT,
+)
+
+#: A further row if the runs have prices.
+COST = Measure(name="cost, in the prices of the runs", of=lambda run: run.cost, digits=5)
+
+#: Further rows if the runs could ask a person.
+ASKED = (
+    Measure(name="questions", of=lambda run: run.questions, digits=2),
+    Measure(name="needless questions", of=lambda run: run.needless, digits=2),
+)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a language model, in dollars for a million tokens.
+
+    Attributes:
+        input: Price of prompts, without a discount for a prefix cache.
+        output: Price of replies.
+    """
+
+    input: float
+    output: float
+
+    def measure(self) -> Measure:
+        """Return the measure of a run's cost, in thousandths of a dollar (ReCode, table 3)."""
+
+        def cost(run: RunLine) -> float | None:
+            if run.all_input_tokens is None or run.all_output_tokens is None:
+                return None
+            return (run.all_input_tokens * self.input + run.all_output_tokens * self.output) / 1000
+
+        return Measure(name="cost, thousandths of a dollar", of=cost, counts_tokens=True, digits=2)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over tasks with its 95 % interval.
+
+    Attributes:
+        mean: The mean.
+        low: Lower end of the interval; None for a single task.
+        high: Upper end.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
+    """Estimate a measure from runs of one planner; None if no run has it.
+
+    A success rate has Wilson's interval, with the number of tasks as sample size. Any other mean has Student's over the
+    tasks, cut at the measure's limits.
+    """
+    values = _by_task(runs, measure)
+    if not values:
+        return None
+    mean, count = fmean(values), len(values)
+    if measure.is_success:
+        return Estimate(mean, *wilson(mean, count))
+    if count == 1:
+        return Estimate(mean, None, None)
+    half = _student(values)
+    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half) if measure.is_share else mean + half)
+
+
+def _student(values: Sequence[float]) -> float:
+    """Return half of Student's 95 % interval of a mean."""
+    from scipy.stats import t
+
+    count = len(values)
+    return float(t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * stdev(values) / math.sqrt(count)
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of so many samples."""
+    square = _NORMAL**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    half = _NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two planners compared on the same tasks with the same seeds.
+
+    Attributes:
+        one: The first planner.
+        other: The second planner.
+        measure: The measure.
+        pairs: Number of compared pairs of runs.
+        mean: Mean difference: the second planner's value minus the first one's.
+        half: Half of its 95 % interval, Student's over the tasks; None for a single task.
+        median: Median difference.
+        test: The test.
+        p: Its two-sided p value.
+    """
+
+    one: str
+    other: str
+    measure: Measure
+    pairs: int
+    mean: float
+    half: float | None
+    median: float
+    test: str
+    p: float
+
+
+def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
+    """Compare every two planners by success, SSR and steps; leave out measures without any pair of runs."""
+    found = []
+    for one, other in combinations(runs, 2):
+        first, second = ({(run.task_id, run.seed): run for run in runs[planner]} for planner in (one, other))
+        for measure in (GSR, SSR, STEPS):
+            by_task: dict[int, list[float]] = defaultdict(list)
+            for key, run in first.items():
+                before, after = measure.of(run), measure.of(second[key]) if key in second else None
+                if before is not None and after is not None:
+                    by_task[run.task_id].append(after - before)
+            if by_task:
+                differences = [difference for some in by_task.values() for difference in some]
+                half = _student([fmean(some) for some in by_task.values()]) if len(by_task) > 1 else None
+                test, p = mcnemar(differences) if measure.is_success else wilcoxon(differences)
+                middle = fmean(differences), half, median(differences)
+                found.append(Pairing(one, other, measure, len(differences), *middle, test, p))
+    return found
+
+
+def mcnemar(differences: Sequence[float]) -> tuple[str, float]:
+    """Test exactly whether one planner succeeds in the other's failures more often than the other way round."""
+    better, worse = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
+    count, fewer = better + worse, min(better, worse)
+    p = min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count)
+    return "McNemar, exact", p
+
+
+def wilcoxon(differences: Sequence[float]) -> tuple[str, float]:
+    """Test whether differences are centred at 0, by their signed ranks; pairs without difference are left out."""
+    from scipy import stats
+
+    name = "Wilcoxon signed-rank"
+    there = [one for one in differences if one]
+    return name, float(stats.wilcoxon(there).pvalue) if there else 1.0
+
+
+def _by_task(runs: Sequence[RunLine], measure: Measure) -> list[float]:
+    """Return the mean of each task over its seeds."""
+    by_task: dict[int, list[float]] = defaultdict(list)
+    for run in runs:
+        if (value := measure.of(run)) is not None:
+            by_task[run.task_id].append(value)
+    return [fmean(values) for values in by_task.values()]

@@ -1,0 +1,212 @@
+"""The settings of a bench, and its jobs: one for every task, planner and seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reactree_lab.bench.spec import SUITES, SuiteSpec
+from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_yaml
+from reactree_ros.files.secrecy import without_credentials
+from reactree_ros.household.person import person_from_dict, person_to_dict
+from reactree_ros.llm.settings import model_from_dict, model_to_dict
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.trained import strange
+from reactree_ros.memory.spec import memory
+from reactree_ros.planners.spec import planner
+from reactree_ros.plugins.settings import nearest, read_settings
+from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.spec import Task, TasksOnDemand
+
+
+class Key(NamedTuple):
+    """Names one run of a bench."""
+
+    suite: str
+    task_id: int
+    planner: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.planner}, seed {self.seed}, task {self.task_id}"
+
+    @property
+    def path(self) -> tuple[str, str, str]:
+        """The name as nested folders."""
+        return self.planner.replace("/", "_"), str(self.seed), str(self.task_id)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to carry out, with everything that a worker needs, even on another machine.
+
+    Attributes:
+        key: Its name.
+        task: The task, with its house.
+    """
+
+    key: Key
+    task: Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSettings:
+    """Settings of a bench. Benches with the same settings have the same jobs.
+
+    Attributes:
+        suite: Name of the task suite.
+        suite_settings: Its settings; missing ones have their defaults.
+        digests: SHA-256 of each file that one of them names; None computes them now.
+        planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
+        seeds: Number of seeds: 0, 1, …
+        limit: Number of tasks, from the first; 0 for all.
+        llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
+        memory: The episodic memory for examples; empty for the one that comes with the household.
+        experiences: Number of experiences in it.
+        options: The options of each run except the seed; missing ones have their defaults.
+        contenders: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they
+            differ, as :func:`read_contenders` reads them.
+        person: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it;
+            empty for nobody.
+    """
+
+    suite: str
+    suite_settings: Mapping[str, Any] = field(default_factory=dict)
+    digests: Mapping[str, str] | None = None
+    planners: tuple[str, ...]
+    seeds: int = 1
+    limit: int = 0
+    llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
+    memory: str = ""
+    experiences: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    person: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the settings, and fill in missing ones."""
+        if not self.planners:
+            raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
+        for name in self.planners:
+            planner(self.planner_of(name))
+            if self.planners.count(name) > 1:
+                raise UserError(f"--planner: {name} is named twice")
+        if self.seeds < 1:
+            raise UserError(f"--seeds {self.seeds}: must be at least 1")
+        if "seed" in self.options:
+            raise UserError(
+                "a bench has no option 'seed': its runs have the seeds 0, 1, …; set their number with --seeds"
+            )
+        settings = read_settings(self.spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
+        files = {name: value for name, value in settings if isinstance(value, Path)}
+        if self.digests is None:
+            self._set("digests", {name: digest(file) for name, file in files.items()})
+        self._set("suite_settings", settings.model_dump(mode="json"))
+        self._set("llm", model_to_dict(*model_from_dict(self.llm, where="settings of the bench")))
+        if self.person:
+            if self.spec.conditions is None:
+                raise UserError(
+                    f"--person: the suite '{self.suite}' does not give a person the goals of its tasks; leave it out"
+                )
+            self._set("person", person_to_dict(person_from_dict(self.person)))
+        options = read_settings(RunOptions, self.options, where="options of the bench")
+        self._set("options", options.model_dump(mode="json", exclude={"seed"}))
+
+    def planner_of(self, name: str) -> str:
+        """Return the planner, with its options, behind one of :attr:`planners`."""
+        return str(self.contenders[name]["planner"]) if name in self.contenders else name
+
+    def llm_of(self, name: str) -> Mapping[str, Any]:
+        """Return the language model and settings for one of :attr:`planners`."""
+        own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
+        return own
+
+    def memory_of(self, name: str) -> str:
+        """Return the name of the episodic memory for one of :attr:`planners`."""
+        return str(self.contenders.get(name, {}).get("memory", self.memory))
+
+    def strange(self) -> list[str]:
+        """Return warnings about language models that were trained for other planners."""
+        said = []
+        for name in self.planners:
+            spec, settings = model_from_dict(self.llm_of(name), where="settings of the bench")
+            said.append(strange(self.planner_of(name), spec.trained_for(settings)))
+        return [one for one in said if one]
+
+    def _set(self, name: str, value: Mapping[str, Any]) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def spec(self) -> SuiteSpec:
+        """The task suite."""
+        return SUITES.get(self.suite)
+
+    def tasks(self) -> Mapping[int, Task]:
+        """Return the tasks by their ids."""
+        spec = self.spec
+        spec.check_installed()
+        settings = read_settings(spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
+        tasks = spec.tasks(settings)
+        return TasksOnDemand(islice(tasks, self.limit), tasks.__getitem__) if self.limit else tasks
+
+    def jobs(self, tasks: Mapping[int, Task] | None = None, *, done: Collection[Key] = ()) -> Iterator[Job]:
+        """Yield every job; planners take turns, so that a killed bench still compares all of them.
+
+        ``tasks`` is the result of :meth:`tasks`, if called before. A task that only jobs in ``done`` need is not made.
+        """
+        tasks = self.tasks() if tasks is None else tasks
+        for seed in range(self.seeds):
+            for task_id in tasks:
+                left = [key for name in self.planners if (key := Key(self.suite, task_id, name, seed)) not in done]
+                if left:
+                    task = tasks[task_id]
+                    yield from (Job(key, task) for key in left)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings for the bench's folder, without keys."""
+        contenders = {name: without_credentials(one) for name, one in self.contenders.items()}
+        written = {
+            "suite_settings": without_credentials(self.suite_settings),
+            "llm": without_credentials(self.llm),
+            "contenders": contenders,
+        }
+        return {**asdict(self), "planners": list(self.planners), **written}
+
+
+def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
+    """Read a YAML file of contenders: by name, a ``planner``, its ``memory``, and its ``llm`` with settings."""
+    values, _ = read_yaml(path)
+    if not isinstance(values, Mapping) or not values:
+        raise UserError(f"--contenders {path}: names none; each looks like 'NAME: {{planner: react, llm: small, …}}'")
+    found = {}
+    for name, one in values.items():
+        where = f"--contenders {path}: '{name}'"
+        if not isinstance(one, Mapping) or not isinstance(one.get("planner"), str):
+            slip = nearest("planner", map(str, one)) if isinstance(one, Mapping) else ""
+            meant = (
+                f"did you mean 'planner' by '{slip}'?" if slip else "it looks like '{planner: react, llm: small, …}'"
+            )
+            raise UserError(f"{where} names no planner; {meant}")
+        if str(name).startswith(".") or "/" in str(name):
+            raise UserError(f"{where}: a name with a slash or a leading dot cannot name a folder; change it")
+        found[str(name)] = dict[str, Any](planner=one["planner"])
+        if "memory" in one:
+            named = memory(one["memory"])
+            named.check_exists()
+            found[str(name)]["memory"] = named.absolute()
+        if others := {key: value for key, value in one.items() if key not in ("planner", "memory")}:
+            found[str(name)]["llm"] = model_to_dict(*model_from_dict(others, where=where))
+    return found
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file's content."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,530 @@
+"""Writes ``reactree report``: compares a bench's planners in a table, a page, Markdown and plots."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rich import table as rich_table
+from rich.console import Console
+
+from reactree_lab.bench import plots
+from reactree_lab.bench.comparison import (
+    ASKED,
+    ASKING,
+    COST,
+    GSR,
+    LONGEST_INPUT,
+    MEAN_INPUT,
+    MEASURES,
+    SECONDS,
+    SSR,
+    Estimate,
+    Measure,
+    Pairing,
+    Prices,
+    estimate,
+    pairings,
+)
+from reactree_lab.bench.document import (
+    Block,
+    Bullets,
+    Cell,
+    Heading,
+    Link,
+    Paragraph,
+    Picture,
+    Table,
+    as_html,
+    as_markdown,
+)
+from reactree_lab.bench.events import Event, told_by
+from reactree_lab.bench.failures import RULES, Verdict, verdict
+from reactree_lab.bench.folder import Session, read_broken, read_results, read_sessions, read_settings
+from reactree_lab.bench.goal import Goal, read_goal
+from reactree_lab.bench.job_runner import GOAL, RECORD
+from reactree_lab.bench.jobs import BenchSettings, Key
+from reactree_lab.bench.results import RunLine, grouped_by_end
+from reactree_ros.errors import UserError
+from reactree_ros.files.whole_file import write_whole
+from reactree_ros.planners import spec as planners
+from reactree_ros.plugins.installation import install_line
+from reactree_ros.record.reader import read_record
+
+HTML, MARKDOWN = "report.html", "report.md"
+_UNKNOWN = "–"
+#: The note on runs without a goal condition.
+UNCHECKED = "Claimed, not checked: {} runs do not count as reached, as they had no goal to be judged by"
+
+_METHOD = (
+    "Each figure is a mean with its 95 % interval. The unit is the task: runs of one task with several seeds are "
+    "averaged first. GSR has Wilson's interval, with the number of tasks as sample size. Every other mean has "
+    "Student's t interval over the tasks, cut at the measure's limits. GSR is the share of runs whose goal holds at "
+    "the end, SSR the share of the goal's parts that hold, executable actions the share of requested skills that the "
+    "world carried out. The token rows are the longest prompt of a single request, and the mean input and output of a "
+    "reply, which may take several requests. A run that broke off, because the language model or the world was gone "
+    "or by a bug, counts as not done."
+)
+_APPROXIMATE = (
+    "≈: at least in part counted by a rule of thumb, not by the model's own tokenizer; compare such figures only with "
+    "each other, not with other papers."
+)
+_ASKED = (
+    "Questions are those to the simulated person. A question is needless if its answer told nothing beyond the "
+    "instruction: no part of the goal, or only parts that the instruction names unambiguously. A question without an "
+    "answer is needless, too. Questions in tasks done without: in tasks whose goal the same contender also reaches "
+    "without asking, if the bench has that contender; the asking one cannot know this."
+)
+_ASKING = (
+    "A decision is one reply that was asked for, also one that ends a node. Refused: the share of requests whose reply "
+    "was not taken. Repeated: the share that was the same as an earlier request of the run, byte for byte. Tokens "
+    "refused: the share of the generated tokens. Means as above."
+)
+_TESTS = (
+    "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
+    "steps: Wilcoxon's signed-rank test. A difference is the first planner's value minus the second one's; the "
+    "mean has Student's 95 % interval over the tasks. The p values are two-sided and not corrected for the "
+    "number of comparisons"
+)
+
+_CAUSES = (
+    "Causes as in the ReAcTree paper's figure 4, and three more. In the paper, people judged; here, rules judge from "
+    "the run's events and its goal. The first rule that applies gives the cause. "
+    '"The thing" is the thing to move in the first goal condition that does not hold (or to turn on, if only such '
+    "conditions are left)."
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed run and its cause."""
+
+    run: RunLine
+    verdict: Verdict
+
+
+class BenchReport:
+    """The report on a bench.
+
+    Raises:
+        UserError: It is no bench's folder, or something in it cannot be read.
+    """
+
+    def __init__(self, folder: Path, prices: Prices | None = None) -> None:
+        self.folder = folder
+        self.settings: BenchSettings = read_settings(folder)
+        asked = ASKED if self.settings.person else ()
+        results, self.broken = read_results(folder), read_broken(folder)
+        cost = [COST] if any(run.cost is not None for run in results) else []
+        self.measures = (*MEASURES, *asked, *cost, *([prices.measure()] if prices else []))
+        if not results:
+            why = f" ({_broke_off(self.broken)})" if self.broken else ""
+            raise UserError(f"{folder}: no run is done yet{why}; continue `reactree bench`")
+        self.sessions: list[Session] = read_sessions(folder)
+        by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
+        self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
+
+    @property
+    def planned(self) -> int:
+        """Number of runs of the whole bench."""
+        return self.sessions[-1].runs
+
+    @property
+    def done(self) -> int:
+        """Number of finished runs."""
+        return sum(len(runs) for runs in self.runs.values())
+
+    @cached_property
+    def events(self) -> dict[str, list[Sequence[Event]]]:
+        """The events of each planner's runs."""
+        return {planner: [self._events(run) for run in runs] for planner, runs in self.runs.items()}
+
+    @cached_property
+    def goals(self) -> dict[Key, Goal]:
+        """The goal of each run that has one saved."""
+        paths = {run.key: self.folder / run.folder / GOAL for runs in self.runs.values() for run in runs}
+        return {key: read_goal(path) for key, path in paths.items() if path.exists()}
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """The runs that failed, each with its cause."""
+        return [
+            Failure(run, self._verdict(run, events))
+            for planner, runs in self.runs.items()
+            for run, events in zip(runs, self.events[planner], strict=True)
+            if not run.whole
+        ]
+
+    def table(self) -> Table:
+        """Make the table of the planners."""
+        rows = [
+            [self._named(measure), *(_figure(estimate(runs, measure), measure, runs) for runs in self.runs.values())]
+            for measure in self.measures
+        ]
+        count = ["runs", *(str(len(runs)) for runs in self.runs.values())]
+        longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
+        after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
+        ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
+        return Table(
+            ["", *self.runs],
+            [count, *rows[:after], longest, *rows[after:], *filter(None, [self._asked_in_vain(), *ratios])],
+        )
+
+    def asking(self) -> Table:
+        """Make the table of what each planner asked, and how its runs ended."""
+        rows: list[list[Cell]] = [
+            [
+                name,
+                *(_figure(estimate(runs, measure), measure, runs) for measure in (GSR, SSR)),
+                *(_mean(runs, measure) for measure in ASKING),
+                grouped_by_end(runs),
+            ]
+            for name, runs in self.runs.items()
+        ]
+        return Table(["planner", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], rows)
+
+    def _named(self, measure: Measure) -> str:
+        ssr = self.settings.spec.ssr
+        return f"{SSR.name} ({ssr})" if measure is SSR and ssr else measure.name
+
+    def _against_the_first(self, name: str, measure: Measure) -> list[str]:
+        """Compare every planner's mean with the first one's, like HiAgent's tables; nothing for a single planner."""
+        means = [known.mean if (known := estimate(runs, measure)) else None for runs in self.runs.values()]
+        first = means[0]
+        if len(means) < 2 or not first:
+            return []
+        shown = (_UNKNOWN if mean is None else f"{mean / first:.0%}" for mean in means)
+        return [f"{name}, of {next(iter(self.runs))}'s", *shown]
+
+    def blocks(self) -> list[Block]:
+        """Return the report's parts."""
+        return [
+            Heading(f"Bench of {self.settings.suite}: {', '.join(self.runs)}", 1),
+            *self._what_was_run(),
+            Heading("Planners"),
+            self.table(),
+            Paragraph(_METHOD),
+            *([Paragraph(_APPROXIMATE)] if self.approximate else []),
+            *([Paragraph(_ASKED)] if self.settings.person else []),
+            Heading("How the model was asked, and how runs ended"),
+            self.asking(),
+            Paragraph(_ASKING),
+            *self._published(),
+            *self._by_size(),
+            *self._pairings(),
+            *self._plots(),
+            *self._failures(),
+            *self._time(),
+        ]
+
+    @property
+    def approximate(self) -> bool:
+        """Whether some tokens were not counted by the model's tokenizer."""
+        return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
+
+    @property
+    def claimed(self) -> int:
+        """Number of runs that are done by the planner's word only; they do not count as reached."""
+        return sum(run.verdict.claimed for runs in self.runs.values() for run in runs)
+
+    def _events(self, run: RunLine) -> Sequence[Event]:
+        path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
+        return told_by(read_record(path).events).events if path else ()
+
+    def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
+        return verdict(instruction=run.instruction, end=run.end, goal=self.goals.get(run.key), events=events)
+
+    def _what_was_run(self) -> list[Block]:
+        one = self.settings
+        tasks = len({run.task_id for runs in self.runs.values() for run in runs})
+        unfinished = "" if self.done == self.planned else ". The bench is not finished; what follows may change"
+        facts = [
+            f"Runs: {self.done} of {self.planned} done{unfinished}",
+            f"Tasks: {tasks} of {one.suite} ({_shown(one.suite_settings)})",
+            f"Seeds: {one.seeds}",
+            *self._language_models(),
+            *([UNCHECKED.format(self.claimed)] if self.claimed else []),
+            f"Episodic memory: {'; '.join(self.memories)}",
+            f"Options: {_shown(one.options)}",
+        ]
+        if self.broken:
+            facts.append(f"Not done: {_broke_off(self.broken)}; the next start of the bench repeats them")
+        return [Bullets(facts)]
+
+    def _language_models(self) -> list[str]:
+        one = self.settings
+        if not one.contenders:
+            return [f"Language model: {_shown_llm(one.llm)}"]
+        return [
+            f"{name}: planner {one.planner_of(name)}, language model {_shown_llm(one.llm_of(name))}"
+            for name in one.planners
+        ]
+
+    @property
+    def memories(self) -> list[str]:
+        """Where the examples of all runs came from, or of each planner's runs if that differs."""
+        by_planner = {name: ", ".join(sorted({run.memory for run in runs})) for name, runs in self.runs.items()}
+        held = {self.settings.memory: f" ({self.settings.experiences} experiences)"} if self.settings.memory else {}
+        shown = {name: f"{one or 'none'}{held.get(one, '')}" for name, one in by_planner.items()}
+        if len(set(shown.values())) == 1:
+            return list(shown.values())[:1]
+        return [f"{name}: {one}" for name, one in shown.items()]
+
+    def _asked_in_vain(self) -> list[str]:
+        """Count a run's questions in tasks that the same contender also does without asking, if the bench has it."""
+        if not self.settings.person:
+            return []
+        return ["questions in tasks done without", *(self._spared(name, runs) for name, runs in self.runs.items())]
+
+    def _spared(self, name: str, runs: Sequence[RunLine]) -> str:
+        alone = next((one for one in self.runs if self._is_the_same_alone(one, name)), None)
+        if alone is None:
+            return _UNKNOWN
+        done = {(run.task_id, run.seed) for run in self.runs[alone] if run.achieved}
+        return f"{sum(run.questions for run in runs if (run.task_id, run.seed) in done) / len(runs):.2f}"
+
+    def _is_the_same_alone(self, one: str, name: str) -> bool:
+        """Return whether a contender is another one that asks nobody."""
+        settings = [planners.planner(self.settings.planner_of(each)) for each in (one, name)]
+        alone, other = (
+            (each.spec.name, each.working_memory, each.settings.model_dump(exclude={"questions"})) for each in settings
+        )
+        asks_nobody = not getattr(settings[0].settings, "questions", 0)
+        return asks_nobody and alone == other and self.settings.llm_of(one) == self.settings.llm_of(name)
+
+    def _published(self) -> list[Block]:
+        """Return published figures for these tasks, apart from the bench's own."""
+        blocks: list[Block] = []
+        for one in self.settings.spec.published:
+            note = f"Not from this bench. {one.differs} Other tasks, prompts or limits give other figures."
+            blocks += [Heading(f"Published elsewhere: {one.source}"), Table(one.head, one.rows), Paragraph(note)]
+        return blocks
+
+    def _by_size(self) -> list[Block]:
+        """Compare the planners by the number of things in the task."""
+        found: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
+        for planner, runs in self.runs.items():
+            for run in runs:
+                if goal := self.goals.get(run.key):
+                    found[goal.size][planner].append(run)
+        if len(found) < 2:
+            return []
+        sizes = sorted(found.items())
+        rows = [
+            [f"{measure.name}, {size} thing{'s' * (size > 1)}", *(_share(measure, runs[each]) for each in self.runs)]
+            for measure in (GSR, SSR)
+            for size, runs in sizes
+        ]
+        reached: dict[str, dict[float, Estimate]] = {
+            planner: {size: known for size, runs in sizes if (known := estimate(runs[planner], GSR)) is not None}
+            for planner in self.runs
+        }
+        return [
+            Heading("By size of the goal"),
+            Table(["asked for", *self.runs], rows),
+            Paragraph("With 95 % intervals, and the number of tasks. Each thing to move counts, and each to turn on."),
+            Picture("GSR by size of the goal.", "success_by_size.svg", plots.success_by("things asked for", reached)),
+        ]
+
+    def _pairings(self) -> list[Block]:
+        found = pairings(self.runs)
+        if not found:
+            return []
+        rows = [
+            [
+                f"{one.other} against {one.one}",
+                one.measure.name,
+                str(one.pairs),
+                _difference(one),
+                f"{one.median:+.{one.measure.digits}f}",
+                one.test,
+                "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
+            ]
+            for one in found
+        ]
+        text = f"{_TESTS}, which are {len(found)}."
+        if self.settings.seeds > 1:
+            text += " Runs of one task with different seeds are treated as independent, which makes p too small."
+        head = ["planners", "measure", "pairs", "mean difference", "median difference", "test", "p"]
+        return [Heading("Planner against planner"), Table(head, rows), Paragraph(text)]
+
+    def _plots(self) -> list[Block]:
+        still = f"A curve ends when fewer than {plots.STILL_RUNNING:.0%} of the planner's runs continue."
+        mark = " Approximate counts (≈)." if self.approximate else ""
+        drawn = [
+            Picture(
+                "Success against decisions: share of all runs that reached their goal within a number of decisions.",
+                "success_by_decisions.svg",
+                plots.success_by_decisions(self.runs),
+            )
+        ]
+        if any(event.input_tokens for runs in self.events.values() for run in runs for event in run):
+            drawn.append(
+                Picture(
+                    f"Tokens along the run: mean length of the prompt, and the middle half of the runs. {still}{mark}",
+                    "tokens_along_the_run.svg",
+                    plots.tokens_along_the_run(self.events),
+                )
+            )
+        if any(event.is_action for runs in self.events.values() for run in runs for event in run):
+            drawn.append(
+                Picture(
+                    f"Executability by step: share of the actions that the world carried out, {plots.BIN} actions per "
+                    f"point. {still}",
+                    "executability_by_step.svg",
+                    plots.executability_by_step(self.events),
+                )
+            )
+        return [Heading("Over the course of the runs"), *drawn]
+
+    def _failures(self) -> list[Block]:
+        if not self.failures:
+            return [Heading("Failed runs"), Paragraph("No run failed.")]
+        counts = Counter((one.verdict.cause, one.run.planner) for one in self.failures)
+        causes = [cause for cause in RULES if any(counts[cause, planner] for planner in self.runs)]
+        rows = [[cause.value, *(str(counts[cause, planner]) for planner in self.runs)] for cause in causes]
+        sums = ["all", *(str(sum(one.run.planner == planner for one in self.failures)) for planner in self.runs)]
+        return [
+            Heading("Failed runs"),
+            Paragraph(_CAUSES),
+            Bullets([f"{cause.value}: {rule}" for cause, rule in RULES.items()]),
+            Table(["cause", *self.runs], [*rows, sums]),
+            Table(["run", "cause", "why", "SSR", "how it ended", "instruction"], [_row(one) for one in self.failures]),
+        ]
+
+    def _time(self) -> list[Block]:
+        rows = []
+        for session in self.sessions:
+            runs = [run for those in self.runs.values() for run in those if run.session == session.number]
+            if not runs:
+                continue
+            wall, busy = max(run.elapsed for run in runs), sum(run.busy_seconds for run in runs)
+            rows.append(
+                [
+                    str(session.number),
+                    str(session.workers),
+                    str(session.at_once),
+                    session.where,
+                    str(len(runs)),
+                    f"{wall:.1f}",
+                    f"{busy:.1f}",
+                    f"{60 * len(runs) / wall:.0f}" if wall else _UNKNOWN,
+                ]
+            )
+        head = ["session", "workers", "at once", "where", "runs", "seconds", "busy seconds", "runs per minute"]
+        return [
+            Heading("Time"),
+            Table(head, rows),
+            Paragraph(
+                "A session is one call of `reactree bench`. Seconds go from its start to its last result; busy seconds "
+                "are those of all its runs together, and several go on at once."
+            ),
+        ]
+
+
+def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
+    """Write the report on a bench into its folder and print the table.
+
+    Raises:
+        UserError: It is no bench's folder, no run is done, or a package for plots and tests is missing.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("matplotlib", "scipy")):
+        raise UserError(f"reports need matplotlib and scipy: {install_line('reactree_lab[bench]')}")
+    report = BenchReport(folder, prices)
+    blocks = report.blocks()
+    for block in blocks:
+        if isinstance(block, Picture):
+            write_whole(folder / block.file, block.svg)
+    write_whole(folder / HTML, as_html(blocks))
+    write_whole(folder / MARKDOWN, as_markdown(blocks))
+    _print(report, console)
+
+
+def _print(report: BenchReport, console: Console) -> None:
+    table, asking = report.table(), report.asking()
+    shown = rich_table.Table(*table.head)
+    for row in table.rows:
+        shown.add_row(*map(str, row))
+    console.print(shown)
+    for name, *cells in asking.rows:  # too wide for a table in a terminal
+        told = "; ".join(f"{head} {cell}" for head, cell in zip(asking.head[1:], cells, strict=True))
+        console.print(f"{name}: {told}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
+    if report.broken:
+        console.print(_broke_off(report.broken), style="red", highlight=False, markup=False, soft_wrap=True)
+    if report.claimed:
+        console.print(UNCHECKED.format(report.claimed), style="yellow", highlight=False, soft_wrap=True)
+    if report.approximate:
+        console.print(_APPROXIMATE, style="dim")
+    console.print(f"{report.folder / HTML}, {report.folder / MARKDOWN}", highlight=False, soft_wrap=True)
+
+
+def _broke_off(broken: Sequence[RunLine]) -> str:
+    messages = Counter(run.message for run in broken if run.message)
+    why = "".join(f": {message}" for message, _ in messages.most_common(1))
+    return f"{len(broken)} runs broke off, {grouped_by_end(broken)}{why}"
+
+
+def _shown(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in settings.items())
+
+
+def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -> str:
+    if known is None:
+        return _UNKNOWN
+    mark = _mark(runs) if measure.counts_tokens else ""
+    text = f"{mark}{known.mean:.{measure.digits}f}"
+    if known.low is None:
+        return text
+    return f"{text} ({known.low:.{measure.digits}f}–{known.high:.{measure.digits}f})"
+
+
+def _mean(runs: Sequence[RunLine], measure: Measure) -> str:
+    """Write the mean of a measure without its interval."""
+    known = estimate(runs, measure)
+    return _UNKNOWN if known is None else _figure(replace(known, low=None), measure, runs)
+
+
+def _difference(one: Pairing) -> str:
+    """Write the mean difference, with its interval if there is one."""
+    digits = one.measure.digits
+    interval = "" if one.half is None else f" ({one.mean - one.half:+.{digits}f} to {one.mean + one.half:+.{digits}f})"
+    return f"{one.mean:+.{digits}f}{interval}"
+
+
+def _longest_input(runs: Sequence[RunLine]) -> str:
+    longest = max((run.max_input_tokens for run in runs if run.max_input_tokens is not None), default=None)
+    if longest is None:
+        return _UNKNOWN
+    return f"{_mark(runs)}{longest}"
+
+
+def _share(measure: Measure, runs: Sequence[RunLine]) -> str:
+    """Write a measure, with its number of tasks."""
+    known = estimate(runs, measure)
+    return f"{_figure(known, measure, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
+
+
+def _shown_llm(llm: Mapping[str, Any]) -> str:
+    return f"{_shown(llm)}{' (rules, no language model)' if llm['llm'] == 'expert' else ''}"
+
+
+def _mark(runs: Sequence[RunLine]) -> str:
+    return "≈ " if any(run.approximate_tokens for run in runs) else ""
+
+
+def _row(one: Failure) -> list[Cell]:
+    run = one.run
+    return [
+        Link(str(run.key), f"{run.folder.as_posix()}/"),
+        one.verdict.cause.value,
+        one.verdict.reason,
+        _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",
+        str(run.verdict),
+        run.instruction,
+    ]

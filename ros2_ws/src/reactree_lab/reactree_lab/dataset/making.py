@@ -1,0 +1,342 @@
+"""A dataset worker's job: carries out tasks in generated houses, and reads records."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from reactree_lab.bench.suites import HOUSE_STRIDE, GeneratedSettings
+from reactree_lab.dataset.exercises import exercise
+from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
+from reactree_lab.dataset.lived_in import LivedInHouse
+from reactree_lab.dataset.settings import Recipe
+from reactree_lab.dataset.teaching import Teacher
+from reactree_lab.runs import Runs
+from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.episode import Examples
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
+from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import shown
+from reactree_ros.household.expert.goals import Goal, goals_of
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.naming import TAUGHT
+from reactree_ros.household.people import say_impossible, say_openly
+from reactree_ros.household.person import SimulatedPerson
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, parse_tasks
+from reactree_ros.household.wording import say_nonsense
+from reactree_ros.llm.chat import chat_messages
+from reactree_ros.llm.port import LanguageModel, LanguageModelError
+from reactree_ros.llm.settings import make_model, model_from_dict
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import memory
+from reactree_ros.plugins.settings import read_settings
+from reactree_ros.record.reader import Record, RecordError, read_record
+from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import verdict_of
+from reactree_ros.tree.options import TreeOptions
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise, by its seed."""
+
+    seed: int
+
+
+#: Sources that wait for each thread, or are made in it.
+_AHEAD = 4
+#: Shares of the houses of people: that call their things by other names, that say tasks in many words; share of their
+#: impossible requests that are made by rule.
+_RENAMED, _SAID, _BY_PEOPLE = 0.5, 0.85, 0.9
+#: Share of instructions that leave something open where there is a person; share of the hopeless ones with nobody.
+_OPEN, _NOBODY = 0.75, 0.25
+#: Share of the tasks in houses of people where things are moved meanwhile; share of those with several robots.
+_MOVING, _TEAMS = 0.3, 0.1
+#: Most questions to a person.
+_QUESTIONS = 8
+#: A record, the seed of a generated house, or an exercise.
+Source = Path | int | Exercise
+
+
+@dataclass(frozen=True)
+class DatasetPart:
+    """The lines from some sources.
+
+    Attributes:
+        lines: Lines for JSON; ``format`` in them holds the decision in the additional layout.
+        runs: Number of runs.
+        left_out: Number of runs left out because they did not reach their goal.
+        houses: The houses of the others.
+    """
+
+    lines: list[str]
+    runs: int
+    left_out: int
+    houses: set[str]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """How a task is asked for.
+
+    Attributes:
+        instruction: What is said; None: the task's own instruction.
+        goals: What it means; nothing if nobody can tell.
+        questions: Questions whose answers are needed first.
+        person: Whether there is a person to ask.
+        lived_in: Whether things may be moved meanwhile, or several robots may work.
+    """
+
+    instruction: str | None
+    goals: Sequence[Goal] = ()
+    questions: Sequence[str] = ()
+    person: bool = False
+    lived_in: bool = False
+
+
+class Maker:
+    """Makes the lines of sources, of so many at the same time.
+
+    Args:
+        recipe: How they are made; it makes the same lines whatever ``at_once`` is.
+        at_once: Most sources at the same time, each in a thread; all have the same pupil.
+
+    Raises:
+        UserError: The pupil does not get ready, or the memory cannot be opened.
+    """
+
+    def __init__(self, recipe: Recipe, at_once: int = 1) -> None:
+        self.recipe = recipe
+        self._at_once = at_once
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="dataset")
+        self._runs = Runs()
+        self._pupil: LanguageModel | None = None
+        self._memory: EpisodicMemory | None = None
+        try:
+            self._pupil = self._ready_pupil()
+            self._examples = self._found_examples()
+        except BaseException:
+            self.close()
+            raise
+
+    def parts(self, jobs: Iterable[tuple[int, Sequence[Source]]]) -> Iterator[tuple[int, DatasetPart]]:
+        """Make numbered parts in order; sources of the next ones are begun before a part is done."""
+        ahead: deque[tuple[int, list[Future[DatasetPart]]]] = deque()
+        for number, sources in jobs:
+            ahead.append((number, [self._threads.submit(self._part, source) for source in sources]))
+            while sum(len(made) for _, made in ahead) >= _AHEAD * self._at_once:
+                yield _first(ahead)
+        while ahead:
+            yield _first(ahead)
+
+    def _part(self, source: Source) -> DatasetPart:
+        """Make the lines of a source."""
+        lines: list[str] = []
+        houses: set[str] = set()
+        runs = left_out = 0
+        for run in self._of(source):
+            runs += 1
+            left_out += run is None
+            lines += map(self._as_json, in_order(run or ()))
+            houses |= {line.run.house for line in run or ()}
+        return DatasetPart(lines, runs, left_out, houses)
+
+    def _of(self, source: Source) -> Iterator[list[Line] | None]:
+        """Yield the lines of each run of a source; None for a run that did not reach its goal."""
+        if isinstance(source, Exercise):
+            settings = self.recipe.settings
+            lines = exercise(source.seed, self.recipe.planner, settings.without.split(","), short=settings.short)
+            return iter([list(lines)])
+        return self._of_house(source) if isinstance(source, int) else self._of_record(source)
+
+    def _as_json(self, line: Line) -> str:
+        values = line.as_dict()
+        if not self.recipe.settings.may_say:
+            values["may_say"] = {}
+        if self.recipe.settings.format == "chat":
+            said = {"role": "assistant", "content": line.completion}
+            values["format"] = {"messages": [*chat_messages(line.turns, line.begun), said]}
+        elif self.recipe.settings.format == "prompt":
+            values["format"] = {name: values[name] for name in ("prompt", "completion")}
+        return json.dumps(values)
+
+    # ------------------------------------------------------------------ generated houses
+
+    def _of_house(self, seed: int) -> Iterator[list[Line] | None]:
+        settings = self.recipe.settings
+        rooms = settings.rooms or random.Random(f"rooms {seed}").randint(3, 8)
+        house = house_name(seed, rooms, varied=settings.varied)
+        people = (drawn := random.Random(f"people {seed}")).random() < settings.people
+        nouns = TAUGHT if people and drawn.random() < _RENAMED else ""
+        made = generate_house(
+            seed=seed,
+            rooms=rooms,
+            tasks=settings.tasks_per_house,
+            varied=settings.varied,
+            without=settings.without,
+            about=settings.about,
+            nouns=nouns,
+            people=people and drawn.random() < _SAID,
+        )
+        for task in parse_tasks(made):
+            who, most = self.recipe.planner, settings.examples
+            run = Run(house=house, task=str(task.task_id), planner=who, examples=most)
+            yield self._carry_out(task, run, self._request(task, run, people=people))
+
+    def spec_of(self, task: Task, instruction: str | None = None, *, person: bool = False) -> RunSpec:
+        """Return the specification of a task's run; an instruction replaces the task's own."""
+        settings, planner = self.recipe.settings, self.recipe.planner
+        if person and ":questions=" not in planner:
+            planner = f"{planner}:questions={_QUESTIONS}"
+        spec = RunSpec(
+            planner=planner,
+            options=TreeOptions(max_decisions=settings.decisions),
+            memory=self.recipe.memory if settings.examples else "",
+            person=person,
+        )
+        return spec.of_task(task, task.task_id, instruction)
+
+    def _request(self, task: Task, run: Run, *, people: bool) -> _Request:
+        """Draw how a task is asked for: as its own instruction does, as one that nobody can meet, or as an open one."""
+        settings, drawn = self.recipe.settings, random.Random(f"dataset {run.house} {run.task}")
+        if drawn.random() < settings.unclear:
+            by_people = people and drawn.random() < _BY_PEOPLE
+            text = say_impossible(drawn) if by_people else say_nonsense(drawn)
+            return _Request(text, person=drawn.random() < settings.asking)
+        clear = _Request(None, goals_of(task.goal), lived_in=people)
+        if task.names or drawn.random() >= settings.asking:  # a person knows only the vocabulary's words
+            return clear
+        clear = replace(clear, person="the table" not in task.instruction.lower())  # which one, a person would be asked
+        request = say_openly(drawn, task.goal) if drawn.random() < _OPEN else None
+        if request is None:
+            return clear
+        if request.hopeless and drawn.random() < _NOBODY:
+            return _Request(request.text)
+        return replace(
+            clear, person=True, instruction=request.text, questions=request.questions, goals=goals_of(request.goal)
+        )
+
+    def _carry_out(self, task: Task, run: Run, request: _Request) -> list[Line] | None:
+        """Carry out a task; return None if the expert did not reach its goal, or an answer did not help."""
+        settings, unclear = self.recipe.settings, not request.goals
+        spec = self.spec_of(task, request.instruction, person=request.person)
+        teacher = Teacher(
+            spec.instruction,
+            request.goals,
+            names=task.names,
+            questions=request.questions,
+            noise=settings.noise,
+            seed=f"noise {run.house} {run.task}",
+            pupil=self._pupil,
+            beta=settings.beta,
+        )
+        events: list[Event] = []
+        person = SimulatedPerson(task.goal, of=f"{run.house} {run.task}")
+        with self._world(task, run, request, scored=not unclear) as world:
+            episode = assemble(
+                spec, world=world, model=teacher, person=person, examples=self._examples, write=events.append
+            )
+            result = self._runs.carry_out(episode)
+        if result.broken:
+            raise UserError(f"{run.house}, task {run.task}: {result.message}; repeat the command to continue here")
+        if self._pupil is None and not settings.decisions and result.whole == unclear:
+            return None
+        if self._pupil is None and not all(answered.facts for answered in person.told):
+            return None
+        labels = None if self._pupil is None else teacher.labels
+        return list(lines_of(events, run, labels=labels, astray=teacher.astray))
+
+    def _world(self, task: Task, run: Run, request: _Request, *, scored: bool) -> SymbolicWorld:
+        drawn = random.Random(f"lived in {run.house} {run.task}")
+        chance = drawn.random() if request.lived_in else _MOVING
+        if chance < _MOVING:
+            return LivedInHouse(task, drawn, scored=scored)
+        return SymbolicWorld(task, scored=scored, robots=drawn.choice((2, 2, 3)) if chance > 1 - _TEAMS else 1)
+
+    def _ready_pupil(self) -> LanguageModel | None:
+        if not self.recipe.pupil:
+            return None
+        model = make_model(*model_from_dict(self.recipe.pupil, where="--on-policy"))
+        try:
+            model.ready().result()
+        except LanguageModelError as error:
+            model.close()
+            raise UserError(str(error)) from error
+        return model
+
+    def _found_examples(self) -> Examples | None:
+        most = self.recipe.settings.examples
+        if not self.recipe.memory or not most:
+            return None
+        self._memory = memory(self.recipe.memory).open()
+        return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
+
+    def close(self) -> None:
+        """Cancel the runs under way, and release the pupil and the memory."""
+        self._runs.cancel()
+        if self._pupil is not None:
+            self._pupil.close()
+        self._threads.shutdown(cancel_futures=True)
+        if self._memory is not None:
+            self._memory.close()
+
+    # ------------------------------------------------------------------ records
+
+    def _of_record(self, path: Path) -> Iterator[list[Line] | None]:
+        record, settings = read_record(path), self.recipe.settings
+        if not settings.all_runs and not whole(record):
+            yield None
+            return
+        yield list(
+            lines_of(
+                record.events,
+                Run(
+                    house=house_of(record),
+                    task=str(record.run["id"]),
+                    planner=bare(record.run["planner"]["name"]),
+                    examples=settings.examples,
+                ),
+            )
+        )
+
+
+def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, DatasetPart]:
+    """Return the first part once all its sources are made."""
+    number, made = ahead.popleft()
+    parts = [one.result() for one in made]
+    lines = [line for part in parts for line in part.lines]
+    houses = {house for part in parts for house in part.houses}
+    return number, DatasetPart(lines, sum(p.runs for p in parts), sum(p.left_out for p in parts), houses)
+
+
+def whole(record: Record) -> bool:
+    """Return whether a run reached its goal, or claims so as a whole where nothing could check it, as on a robot."""
+    return record.end is not None and verdict_of(record.end["result"]).whole
+
+
+def house_name(seed: int, rooms: int, *, varied: bool) -> str:
+    """Return the name of a generated house."""
+    return f"{'varied' if varied else 'plain'} house {seed} of {rooms} rooms"
+
+
+def house_of(record: Record) -> str:
+    """Return the house of a run; runs whose houses may be the same share a house if the record does not tell."""
+    world: dict[str, Any] = dict(record.run["world"])
+    if world.get("suite") == "generated":
+        settings = read_settings(GeneratedSettings, world.get("settings", {}), where=f"{record.name}: its suite")
+        if not isinstance(number := record.run["task_id"], int):
+            raise RecordError(f"{record.name}: its task is {shown(number)}, and must be a number")
+        return house_name(number // HOUSE_STRIDE, settings.rooms, varied=settings.varied)
+    if "house" in world:
+        return str(world["house"])
+    settings_of = {name: value for name, value in world.get("settings", {}).items() if name != "task_id"}
+    return json.dumps({"world": world.get("name") or world.get("suite"), **settings_of}, sort_keys=True)

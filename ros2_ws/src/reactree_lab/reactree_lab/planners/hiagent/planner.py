@@ -1,0 +1,235 @@
+"""HiAgent (Hu et al.): one node that works by subgoals and hides finished chunks behind summaries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pydantic import Field
+
+from reactree_lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
+from reactree_lab.planners.hiagent.examples import told_as_subgoals
+from reactree_ros.agent.decision import OK, RECALL, Decision
+from reactree_ros.agent.example import Example
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.summarise import Summarise
+from reactree_ros.agent.prompt import ONE_DECISION, task_turn
+from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.skill import Offer, apart
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.agent.text import said_number
+from reactree_ros.agent.turns import Turn
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import PromptTooLong
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.attempt import OfAttempt
+from reactree_ros.tree.context import Call, RunContext
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Program, Step
+from reactree_ros.world.port import Observation
+
+PROMPTS = "reactree_lab.planners.hiagent:prompts"
+_RETRIEVE = re.compile(r"retrieve\((\d{1,9})\)")
+
+
+class HiAgentSettings(PlannerSettings):
+    """Options of HiAgent."""
+
+    summaries: bool = Field(
+        default=True, description="summarise a finished subgoal; false: use its last observation (w/o OS)"
+    )
+    retrieval: bool = Field(default=True, description="allow retrieving details of finished subgoals; false: w/o TR")
+
+
+class HiAgentNode(GoalNode):
+    """Says a subgoal, then actions for it, then the next subgoal, until ``done`` or ``failure``.
+
+    Its prompt has the current subgoal in detail and a summary of every finished one (section 3.1). Its turns have
+    everything, worded like an agent node's: a subgoal and its summary as ``Think:``, an action as ``Act:``. The
+    listener sees them in this form, too.
+
+    The paper's steps and this package's decisions are counted separately. A subgoal, an action and a summary are one
+    decision each; an action is one step, too. So ``Subgoal: …`` with its first action, one request, is two decisions
+    and one step, like a thought and an act of ReAct. ``retrieve`` is an action, like ``recall``. ``done`` and
+    ``failure`` count as neither.
+
+    Status:
+        As for :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+    Attributes:
+        memory: Its chunks.
+    """
+
+    memory = OfAttempt(lambda _: ChunkMemory(""))
+    _head = OfAttempt[tuple[Turn, ...]](lambda _: ())
+    _skills = OfAttempt[Sequence[str]](lambda _: ())  # skills of the world that are available now
+    _offers = OfAttempt[Sequence[Offer]](lambda _: ())  # its declared skills among them
+
+    def __init__(self, instruction: str, context: RunContext, settings: HiAgentSettings) -> None:
+        super().__init__(instruction, context)
+        self._settings = settings
+
+    # ------------------------------------------------------------------ the program
+
+    def program(self) -> Program:
+        """Look around, then work by subgoals."""
+        observation = yield from self.look_around()
+        rule = f"{ONE_DECISION} {SubgoalGrammar(()).expected}."
+        self.begin_prompt(self._system_text(), (yield from self._find_examples()), rule=rule)
+        self.add(task_turn(self.subgoal))
+        self.see(observation)
+        self._head = tuple(self.turns)
+        self.memory = ChunkMemory(observation.text)
+        while True:
+            yield from self._learn_skills()
+            reply = yield from self.ask(lambda: self._grammar(self._skills))
+            for said in self.decisions(reply, self._grammar(self._skills)):
+                self.requests.check_budget()
+                assert said.decision is not None  # it was read
+                if (reached := (yield from self.taking(said.decision, reply))) is not None:
+                    return reached
+                reply = reply.further()
+
+    def begin_subgoal(self, subgoal: str) -> Generator[Step, Any, None]:
+        """Begin a subgoal, and hide the pairs of the finished one."""
+        if self.memory.current is not None:
+            yield from self._finish()
+        self.memory = self.memory.begin(subgoal)
+
+    def do(self, act: Decision) -> Generator[Step, Any, None]:
+        """Take an act and carry its skill out."""
+        observation = yield from self.act(act)
+        self.memory = self.memory.add(act.skill_asked, observation.text)
+
+    def _finish(self) -> Generator[Step, Any, None]:
+        """Summarise the current chunk (section 3.3)."""
+        chunk = self.memory.current
+        assert chunk is not None  # the caller checks
+        if not self._settings.summaries:
+            self.memory = self.memory.finish(chunk.last_observation)
+            return
+        summary, reply = yield from self.requests.summarise(
+            chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation
+        )
+        if reply is not None:
+            self.take(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
+            self.tell(OK)
+        self.memory = self.memory.finish(summary)
+
+    def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
+        """Carry out a skill that is already counted; the chunks answer ``retrieve``."""
+        match = _RETRIEVE.fullmatch(skill)
+        if match is None:
+            return (yield from super().carry_out(skill))
+        number = said_number(match[1]) or 0
+        if number in self.memory.retrievable:
+            self.memory = self.memory.retrieve(number)
+            observation = Observation(f"Trajectory of subgoal {number} is retrieved.")
+        else:
+            what = "too long to be shown" if number in self.memory.too_long else "shown already"
+            observation = Observation(f"Trajectory of subgoal {number} is {what}.")
+        listener = self.context.listener
+        listener.came(self, Call("recall"), observation)
+        listener.observed(self, observation)
+        return observation
+
+    def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
+        """Count a decision that is not carried out, and tell the model why, in working memory, too."""
+        super().refuse(said, reason, decision)
+        self.memory = self.memory.refuse(said, reason)
+
+    def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
+        """Add the observation after a hold as the result of waiting, and update the available skills."""
+        yield from super().resumed(seen)
+        if self.memory.current is None:
+            self._head, self.memory = tuple(self.turns), ChunkMemory(seen.text)
+        else:
+            self.memory = self.memory.add("wait", seen.text)
+        yield from self._learn_skills()
+
+    def _learn_skills(self) -> Generator[Step, Any, None]:
+        self._skills, self._offers = apart((yield from self.available_skills()))
+
+    def shorten(self, error: PromptTooLong) -> None:
+        """Leave out examples from now on; if there are none, hide retrieved details.
+
+        Raises:
+            PromptTooLong: Nothing can be left out.
+        """
+        if self.requests.examples or not self.memory.retrieved:
+            super().shorten(error)
+        else:
+            self.memory = self.memory.hide()
+
+    # ------------------------------------------------------------------ constraint and prompt
+
+    def prompt(self) -> Sequence[Turn]:
+        """Return the prompt: current working memory, not the whole trajectory."""
+        return (*self.requests.start, *self._head, *as_turns(self.memory.shown()))
+
+    def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
+        """Return the constraint: an action, if there is a subgoal, or the next subgoal with its first action.
+
+        That first action may retrieve every subgoal so far, including the one that ends now.
+        """
+        done, failure, *recalls = self.senses.own_actions()
+        begun = len(self.memory.chunks)
+        retrieve = retrievals(begun) if self._settings.retrieval else []
+        return SubgoalGrammar(
+            [done, failure, *retrieve, *recalls, *skills],
+            number=begun + 1,
+            goes_on=self.memory.current is not None,
+            free=self.context.household.free_skills,
+            offers=tuple(self._offers),
+        )
+
+    def _system_text(self) -> str:
+        recall = "" if self.context.working_memory is None else f" {RECALL.strip()},"
+        household = self.context.household
+        text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.listed))
+        return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
+
+    def _find_examples(self) -> Generator[Step, Any, Sequence[Example | str]]:
+        """Return episodic memory's examples as subgoals; if there are none, the fixed ones."""
+        found = yield from self.senses.find_examples()
+        told = [Example((turns,)) for turns in map(told_as_subgoals, found) if turns]
+        if told or not self.context.fixed_example:
+            return told
+        examples: list[Example | str] = []
+        for name in ("example", *(["example_retrieval"] if self._settings.retrieval else [])):
+            with suppress(FileNotFoundError):  # a foreign household may have none
+                examples.append(_prompt(self.context.household, name))
+        return examples
+
+
+def _prompt(household: Household, name: str) -> str:
+    """Return a prompt for a household: ``hiagent_NAME.txt`` in its own folder, or one in this planner's folder.
+
+    A household with rules uses the general system text.
+    """
+    with suppress(FileNotFoundError):
+        return prompt(household.prompts, f"hiagent_{name}.txt")
+    return prompt(PROMPTS, f"{name}.txt" if household.rules else f"{household.name}/{name}.txt")
+
+
+def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:
+    """Build the tree for an instruction: a single node."""
+    try:
+        _prompt(context.household, "system")
+    except FileNotFoundError as error:
+        raise UserError(
+            f"hiagent has no prompts for the household {context.household.name}; use another planner, or add "
+            f"hiagent_system.txt to {context.household.prompts or 'a prompt folder of the household'}"
+        ) from error
+    return HiAgentNode(instruction, context, settings)
+
+
+SPEC = PlannerSpec(
+    name="hiagent",
+    summary="one node that summarises finished subgoals, and shows their details again by retrieve(k)",
+    settings=HiAgentSettings,
+    build=hiagent,
+    remembers=True,
+)

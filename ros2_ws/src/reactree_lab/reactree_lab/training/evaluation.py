@@ -1,0 +1,133 @@
+"""Measures a small model's decisions: word for word on held-out ones, and whether its confidence fits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reactree_lab.training import dataset
+from reactree_ros.agent.control_flow import flow_named
+from reactree_ros.agent.grammar import DecisionGrammar, choice_regex
+from reactree_ros.errors import UserError
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
+from reactree_ros.llm.in_process.held import Held
+from reactree_ros.llm.in_process.row import Row
+from reactree_ros.llm.port import LanguageModelError
+from reactree_ros.llm.small.engine import SmallEngine
+
+#: Bins of equal width of the calibration.
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One held-out decision.
+
+    Attributes:
+        kind: Its kind.
+        right: Whether the model's decision was the same, word for word.
+        sure: The model's probability of its decision, among the allowed ones.
+    """
+
+    kind: str
+    right: bool
+    sure: float
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Decisions of similar confidence.
+
+    Attributes:
+        count: Number of decisions.
+        sure: Mean confidence.
+        right: Share of right ones.
+    """
+
+    count: int
+    sure: float
+    right: float
+
+
+class _Weighed(Row):
+    """A text with its probability."""
+
+    sure = 1.0
+
+    def take(self, scores: Any) -> None:
+        """Choose the likeliest token, and record its probability."""
+        assert self._held is not None  # made with a constraint
+        self._held.mask(scores)
+        shares = np.exp(scores - scores.max())
+        self.sure *= float(shares.max() / shares.sum())
+        self.add(int(np.argmax(scores)))
+
+
+def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] = lambda share: None) -> list[Looked]:
+    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run.
+
+    Raises:
+        UserError: The model or the dataset cannot be used, or there is no decision.
+    """
+    engine = SmallEngine(str(model))
+    try:
+        words = engine.load()
+    except LanguageModelError as error:
+        raise UserError(str(error)) from error
+    lines = list(islice(_learnable(data / dataset.HELD_OUT), limit or None))
+    if not lines:
+        raise UserError(f"--data {data}: {dataset.HELD_OUT} holds no decision that is to be learnt")
+    found = []
+    for number, line in enumerate(lines, 1):
+        prompt = words.encode(line["prompt"])
+        if engine.context is not None and len(prompt) + 512 > engine.context:
+            found.append(Looked(line["kind"], False, 0.0))  # it cannot decide at all
+            continue
+        constraint = Constraint(ConstraintKind.REGEX, regex_of(line["may_say"]))
+        held = Held(engine.vocabulary, constraint)
+        row = _Weighed(prompt, Generation(()), tokenizer=words, ends=engine.ends, held=held, marked=False)
+        engine.say(row)
+        right = row.generated().text.strip("\n") == line["completion"]
+        found.append(Looked(line["kind"], right, row.sure))
+        shown(number / len(lines))
+    return found
+
+
+def _learnable(path: Path) -> Iterator[dict[str, Any]]:
+    for line in dataset.read_lines(path):
+        if line.get("learn", True) and line.get("may_say") and dataset.in_agents_words(line):
+            yield line
+
+
+def regex_of(may_say: Mapping[str, Any]) -> str:
+    """Return a dataset's constraint as decoding uses it."""
+    if options := may_say.get("options"):
+        return choice_regex(options)
+    flows = tuple(map(flow_named, may_say.get("control_flows", ())))
+    return DecisionGrammar(tuple(may_say["skills"]), flows).regex()
+
+
+def exact_by_kind(looked: Sequence[Looked]) -> dict[str, tuple[int, int]]:
+    """Return the number of right decisions and of all decisions, by kind; ``all`` comes first."""
+    counts: dict[str, list[bool]] = defaultdict(list)
+    for one in looked:
+        counts["all"].append(one.right)
+        counts[one.kind].append(one.right)
+    return {kind: (sum(rights), len(rights)) for kind, rights in counts.items()}
+
+
+def calibration(looked: Sequence[Looked]) -> tuple[float, list[Bin]]:
+    """Return the expected calibration error, and its non-empty bins."""
+    bins = []
+    for number in range(BINS):
+        those = [one for one in looked if min(BINS - 1, int(one.sure * BINS)) == number]
+        if those:
+            sure, right = (sum(values) / len(those) for values in zip(*((o.sure, o.right) for o in those), strict=True))
+            bins.append(Bin(len(those), sure, right))
+    return sum(one.count * abs(one.sure - one.right) for one in bins) / len(looked), bins

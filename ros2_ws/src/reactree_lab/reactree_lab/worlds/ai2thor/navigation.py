@@ -1,0 +1,102 @@
+"""The agent's ways in AI2-THOR: which poses it tries, and where it stands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from reactree_lab.worlds.ai2thor.simulator import Simulator
+from reactree_lab.worlds.ai2thor.wording import Thing
+
+#: Number of poses tried for one ``go to``.
+TRIES = 20
+
+# Height of the camera above the agent's position, in metres.
+_CAMERA_HEIGHT = 0.675
+# Lowest and highest view, in degrees.
+_DOWN, _UP = 60.0, -30.0
+# Looking a little above a target shows more of its surroundings.
+_TILT = 0.9
+
+Pose = dict[str, Any]
+
+
+class Navigation:
+    """The agent's positions in one scene, and how it gets there; for one thread.
+
+    Args:
+        simulator: The simulator, with the scene loaded.
+        interactable_poses: First try the poses from which the simulator says that an object can be handled, then the
+            nearest reachable positions.
+    """
+
+    def __init__(self, simulator: Simulator, *, interactable_poses: bool) -> None:
+        self._simulator = simulator
+        self._interactable_poses = interactable_poses
+        self._reachable: list[Pose] | None = None
+
+    def arrive(self, thing: Thing) -> bool:
+        """Stand where the object is visible, or at the first possible pose if it is visible from nowhere."""
+        first = None
+        for pose in islice(self._poses(thing), TRIES):
+            metadata = self._simulator.step("TeleportFull", **pose)
+            if not metadata["lastActionSuccess"]:
+                continue
+            if _visible(metadata, thing):
+                return True
+            first = first or pose
+        return first is not None and bool(self._simulator.step("TeleportFull", **first)["lastActionSuccess"])
+
+    def stand(self, position: Pose, rotation: float, horizon: float) -> bool:
+        """Stand at a position with a view (in degrees), or nearby; return whether it is exactly there."""
+        if self._teleports(position, rotation, horizon):
+            return True
+        nearby = islice(self._by_distance(position), TRIES)
+        next((near for near in nearby if self._teleports(near, rotation, horizon)), None)
+        return False
+
+    def _teleports(self, position: Pose, rotation: float, horizon: float) -> bool:
+        return bool(self._simulator.step("TeleportFull", **_pose(position, rotation, horizon))["lastActionSuccess"])
+
+    def _poses(self, thing: Thing) -> Iterator[Pose]:
+        """Yield poses to try, the nearest first."""
+        target = thing["position"]
+        if self._interactable_poses:
+            metadata = self._simulator.step("GetInteractablePoses", objectId=thing["objectId"])
+            poses = [pose for pose in metadata["actionReturn"] or () if pose["standing"]]
+            for pose in sorted(poses, key=lambda pose: _distance(pose, target)):
+                yield _pose(pose, pose["rotation"], pose["horizon"])
+        for near in self._by_distance(target):
+            yield _pose(near, *_towards(near, target))
+
+    def _by_distance(self, target: Pose) -> list[Pose]:
+        if self._reachable is None:
+            self._reachable = list(self._simulator.step("GetReachablePositions")["actionReturn"] or ())
+        return sorted(self._reachable, key=lambda position: _distance(position, target))
+
+
+def _pose(position: Pose, rotation: float, horizon: float) -> Pose:
+    """Return the arguments of ``TeleportFull``."""
+    return {
+        "position": {axis: position[axis] for axis in "xyz"},
+        "rotation": {"x": 0.0, "y": rotation, "z": 0.0},
+        "horizon": horizon,
+        "standing": True,
+    }
+
+
+def _towards(position: Pose, target: Pose) -> tuple[float, float]:
+    """Return rotation and horizon, in degrees, of a view from a position to a target."""
+    rotation = math.degrees(math.atan2(target["x"] - position["x"], target["z"] - position["z"])) % 360
+    down = math.degrees(math.atan2(position["y"] + _CAMERA_HEIGHT - target["y"], _distance(position, target)))
+    return rotation, min(max(down * _TILT, _UP), _DOWN)
+
+
+def _distance(one: Pose, other: Pose) -> float:
+    return math.hypot(one["x"] - other["x"], one["z"] - other["z"])
+
+
+def _visible(metadata: dict[str, Any], thing: Thing) -> bool:
+    return any(other["visible"] for other in metadata["objects"] if other["objectId"] == thing["objectId"])

@@ -1,0 +1,220 @@
+"""The world ``jericho``: text adventures on the Z-machine, with jericho's interpreter and your own story files.
+
+Skills are free text, as in the games; a game says which words it does not know. The score is the game's, as a share of
+its highest. jericho reads it from games that it knows. Any other game is asked with the word ``score``, which is then
+undone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from reactree_lab.worlds.jericho.interpreter import SPARE, GameReply, Interpreter
+from reactree_lab.worlds.jericho.story import StoryTask, check_story, numbered
+from reactree_ros.agent.household import Household
+from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
+from reactree_ros.plugins.settings import Harmless
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
+
+START_LINE = "You look around."
+OVER = "The game is over."
+#: Most letters that jericho passes on.
+LONGEST = 198
+_DIRECTIONS = (
+    *("north", "south", "east", "west", "northeast", "northwest", "southeast", "southwest"),
+    *("up", "down", "in", "out"),
+)
+#: Words that fit everywhere, for games that know them.
+_ANYWHERE = ("look", "inventory", "wait", *_DIRECTIONS)
+#: Number of letters of a word that a game compares, by its version.
+_LETTERS = (6, 9)
+RULES = f"""How skills are said: a verb first, then the things as the game names them, e.g. open the mailbox.
+- {", ".join(_DIRECTIONS)}: go there; enter <thing>, climb <thing>
+- look: what is here; inventory: what you carry; examine <thing>, read <thing>, look in <thing>, search <thing>
+- take <thing>, drop <thing>, put <thing> in <thing>, put <thing> on <thing>, give <thing> to <person>
+- open <thing>, close <thing>, unlock <thing> with <thing>, push <thing>, pull <thing>, turn <thing>, move <thing>
+- turn on <thing>, turn off <thing>, light <thing>, fill <thing>, tie <thing> to <thing>, wear <thing>, eat <thing>
+- ask <person> about <word>, talk to <person>, attack <thing> with <thing>, wait
+Other verbs may work, too; the game says which words it does not know. What ends in death cannot be taken back."""
+#: Skills that would restart the game, end it, undo something, write files, or show the game's internals (TextWorld's,
+#: too). Games compare only the first letters.
+_BESIDE = re.compile(
+    r"restar\w*|restor\w*|save|quit|q|undo|((oops|o|script\w*|unscri\w*|noscri\w*|transc\w*|([#$]|tw-)\S*)( .*)?)",
+    re.IGNORECASE,
+)
+#: Beginning of another skill in a line of several.
+_NEXT = re.compile(r"[.;,]|\bthen\b", re.IGNORECASE)
+_WIDE = re.compile(r" {3,}")
+
+HOUSEHOLD = Household(
+    name="jericho",
+    actions=(
+        *("look", "inventory", "examine", "read", "look in", "search", "take", "drop", "put", "give", "open", "close"),
+        *("unlock", "push", "pull", "turn", "turn on", "turn off", "move", "light", "fill", "tie", "wear", "eat"),
+        *("ask", "talk to", "attack", "climb", "enter", "wait", *_DIRECTIONS),
+    ),
+    naming="",
+    rules=RULES,
+    free_skills=True,
+    start_line=START_LINE,
+    max_decisions=200,
+    max_steps=100,
+    prompts="reactree_lab.worlds.jericho:prompts",
+)
+
+
+class JerichoWorld(WorkerWorld):
+    """A text adventure."""
+
+    household = HOUSEHOLD
+
+    def __init__(self, task: StoryTask, *, scored: bool = True) -> None:
+        super().__init__("jericho", scored=scored)
+        self._task, self._seed = task, task.seed
+        self._interpreter: Interpreter | None = None
+        self._words: frozenset[str] = frozenset()
+        self._told: GameReply | None = None  # the game's last answer
+        self._start = ""  # its first text, until something is done
+        self._best = 0.0
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`; games ignore case."""
+        if refusal := _refusal(" ".join(skill.split())):
+            return Pending.of(Observation(refusal, Outcome.UNKNOWN_SKILL))
+        return super().canonical(skill.lower())
+
+    def status(self) -> Mapping[str, str]:
+        """Return the story's name and the score."""
+        told = self._told
+        score = {"score": f"{told.score} of {told.maximum}"} if told and told.maximum else {}
+        return {"story": self._task.story, **score}
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self, seed: int | None) -> None:
+        """Go back to the start; the seed, or the task's, determines the game's random events."""
+        self._seed = self._task.seed if seed is None else seed
+        self._load()
+
+    def _let_go(self) -> None:
+        """Release the interpreter for the next episode."""
+        if self._interpreter is not None:
+            SPARE.give_back(self._interpreter)
+
+    def _stop(self) -> None:
+        if self._interpreter is not None:
+            self._interpreter.stop()
+
+    def _rate(self) -> Score:
+        """Return the best share of the highest score so far; in a game without a score, whether it was won."""
+        return Score(float(self._best == 1), self._best)
+
+    def _load(self) -> GameReply:
+        if self._interpreter is None or self._interpreter.lost:
+            self._interpreter = SPARE.borrow()
+        told, self._words = self._interpreter.load(self._task.story, self._seed)
+        self._start, self._best = told.text, 0.0
+        return self._heard(told)
+
+    def _heard(self, told: GameReply) -> GameReply:
+        self._told = told
+        share = told.score / told.maximum if told.maximum else float(told.won)
+        self._best = max(self._best, min(1.0, share))
+        return told
+
+    @property
+    def _here(self) -> tuple[Interpreter, GameReply]:
+        told = self._told or self._load()
+        assert self._interpreter is not None
+        if self._interpreter.lost:
+            raise WorldError(self._interpreter.lost)
+        return self._interpreter, told
+
+    def _look(self) -> Observation:
+        """Return the game's first text, and later the place and the carried things."""
+        interpreter, told = self._here
+        if told.over:
+            return Observation(f"{START_LINE} {_tidy(told.text)}\n{OVER}")
+        return Observation(f"{START_LINE} {_tidy(self._start or interpreter.look() or told.text)}")
+
+    def _skills(self) -> list[str]:
+        """List the game's words for looking and going; none if it is over."""
+        _, told = self._here
+        if told.over:
+            return []
+        known = [one for one in _ANYWHERE if self._words & {one[:letters] for letters in _LETTERS}]
+        return known or list(_ANYWHERE)
+
+    def _take(self, skill: str) -> Observation:
+        interpreter, told = self._here
+        said = " ".join(skill.split())
+        if told.over:
+            return Observation(f"{OVER} Nothing more can be done in it.", Outcome.PRECONDITION)
+        if refusal := _refusal(said):
+            return Observation(refusal, Outcome.UNKNOWN_SKILL)
+        self._worker.check_wanted()
+        told = self._heard(interpreter.step(said))
+        text = f"{_tidy(told.text)}\n{OVER}" if told.over else _tidy(told.text)
+        if told.known:
+            self._start = ""
+        return Observation(text, Outcome.DONE if told.known else Outcome.UNKNOWN_SKILL)
+
+
+def _refusal(said: str) -> str:
+    """Return why something is not passed on to a game; empty if it is."""
+    if not said.isascii() or not said.isprintable() or "\\" in said:
+        return "Games read plain letters, digits and signs only, and no backslash."
+    if len(said) > LONGEST:
+        return f"Games read {LONGEST} letters at most; these are {len(said)}."
+    beside = next((one for one in map(_bare, _NEXT.split(said)) if _BESIDE.fullmatch(one)), "")
+    return f"There is no way to {beside} here." if beside else ""
+
+
+def _bare(said: str) -> str:
+    return said.strip(" \"'!?")
+
+
+def _tidy(text: str) -> str:
+    """Return a game's text without prompt, blank lines and spaces for screen layout."""
+    lines = (_WIDE.sub("  ", line.removeprefix(">").rstrip()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line).strip() or "Nothing happens."
+
+
+class JerichoSettings(WorldSettings):
+    """The story and its instruction."""
+
+    story: str = Field(default="", description="story file of the Z-machine (.z1 to .z8)")
+    instruction: Annotated[str, Harmless()] = Field(
+        default="", description="the instruction; empty: to play it to its end, in full score"
+    )
+    seed: int = Field(
+        default=0, ge=0, description="seed of the game's random events; 0: the seed of jericho's walkthrough"
+    )
+
+
+def tasks_of(settings: JerichoSettings) -> Mapping[int, StoryTask]:
+    """Return the story's task, with number 1."""
+    if not settings.story:
+        raise UserError("name a story file of the Z-machine, which you must have: story=FILE")
+    check_story(Path(settings.story))
+    return numbered([Path(settings.story)], settings.instruction, settings.seed)
+
+
+SPEC = WorldSpec(
+    name="jericho",
+    summary="text adventures on the Z-machine, with jericho's interpreter and your own story files",
+    settings=JerichoSettings,
+    extra="reactree_lab[jericho]",
+    needs=("jericho",),
+    household=HOUSEHOLD,
+    load_tasks=tasks_of,
+    make=lambda settings, task, **given: JerichoWorld(task, **given),
+)

@@ -1,0 +1,258 @@
+"""A problem in PDDL, simulated by unified-planning: its facts, its available skills and their effects.
+
+unified-planning has one environment per process, which is not thread-safe: one thread at a time uses it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reactree_lab.worlds.pddl.domain import Wording
+from reactree_lab.worlds.pddl.problems import Fact, Problem
+from reactree_ros.errors import UserError
+
+if TYPE_CHECKING:
+    from unified_planning import model
+
+_ONE_AT_A_TIME = threading.RLock()
+#: An action and its arguments.
+_Action = tuple[Any, tuple[Any, ...]]
+
+
+def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
+    """Read a domain, and one of its problems or a problem's file.
+
+    Raises:
+        UserError: They cannot be used; the message names the file, and the line or what it is about.
+    """
+    from unified_planning.io import PDDLReader
+    from unified_planning.shortcuts import InstantaneousAction, get_environment
+
+    with _ONE_AT_A_TIME, _faults_named(domain, problem):
+        get_environment().credits_stream = None
+        get_environment().error_used_name = False  # in PDDL, an action and a predicate may have one name
+        if isinstance(problem, Problem):
+            read = _shipped(domain).clone()
+            _fill(read, problem)
+        else:
+            read = PDDLReader().parse_problem(str(domain), str(problem))
+    odd = [fluent.name for fluent in read.fluents if not fluent.type.is_bool_type()]
+    odd += [action.name for action in read.actions if not isinstance(action, InstantaneousAction)]
+    if odd:
+        raise UserError(f"{domain}: {odd[0]} has time or numbers; only true or false facts are simulated")
+    where = domain if isinstance(problem, Problem) else problem
+    wanted = _parts(read.goals)
+    if not wanted:
+        raise UserError(f"{where}: has no goal; name facts as its :goal")
+    if more := [one for one in wanted if not one.is_fluent_exp()]:
+        raise UserError(f"{where}: its goal {more[0]} is more than plain facts; name only facts as its :goal")
+    return read
+
+
+@contextmanager
+def _faults_named(domain: Path, problem: Problem | Path) -> Iterator[None]:
+    """Make whatever unified-planning raises for a user's files an error that says which file it is, and its line."""
+    from unified_planning.io import PDDLReader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one name for an action and a predicate
+        try:
+            yield
+        except UserError:
+            raise
+        except Exception as error:
+            where = domain
+            if isinstance(problem, Path):
+                with suppress(Exception):
+                    PDDLReader().parse_problem(str(domain))
+                    where = problem
+            said = re.sub(r"^UP\w+\((['\"])(.*)\1\)", r"\2", " ".join(str(error).split()))
+            line = re.search(r"\bline:? ?(\d+)", said)
+            if isinstance(error, KeyError):
+                said = f"nothing is called {said}"
+            elif isinstance(error, ArithmeticError | AttributeError | LookupError | TypeError | ValueError):
+                said = f"{type(error).__name__}: {said}"
+            raise UserError(f"{where}{f':{line[1]}' if line else ''}: {said}") from error
+
+
+def _grounder(problem: model.Problem) -> Any:
+    """Return unified-planning's; in version 1.3 that fails for an object against which two static conditions are."""
+    from unified_planning.engines.compilers.grounder import GrounderHelper
+
+    class OneAfterTheOther(GrounderHelper):  # type: ignore[misc]
+        def _purge_items_list(self, items_list: Any, params: Any, conds: Any) -> Any:
+            for cond in conds:
+                items_list = super()._purge_items_list(items_list, params, [cond])
+            return items_list
+
+    return OneAfterTheOther(problem)
+
+
+@cache
+def _shipped(domain: Path) -> model.Problem:
+    """Read a domain once: this takes most of a small problem's time."""
+    from unified_planning.io import PDDLReader
+
+    return PDDLReader().parse_problem(str(domain))
+
+
+def _parts(conditions: Iterable[Any]) -> list[Any]:
+    """Split a conjunction of conditions."""
+    return [part for one in conditions for part in (_parts(one.args) if one.is_and() else [one])]
+
+
+def _fill(read: model.Problem, problem: Problem) -> None:
+    for name, kind in problem.objects.items():
+        read.add_object(name, read.user_type(kind))
+    for fact in problem.start:
+        read.set_initial_value(_expression(read, fact), True)
+    for fact in problem.goal:
+        read.add_goal(_expression(read, fact))
+
+
+def _expression(read: model.Problem, fact: Fact) -> Any:
+    name, *arguments = fact
+    return read.fluent(name)(*map(read.object, arguments))
+
+
+class PddlSimulator:
+    """Carries out actions, which are named in words.
+
+    Args:
+        domain: The domain's file.
+        problem: One of its problems, or a problem's file.
+        wording: The words of the domain.
+
+    Attributes:
+        goal: The facts of the goal.
+
+    Raises:
+        UserError: See :func:`read_problem`.
+    """
+
+    def __init__(self, domain: Path, problem: Problem | Path, wording: Wording) -> None:
+        from unified_planning.shortcuts import SequentialSimulator
+
+        self._wording = wording
+        self._problem = read = read_problem(domain, problem)
+        with _ONE_AT_A_TIME, _faults_named(domain, problem):
+            self._simulator = SequentialSimulator(read)
+            self._facts = [expression for expression in read.initial_values if expression.is_fluent_exp()]
+            self.goal = tuple(map(_fact, _parts(read.goals)))
+            self._grounded = [
+                (wording.skill(action.name, list(map(str, arguments))), action, arguments)
+                for action, arguments, possible in _grounder(read).get_grounded_actions()
+                if possible is not None
+            ]
+        self._actions: dict[str, list[_Action]] = {}  # several if the state determines which of them is meant
+        for skill, action, arguments in self._grounded:
+            self._actions.setdefault(skill, []).append((action, arguments))
+        self.reset()
+
+    def rules(self) -> str:
+        """Describe each action's conditions and effects, with ``<block 1>`` in place of a block.
+
+        Conditions that are no plain facts and conditional effects are left out.
+        """
+        with _ONE_AT_A_TIME:
+            return "\n".join(
+                ["What can be done, what it needs, and what holds then:", *map(self._rule, self._problem.actions)]
+            )
+
+    def verbs(self) -> tuple[str, ...]:
+        """Return the beginnings of skills, each once, in the order of the domain."""
+        with _ONE_AT_A_TIME:
+            return tuple(dict.fromkeys(self._skill(one).partition(" <")[0] for one in self._problem.actions))
+
+    def _skill(self, action: Any) -> str:
+        return self._wording.skill(action.name, list(_placeholders(action).values()))
+
+    def _rule(self, action: Any) -> str:
+        names = _placeholders(action)
+
+        def said(fact: Fact, *, holds: bool) -> str:
+            return self._wording.fact((fact[0], *(names.get(one, one) for one in fact[1:])), holds=holds)
+
+        plain = map(_literal, filter(_is_plain, _parts(action.preconditions)))
+        needs = [said(fact, holds=holds) for fact, holds in plain]
+        effects = [one for one in action.effects if not one.is_conditional()]
+        then = [said(_fact(one.fluent), holds=one.value.is_true()) for one in effects]
+        return f"- {self._skill(action)}: needs {_joined(needs)}; then {_joined(then)}."
+
+    def reset(self) -> None:
+        """Go back to the start."""
+        with _ONE_AT_A_TIME:
+            self._state = self._simulator.get_initial_state()
+
+    def facts(self) -> list[Fact]:
+        """Return the current facts, in the order of the domain."""
+        with _ONE_AT_A_TIME:
+            return [_fact(one) for one in self._facts if self._state.get_value(one).bool_constant_value()]
+
+    def skills(self) -> list[str]:
+        """Return the available skills, each once."""
+        with _ONE_AT_A_TIME:
+            applicable = self._simulator.is_applicable
+            return list(dict.fromkeys(said for said, *action in self._grounded if applicable(self._state, *action)))
+
+    def knows(self, skill: str) -> bool:
+        """Return whether such a skill exists here, now or at other times."""
+        return skill in self._actions
+
+    def objections(self, skill: str) -> Sequence[tuple[Fact, bool]]:
+        """Return the facts that prevent a skill, with whether they hold.
+
+        If several actions have this skill, those of the nearest one count.
+        """
+        with _ONE_AT_A_TIME:
+            of_each = []
+            for action, arguments in self._actions[skill]:
+                unmet = self._simulator.get_unsatisfied_conditions(
+                    self._state, action, arguments, early_termination=False, full_check=False
+                )[0]
+                of_each.append(_parts(unmet))
+            nearest = min(of_each, key=len)
+            return [(fact, not wanted) for fact, wanted in map(_literal, nearest)]
+
+    def carry_out(self, skill: str) -> bool:
+        """Carry out a skill; return whether it was possible."""
+        with _ONE_AT_A_TIME:
+            for action, arguments in self._actions[skill]:
+                if (after := self._simulator.apply(self._state, action, arguments)) is not None:
+                    self._state = after
+                    return True
+        return False
+
+
+def _fact(expression: Any) -> Fact:
+    return (expression.fluent().name, *map(str, expression.args))
+
+
+def _literal(condition: Any) -> tuple[Fact, bool]:
+    """Return the fact of a plain condition, and whether it must hold."""
+    negated = condition.is_not()
+    return _fact(condition.arg(0) if negated else condition), not negated
+
+
+def _placeholders(action: Any) -> dict[str, str]:
+    """Return a placeholder for each parameter of an action: ``<block>``, or ``<block 1>`` if it has several blocks."""
+    kinds = [one.type.name for one in action.parameters]
+    return {
+        one.name: f"<{kind} {kinds[: at + 1].count(kind)}>" if kinds.count(kind) > 1 else f"<{kind}>"
+        for at, (one, kind) in enumerate(zip(action.parameters, kinds, strict=True))
+    }
+
+
+def _is_plain(condition: Any) -> bool:
+    return bool((condition.arg(0) if condition.is_not() else condition).is_fluent_exp())
+
+
+def _joined(facts: Iterable[str]) -> str:
+    return ", ".join(filter(None, facts)) or "nothing"

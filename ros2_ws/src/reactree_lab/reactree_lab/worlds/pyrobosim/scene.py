@@ -1,0 +1,228 @@
+"""A robot's knowledge of a world of pyrobosim, as a scene for the household rules and their wording."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reactree_lab.worlds.pyrobosim.tasks import said
+from reactree_ros.agent.observation import Spot
+from reactree_ros.household.scene import Scene, Thing
+from reactree_ros.household.vocabulary import properties_of_word
+
+#: The word for a passage between rooms that can be closed.
+HALLWAY = "hallway"
+
+
+@dataclass(frozen=True)
+class Description:
+    """The contents of a world, by pyrobosim's names.
+
+    Attributes:
+        rooms: The rooms: name, middle, outline.
+        places: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is
+            open and locked at the start, middle, outline.
+        hallways: Name, the two rooms, whether it is open and locked at the start.
+        things: Name and category.
+    """
+
+    rooms: tuple[Mapping[str, Any], ...]
+    places: tuple[Mapping[str, Any], ...]
+    hallways: tuple[Mapping[str, Any], ...]
+    things: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Description:
+        """Read the process's description."""
+        return cls(**{name: tuple(entries) for name, entries in told.items()})
+
+    def words(self) -> tuple[str, ...]:
+        """Return the world's own words."""
+        return self.words_of_places() + self.words_of_things()
+
+    def words_of_places(self) -> tuple[str, ...]:
+        """Return the words of furniture and passages."""
+        return tuple(dict.fromkeys((*map(_word_of_place, self.places), HALLWAY)))
+
+    def words_of_things(self) -> tuple[str, ...]:
+        """Return the words of things."""
+        return tuple(dict.fromkeys(said(one["category"]) for one in self.things))
+
+
+class HouseThing(Thing):
+    """A room, a place, a passage or a thing of a world of pyrobosim.
+
+    Attributes:
+        own: Its name in pyrobosim.
+        rooms: For a passage, the rooms that it joins; for a place, its room.
+        middle: Its position; empty if that changes.
+        outline: Its corners on the floor, in order.
+    """
+
+    __slots__ = ("middle", "outline", "own", "rooms")
+
+    def __init__(self, id: int, own: str, word: str, number: int, properties: Iterable[str]) -> None:
+        self.id = id
+        self.own = own
+        self.class_name = self.word = word
+        self.number = number
+        self.name = f"{word} {number}"
+        self.properties = frozenset(properties)
+        self.states = set[str]()
+        self.is_room = False
+        self.contains = "CONTAINERS" in self.properties
+        self.observed = True
+        self.room_item = False
+        self.rooms: tuple[HouseThing, ...] = ()
+        self.middle: tuple[float, ...] = ()
+        self.outline: tuple[tuple[float, float], ...] = ()
+
+    def set_open(self, is_open: bool) -> None:
+        """Record whether it is open, if it can be."""
+        if "CAN_OPEN" in self.properties:
+            self.states = {"OPEN" if is_open else "CLOSED"}
+
+
+class HouseScene(Scene):
+    """The known part of a world of pyrobosim: rooms and furniture from the start, things once they were seen.
+
+    Numbers follow the order of the world's file, so that robots in one house use the same names.
+    """
+
+    def __init__(self, description: Description) -> None:
+        self.things: dict[int, Thing] = {}
+        self.by_name: dict[str, Thing] = {}
+        self.own: dict[str, HouseThing] = {}  # by pyrobosim's names; includes unseen things
+        self.called: dict[str, str] = {}  # by pyrobosim's names
+        self._know_no_place()
+        self._numbers: Counter[str] = Counter()
+        self.at: HouseThing | None = None  # the robot's place
+        self.pose: tuple[float, float, float] | None = None
+        for one in description.rooms:
+            room = self._add(one["name"], re.sub(r"(?<![\s\d])[\s\d]+$", "", said(one["name"])) or "room", ())
+            room.is_room = True
+            room.middle, room.outline = tuple(one["pose"]), tuple((x, y) for x, y in one["outline"])
+        self.rooms: list[Thing] = list(self.things.values())
+        self.agent_room = self.rooms[0]  # until the first sensation
+        for one in description.places:
+            self._add_place(one)
+        for one in description.hallways:
+            always_open = one["open"] and one["locked"]
+            hallway = (
+                self._make(one["name"], HALLWAY, ()) if always_open else self._add(one["name"], HALLWAY, {"CAN_OPEN"})
+            )
+            hallway.rooms = tuple(self.own[name] for name in one["rooms"])
+            hallway.room_item = True
+            hallway.set_open(one["open"])
+        for one in description.things:
+            self._make(one["name"], said(one["category"]), {"GRABBABLE"})
+
+    def _add_place(self, one: Mapping[str, Any]) -> None:
+        word, opens = _word_of_place(one), not (one["open"] and one["locked"])
+        place = self._add(one["name"], word, {*_takes(word, opens), *({"CAN_OPEN"} if opens else ())})
+        self.called.setdefault(one["furniture"], place.name)
+        place.rooms = (self.own[one["room"]],)
+        place.room_item = True
+        place.middle, place.outline = tuple(one["pose"]), tuple((x, y) for x, y in one["outline"])
+        place.set_open(one["open"])
+        self._room[place.id] = place.rooms[0].id
+
+    def _make(self, own: str, word: str, properties: Iterable[str]) -> HouseThing:
+        self._numbers[word] += 1
+        made = self.own[own] = HouseThing(len(self.own) + 1, own, word, self._numbers[word], properties)
+        self.called[own] = made.name
+        return made
+
+    def _add(self, own: str, word: str, properties: Iterable[str]) -> HouseThing:
+        made = self._make(own, word, properties)
+        self.things[made.id] = self.by_name[made.name] = made
+        return made
+
+    # ------------------------------------------------------------------ what is where
+
+    def room_of(self, thing: Thing) -> Thing | None:
+        """Return a thing's room; for a passage, the robot's room if it is one of its two."""
+        if isinstance(thing, HouseThing) and thing.word == HALLWAY and thing.rooms:
+            return self.agent_room if self.agent_room in thing.rooms else thing.rooms[0]
+        return super().room_of(thing)
+
+    def place_of(self, thing: Thing) -> HouseThing | None:
+        """Return the place of a thing; a fixed thing is its own place."""
+        place = self.container_of(thing) or self.surface_of(thing) if "GRABBABLE" in thing.properties else thing
+        return place if isinstance(place, HouseThing) else None
+
+    def put(self, thing: HouseThing, place: HouseThing) -> None:
+        """Record a thing's place."""
+        self.things[thing.id] = self.by_name[thing.name] = thing
+        self.place(thing, place, inside=place.contains)
+
+    def lay(self, thing: HouseThing, place: HouseThing) -> None:
+        """Record a thing's place for goals, which do not distinguish on and in."""
+        self.put(thing, place)
+        self._surface[thing.id] = self._container[thing.id] = place.id
+
+    def see(self, place: str, detected: Iterable[str]) -> None:
+        """Record the things detected at a place; earlier things that are missing now have no known place."""
+        there, found = self.own[place], [self.own[name] for name in detected]
+        for thing in self.known():
+            if self.place_of(thing) is there and thing not in found:
+                self._leave(thing)
+        for thing in found:
+            if thing.id not in self.held:
+                self.put(thing, there)
+
+    def feel(
+        self, *, pose: tuple[float, float, float], room: str, at: str, held: str, doors: Mapping[str, bool]
+    ) -> None:
+        """Record the robot's state, and the doors that it sees open."""
+        self.pose = pose
+        if room:
+            self.agent_room = self.own[room]
+        self.at = self.own[at] if at and self.own[at].id in self.things else None
+        for name, is_open in doors.items():
+            self.own[name].set_open(is_open)
+        thing = self.own.get(held)
+        for id in [id for id in self.held if thing is None or id != thing.id]:
+            self._leave(self.things[id])
+        if thing is not None and thing.id not in self.held:
+            self.things[thing.id] = self.by_name[thing.name] = thing
+            self.take(thing)
+        self.close = [one.id for one in self.near()]
+
+    def near(self) -> list[Thing]:
+        """List things next to the robot, without held ones: its place, and the things seen there."""
+        if self.at is None:
+            return []
+        around = (one for one in self.known() if self.place_of(one) is self.at)
+        return [self.at, *(one for one in around if one.id not in self.held and not self.hidden(one))]
+
+    def known(self) -> Iterator[Thing]:
+        """Yield the seen things, wherever they are now."""
+        return (one for one in self.things.values() if "GRABBABLE" in one.properties)
+
+    # ------------------------------------------------------------------ for people who watch
+
+    def spots(self, names: Iterable[str]) -> tuple[Spot, ...]:
+        """Return the positions of the robot and of named things."""
+        spots = [] if self.pose is None else [Spot("", *self.pose)]
+        for thing in dict.fromkeys(self.by_name[name] for name in names if name in self.by_name):
+            place = self.place_of(thing)
+            if place is not None and place.middle:
+                outline = place.outline if place is thing else ()
+                spots.append(Spot(thing.name, place.middle[0], place.middle[1], outline=outline))
+        return tuple(spots)
+
+
+def _word_of_place(one: Mapping[str, Any]) -> str:
+    return said(f"{one['category']} {one['part']}")
+
+
+def _takes(word: str, opens: bool) -> set[str]:
+    """Return whether things go on a place or in it, from the vocabulary or whether it opens."""
+    known = properties_of_word(word) & {"SURFACES", "CONTAINERS"}
+    if "CONTAINERS" in known and (opens or "SURFACES" not in known):
+        return {"CONTAINERS"}
+    return {"SURFACES"} if known or not opens else {"CONTAINERS"}

@@ -1,0 +1,173 @@
+"""The world ``scienceworld``: ScienceWorld's thirty types of experiments, with its own simulator.
+
+Skills are free text, as in the papers; the simulator says which of them it does not know, and lists skills with one
+thing. The score is the simulator's, from 0 to 1: a failed task has 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from reactree_lab.worlds.scienceworld.engine import SPARE, ScienceWorldProcess, check_java
+from reactree_lab.worlds.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
+from reactree_ros.agent.household import Household
+from reactree_ros.plugins.settings import Harmless, check_names, plain
+from reactree_ros.world.port import Observation, Outcome, Score
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
+
+START_LINE = "You look around."
+RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:
+- look around, look at <thing>, look in <thing>, examine <thing>, inventory, task, read <thing>
+- go to <place>: through a door that is open; open <thing>, close <thing>
+- pick up <thing>, put down <thing>, move <thing> to <thing>, pour <thing> in <thing>, dunk <thing> in <thing>
+- activate <thing>, deactivate <thing>, use <thing> on <thing>, mix <thing>, flush <thing>, eat <thing>
+- connect <thing> to <thing>, disconnect <thing>
+- wait (ten moments), wait1 (one)
+- focus on <thing>: say that this is what the task is about; on a wrong thing it fails the task
+What could mean several things is answered by a numbered list; then say a number of it."""
+#: The skill of a simplification.
+_TELEPORT = "teleport to"
+_TELEPORT_RULE = f"- {_TELEPORT} <place>: at once, from wherever you are"
+#: Beginnings of the simulator's answers to an unknown action, and to an ambiguous one.
+_UNKNOWN, _AMBIGUOUS = ("No known action matches that input", "Unknown action"), "Ambiguous request"
+#: Skills that name two things: there are thousands.
+_OF_TWO = ("connect ", "dunk ", "move ", "pour ", "use ")
+#: It would restart the task.
+_RESET = "reset task"
+
+HOUSEHOLD = Household(
+    name="scienceworld",
+    actions=(
+        *("look around", "look at", "look in", "examine", "inventory", "task", "read", "go to", "open", "close"),
+        *("pick up", "put down", "move", "pour", "dunk", "activate", "deactivate", "use", "mix", "flush", "eat"),
+        *("connect", "disconnect", "wait", "wait1", "focus on"),
+    ),
+    naming="",
+    rules=RULES,
+    free_skills=True,
+    start_line=START_LINE,
+    max_decisions=200,
+    max_steps=100,
+    prompts="reactree_lab.worlds.scienceworld:prompts",
+)
+
+
+class ScienceWorld(WorkerWorld):
+    """A task of ScienceWorld."""
+
+    def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
+        super().__init__("scienceworld", scored=scored)
+        self.household = _household(task.simplifications)
+        self._task = task
+        self._engine: ScienceWorldProcess | None = None
+        self._score, self._over = 0.0, False
+        self._asked = False  # which of several actions was meant
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self, seed: int | None = None) -> ScienceWorldProcess:
+        """Go back to the start; the variation determines the task's random events."""
+        if self._engine is None or self._engine.lost:
+            self._engine = SPARE.borrow()
+        self._engine.load(self._task.task_name, self._task.variation, self._task.simplifications)
+        self._score, self._over, self._asked = 0.0, False, False
+        return self._engine
+
+    @property
+    def _here(self) -> ScienceWorldProcess:
+        return self._engine or self._begin()
+
+    def _look(self) -> Observation:
+        return Observation(f"{START_LINE} {_tidy(self._here.look())}")
+
+    def _skills(self) -> list[str]:
+        """List skills with one thing or none, or the numbers of possible meanings."""
+        actions = dict.fromkeys(self._here.actions())
+        return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
+
+    def _rate(self) -> Score:
+        """Return the simulator's score, as it was when the task was over."""
+        return Score(float(self._score == 1), max(0.0, self._score))
+
+    def _let_go(self) -> None:
+        """Release the simulator for the next episode."""
+        if self._engine is not None:
+            SPARE.give_back(self._engine)
+
+    def _take(self, skill: str) -> Observation:
+        if " ".join(skill.split()).casefold() == _RESET:
+            return Observation(f"There is no way to {_RESET} here.", Outcome.UNKNOWN_SKILL)
+        engine = self._here
+        self._worker.check_wanted()
+        asked, text = self._asked, _tidy(engine.step(skill))
+        self._asked = text.startswith(_AMBIGUOUS)
+        if not self._over:
+            self._score, self._over = engine.progress()
+        if not text.startswith(_UNKNOWN):
+            return Observation(text)
+        # The earlier question is forgotten then: the world has changed.
+        return Observation(text, Outcome.EXECUTION if asked else Outcome.UNKNOWN_SKILL)
+
+
+def _tidy(text: str) -> str:
+    """Return the simulator's text without blank lines and spaces at the ends of lines."""
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) or "Nothing happens."
+
+
+def _household(simplifications: str) -> Household:
+    if not {"easy", "teleportAction"} & set(simplifications.split(",")):
+        return HOUSEHOLD
+    return replace(HOUSEHOLD, actions=(*HOUSEHOLD.actions, _TELEPORT), rules=f"{RULES}\n{_TELEPORT_RULE}")
+
+
+def check_simplifications(given: str) -> str:
+    """Refuse simplifications that the simulator does not know."""
+    return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
+
+
+class ScienceWorldSettings(WorldSettings):
+    """The type of task; the number of a task is its variation."""
+
+    task: Annotated[str, Harmless(plain)] = Field(
+        default=next(iter(VARIATIONS)), description="type of task, e.g. boil or grow-fruit"
+    )
+    simplifications: Annotated[str, Harmless(plain)] = Field(
+        default="", description="simplifications, separated by commas, e.g. easy or openDoors"
+    )
+
+    _known = field_validator("simplifications")(check_simplifications)
+
+    @field_validator("task")
+    @classmethod
+    def _is_a_task(cls, task: str) -> str:
+        return check_names("task", task, VARIATIONS)
+
+    @property
+    def of_many(self) -> bool:
+        """Whether there are many tasks to choose from: the simulator would have to describe each."""
+        return True
+
+
+def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
+    """Return the variations of a type of task, by number."""
+    check_java()
+    variations = range(VARIATIONS[settings.task])
+    return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))
+
+
+SPEC = WorldSpec(
+    name="scienceworld",
+    summary="ScienceWorld's thirty types of experiments, with its own simulator (Java 17)",
+    settings=ScienceWorldSettings,
+    extra="reactree_lab[scienceworld]",
+    needs=("scienceworld", "py4j"),
+    household=HOUSEHOLD,
+    load_tasks=tasks_of,
+    make=lambda settings, task, **given: ScienceWorld(task, **given),
+    flags=("task_id",),
+)

@@ -1,0 +1,320 @@
+"""`reactree report`: the table, the page, its links, and benches that lack something."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from bench_runs import SETTINGS, bench_of, line
+
+from reactree_lab.bench.document import Bullets, Heading, Link, Paragraph, Table, as_html, as_markdown
+from reactree_lab.bench.folder import BenchFolder
+from reactree_lab.bench.goal import Condition, Goal, goal_as_json
+from reactree_lab.bench.job_runner import GOAL, Finished
+from reactree_lab.bench.jobs import BenchSettings
+from reactree_ros.cli import main
+
+TWO = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"))
+
+
+def report(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["reactree", "report", str(folder), *options])
+    monkeypatch.setenv("COLUMNS", "200")
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def rows(markdown: str) -> dict[str, list[str]]:
+    """The cells of every table row by the row's name."""
+    lines = [row.strip("| ").split(" | ") for row in markdown.splitlines() if row.startswith("|")]
+    return {cells[0]: cells[1:] for cells in lines}
+
+
+class Page(HTMLParser):
+    """Keeps what a page refers to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.sources: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value for name, value in attrs if name == "href" and value]
+        self.sources += [value for name, value in attrs if name == "src" and value]
+
+
+@pytest.mark.bench
+def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def goal(count: int, switches: int) -> bytes:
+        moved = Condition(relation="on", item="apple", target="sofa", count=count, fulfilled=0)
+        turned_on = Condition(relation="turnOn", item="", target="tv", count=1, fulfilled=0)
+        return goal_as_json(Goal((moved, *[turned_on] * switches), ("kitchen 1",), "kitchen 1")).encode()
+
+    folder = tmp_path / "out"
+    with closing(BenchFolder(folder, TWO)) as opened:
+        opened.begin(workers=1, where="processes", runs=8)
+        for task, (count, switches) in enumerate([(1, 0), (2, 0), (1, 1), (5, 0)], 1):
+            for planner in TWO.planners:
+                achieved = planner == "react" or count == 1
+                files = {GOAL: goal(count, switches)} if task < 4 or planner == "react" else {}
+                opened.record(Finished(line(planner, task, gsr=float(achieved)), files), elapsed=1.0)
+    assert report(monkeypatch, folder) == 0
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
+    assert table["GSR, 1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
+    assert table["GSR, 2 things"] == ["1.000 (0.342–1.000) of 2", "0.500 (0.095–0.905) of 2"]
+    assert table["GSR, 5 things"] == ["1.000 (0.207–1.000) of 1", "–"]
+    assert table["SSR, 2 things"] == ["1.000 (1.000–1.000) of 2", "0.500 (0.000–1.000) of 2"]
+    plot = (folder / "success_by_size.svg").read_text(encoding="utf-8")
+    assert [text for text in ("things asked for", ">react<", ">reactree_wm<", ">5<") if text not in plot] == []
+
+
+@pytest.mark.bench
+def test_contenders_are_told_with_their_language_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contenders = {
+        "mine": {"planner": "react", "llm": {"llm": "small", "model": "there"}},
+        "rules": {"planner": "react"},
+    }
+    settings = BenchSettings(suite="generated", planners=tuple(contenders), contenders=contenders)
+    folder = bench_of(tmp_path / "out", line("mine"), line("rules"), settings=settings)
+    assert report(monkeypatch, folder) == 0
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "mine: planner react, language model llm: small, model: there" in text
+    assert "rules: planner react, language model llm: expert (rules, no language model)" in text
+
+
+@pytest.mark.bench
+def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = {"prompt_tokens": 1000, "cached_tokens": 900, "max_input_tokens": 300, "mean_input_tokens": 250.0}
+    lines = [
+        *(
+            line("react", task, gsr=float(task < 6), decisions=9 + task, actions=4, executable_actions=3, **counted)
+            for task in range(1, 11)
+        ),
+        *(
+            line("reactree_wm", task, max_input_tokens=100 * task, mean_output_tokens=8.0, approximate_tokens=True)
+            for task in range(1, 11)
+        ),
+    ]
+    folder = bench_of(tmp_path / "out", *lines, settings=TWO)
+    assert report(monkeypatch, folder) == 0
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
+    assert table["runs"] == ["10", "10"]
+    assert table["GSR"] == ["0.500 (0.237–0.763)", "1.000 (0.722–1.000)"]
+    # 10, …, 19: standard deviation 3.0277, t 2.2622
+    assert table["decisions"] == ["14.5 (12.3–16.7)", "10.0 (10.0–10.0)"]
+    assert table["executable actions"] == ["0.750 (0.750–0.750)", "–"]
+    # 100, …, 1000: standard deviation 302.77
+    assert table["longest input, tokens"] == ["300 (300–300)", "≈ 550 (333–767)"]
+    assert table["longest of all, tokens"] == ["300", "≈ 1000"]
+    assert table["mean input, tokens"] == ["250 (250–250)", "–"]
+    assert table["mean output, tokens"] == ["–", "≈ 8.0 (8.0–8.0)"]
+    assert table["cached share of input"] == ["0.900 (0.900–0.900)", "–"]
+    assert table["time, of react's"] == ["100%", "100%"]
+    assert table["context, of react's"] == ["100%", "–"]
+    assert table["seconds"] == ["0.50 (0.50–0.50)", "0.50 (0.50–0.50)"]
+
+
+@pytest.mark.bench
+def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"replies": 10, "model_seconds": 5.0, "output_tokens": 200, "mean_input_tokens": 800.0}
+    vain = {"attempts": 14, "refused_attempts": 4, "repeated_attempts": 7, "refused_tokens": 50}
+    folder = bench_of(
+        tmp_path / "out",
+        line("react", 1, end="stuck", gsr=0.0, **asked, **vain),
+        line("react", 2, **asked, attempts=10),
+        line("reactree_wm", 1),
+        settings=TWO,
+    )
+    assert report(monkeypatch, folder) == 0
+    text = (folder / "report.md").read_text(encoding="utf-8").split("how runs ended")[1]
+    table = rows(text)
+    head = table["planner"]
+    react, other = (dict(zip(head, table[name], strict=True)) for name in ("react", r"reactree\_wm"))
+    # the means of 14 / 10 and 1, of 4 / 14, 7 / 14 and 50 / 200 and 0
+    assert [react[name] for name in ("requests a decision", "refused", "repeated", "tokens refused")] == [
+        *("1.20", "0.143", "0.250", "0.125"),
+    ]
+    assert (react["seconds a decision"], react["mean input, tokens"]) == ("0.50", "800")
+    assert (react["GSR"][:5], react["ended"]) == ("0.500", "1 stuck, 1 done")
+    assert (other["requests a decision"], other["ended"]) == ("–", "1 done")
+
+
+@pytest.mark.bench
+def test_what_a_run_costs_is_told_where_somebody_says_the_prices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted = {"mean_input_tokens": 500.0, "mean_output_tokens": 20.0, "requests": 4}
+    folder = bench_of(tmp_path / "out", line("react", 1, **counted), line("reactree_wm", 1), settings=TWO)
+    assert report(monkeypatch, folder, "--prices", "0.15", "0.60") == 0
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
+    assert table["input of all requests, tokens"] == ["2000", "–"]
+    assert table["output of all requests, tokens"] == ["80", "–"]
+    assert table["cost, thousandths of a dollar"] == ["0.35", "–"]  # 2000 * 0.15 + 80 * 0.6, of a million
+    assert report(monkeypatch, folder, "--prices", "-1", "1") == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.bench
+def test_what_papers_have_published_stands_apart_with_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = BenchSettings(suite="scienceworld", suite_settings={}, planners=("react",))
+    folder = bench_of(tmp_path / "out", line("react", 1, suite="scienceworld", ssr=0.25), settings=settings)
+    assert report(monkeypatch, folder) == 0
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    ours, _, theirs = text.partition("## Published elsewhere: ReCode")
+    assert "| SSR (score) | 0.250 |" in ours
+    assert "GPT-4o" not in ours
+    assert "| ReCode | GPT-4o mini | 42.78 | 41.18 |" in theirs
+    assert "Not from this bench." in theirs
+
+
+@pytest.mark.bench
+def test_a_bench_of_the_papers_tasks_has_its_ablations_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = tmp_path / "tasks.json"
+    tasks.write_text("[]", encoding="utf-8")
+    settings = BenchSettings(suite="wah_nl", suite_settings={"tasks": str(tasks)}, planners=("react",))
+    folder = bench_of(tmp_path / "out", line("react", 1, suite="wah_nl"), settings=settings)
+    assert report(monkeypatch, folder) == 0
+    _, *theirs = (folder / "report.md").read_text(encoding="utf-8").split("## Published elsewhere: ReAcTree")
+    results, memories, control_flows = theirs
+    assert "| ReAcTree+WM | Qwen 2.5 72B | 61.00 | 79.58 |" in results
+    assert "| ReAct | Qwen 2.5 7B | no | yes | 6.00 | 19.53 |" in memories
+    assert "| ReAcTree+WM | Qwen 2.5 7B | sequence | 15.00 | 32.18 |" in control_flows
+
+
+@pytest.mark.bench
+def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_it(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = [line("react", 7, gsr=0.0), line("reactree_wm", 7, gsr=0.5, instruction="<script>x|y</script> *z*")]
+    folder = bench_of(tmp_path / "out", line("react", 8), *failed)
+    assert report(monkeypatch, folder) == 0
+    assert "3 of 3 runs done, 2 failed" in capsys.readouterr().out
+    text, markdown = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    page = Page(text)
+    assert page.sources
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
+    assert page.links == ["runs/react/0/7/", "runs/reactree_wm/0/7/"]
+    assert "<script>" not in text
+    pictures = re.findall(r"!\[.*\]\((.+)\)", markdown)
+    assert pictures == ["success_by_decisions.svg"]  # these runs have no events
+    for link in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
+        assert (folder / unquote(link)).exists(), link
+
+
+@pytest.mark.bench
+def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(
+    undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert report(monkeypatch, undisturbed) == 0
+    markdown = (undisturbed / "report.md").read_text(encoding="utf-8")
+    assert "No run failed." in markdown
+    assert "≈: at least in part counted by a rule of thumb" in markdown
+    assert {path.name for path in undisturbed.glob("*.svg")} == {
+        "success_by_decisions.svg",
+        "success_by_size.svg",
+        "tokens_along_the_run.svg",
+        "executability_by_step.svg",
+    }
+    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 4
+    before = (undisturbed / "report.html").read_bytes()
+    assert report(monkeypatch, undisturbed) == 0
+    assert (undisturbed / "report.html").read_bytes() == before
+
+
+@pytest.mark.bench
+def test_a_bench_of_one_planner_that_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = bench_of(tmp_path / "out", line("react", 1), line("react", 2), runs=4)
+    with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"task_id": 3, "ins')  # being written
+    assert report(monkeypatch, folder) == 0
+    assert "2 of 4 runs done" in capsys.readouterr().out
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    assert "Runs: 2 of 4 done. The bench is not finished" in markdown
+    assert "Planner against planner" not in markdown
+
+
+@pytest.mark.bench
+def test_runs_that_broke_off_are_told_and_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = [line("react", task, gsr=0.0, end="model_gone", message="connection refused") for task in (2, 3)]
+    bug = line("react", 4, gsr=0.0, end="bug", message="KeyError: 'x'")
+    again = line("react", 2)
+    folder = bench_of(tmp_path / "out", line("react", 1), *gone, bug, again, runs=4)
+    assert report(monkeypatch, folder) == 0
+    said = capsys.readouterr().out
+    assert "2 of 4 runs done, 0 failed" in said
+    assert "2 runs broke off, 1 model_gone, 1 bug: connection refused" in said
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    assert "Not done: 2 runs broke off, 1 model\\_gone, 1 bug: connection refused; the next start" in markdown
+    assert rows(markdown)["runs"] == ["2"]
+    assert rows(markdown)["GSR"] == ["1.000 (0.342–1.000)"]
+
+
+@pytest.mark.bench
+def test_a_full_context_is_a_cause_of_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = bench_of(tmp_path / "out", line("react", 1, gsr=0.0, end="context_full"))
+    assert report(monkeypatch, folder) == 0
+    assert rows((folder / "report.md").read_text(encoding="utf-8"))["context full"] == ["1"]
+
+
+def test_what_is_no_bench_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    assert report(monkeypatch, tmp_path) == 2
+    assert "holds no settings.json; name the --out folder of `reactree bench`" in capsys.readouterr().err
+    bench_of(tmp_path / "out", settings=SETTINGS, runs=4)
+    assert report(monkeypatch, tmp_path / "out") == 2
+    assert "no run is done yet; continue" in capsys.readouterr().err
+    bench_of(tmp_path / "gone", line(end="model_gone", message="connection refused"), settings=SETTINGS)
+    assert report(monkeypatch, tmp_path / "gone") == 2
+    assert "no run is done yet (1 runs broke off, 1 model_gone: connection refused)" in capsys.readouterr().err
+
+
+def test_without_what_plots_need_the_report_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert report(monkeypatch, tmp_path) == 2
+    assert "-m pip install 'matplotlib>=3.6' 'scipy>=1.9'" in capsys.readouterr().err
+
+
+def test_what_a_model_or_a_user_said_is_no_markup() -> None:
+    said = 'a|b <i> [x](y) *z* `c` "q"'
+    blocks = [Heading(said, 1), Paragraph(said), Bullets([said]), Table(["h"], [[said], [Link(said, "a b/<c>")]])]
+    page, markdown = as_html(blocks), as_markdown(blocks)
+    assert "<i>" not in page
+    assert page.count("a|b &lt;i&gt;") == 6
+    assert Page(page).links == ["a%20b/%3Cc%3E"]
+    escaped = 'a\\|b \\<i> \\[x\\](y) \\*z\\* \\`c\\` "q"'
+    assert markdown.splitlines() == [
+        f"# {escaped}",
+        "",
+        escaped,
+        "",
+        f"- {escaped}",
+        "",
+        "| h |",
+        "| --- |",
+        f"| {escaped} |",
+        f"| [{escaped}](a%20b/%3Cc%3E) |",
+    ]

@@ -1,0 +1,192 @@
+"""CodeAct: code turn by turn, what it prints comes back.
+
+``python test/planners/test_codeact.py`` writes the example of its prompts again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from doubles import ScriptedWorld
+from recode_doubles import Writes, own_text
+
+import reactree_ros.household
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.errors import UserError
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
+from reactree_ros.planners.spec import planner
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import World
+
+pytest.importorskip("pydantic_monty")
+
+DONE = "<solution>done</solution>"
+#: What the model says in the example.
+EXAMPLE = (
+    """<thought>Both things are most likely in the kitchen. I go there and see what places there are.</thought>
+<execute>
+print(run('go to kitchen 1'))
+</execute>""",
+    """<thought>I look on a counter and into the cabinets, and print no more than I have to know.</thought>
+<execute>
+for place in ('kitchen counter 1', *(f'kitchen cabinet {number}' for number in range(1, 6))):
+    seen = run(f'go to {place}')
+    if 'is closed' in seen:
+        seen = run(f'open {place}')
+    for thing in ('wine glass', 'cutlery fork'):
+        match = re.search(rf'{thing} \\((\\d+)', seen)
+        print(place, 'has', match.group(1) if match else 'no', thing)
+</execute>""",
+    """<thought>At kitchen cabinet 2 are both. I have two hands: I take both to the kitchen table.</thought>
+<execute>
+run('go to kitchen cabinet 2')
+for thing in ('wine glass 1', 'cutlery fork 1'):
+    print(run(f'pick up {thing}'))
+run('go to kitchen table 1')
+for thing in ('wine glass 1', 'cutlery fork 1'):
+    print(run(f'put down {thing}'))
+</execute>""",
+    DONE,
+)
+
+
+def code(*lines: str) -> str:
+    return "\n".join(["<thought>so</thought>", "<execute>", *lines, "</execute>"])
+
+
+def run(*texts: str, world: World | None = None, name: str = "codeact", **options: int) -> tuple[EpisodeResult, str]:
+    """Run it; returns the result and the node's own text."""
+    model = Writes(texts)
+    with world or ScriptedWorld() as here:
+        episode = Episode("do it", world=here, model=model, planner=planner(name), options=TreeOptions(**options))
+        result = episode.run()
+    return result, own_text(episode)
+
+
+def test_what_the_code_prints_is_what_the_model_sees() -> None:
+    result, said = run(code("seen = run('go to kitchen 1')", "print('I see', len(seen) > 0)"), DONE)
+    assert (result.status, result.decisions, result.steps) == ("success", 1, 1)
+    assert said.endswith(f"</execute>\nObservation:\nI see True\n{DONE}")
+
+
+def test_variables_stay_and_nothing_printed_is_said() -> None:
+    _, said = run(code("a = 3"), code("print(a + 1)"), DONE)
+    assert "Observation:\n(nothing was printed)\n" in said
+    assert "Observation:\n4\n" in said
+
+
+def test_it_can_give_up() -> None:
+    result, _ = run("It is not there.\n<solution> Failure </solution>")
+    assert (result.status, result.decisions) == ("failure", 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("print(1)\n1 / 0", "1\nTraceback"),
+        ("find_cup()", "NameError: name 'find_cup' is not defined; there is run"),
+        ("x = [find_cup() for _ in [1]]", "NameError"),
+        ("return", "belong into loops"),
+    ],
+)
+def test_an_error_of_the_code_is_what_the_model_sees(line: str, seen: str) -> None:
+    result, said = run(code(line), DONE)
+    assert result.status == "success"
+    assert f"Observation:\n{seen}" in said or seen in said.rpartition("Observation:\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("I am done.", "there is no code"),
+        (f"{code('x = 1')}\n{DONE}", "alone, once, without code"),
+        ("<solution>42</solution>", "alone, once, without code"),
+        (f"{DONE} or <solution>failure</solution>", "alone, once, without code"),
+        (code("def f(): pass"), "'def' is not allowed"),
+        (code("x = 1") + code("y = 2"), "2 blocks of code"),
+    ],
+)
+def test_what_is_neither_code_nor_an_end_is_refused_and_counts(text: str, reason: str) -> None:
+    result, said = run(text, DONE)
+    assert (result.status, result.decisions) == ("success", 1)
+    assert reason in said
+
+
+@pytest.mark.parametrize("tag", ["think", "thought"])
+def test_an_end_that_is_only_thought_of_is_none(tag: str) -> None:
+    result, _ = run(f"<{tag}>I might say {DONE} now.</{tag}>\n<execute>\nrun('go to kitchen 1')\n</execute>", DONE)
+    assert (result.status, result.decisions, result.steps) == ("success", 1, 1)
+    result, _ = run(f"<{tag}>I might say {DONE} now.</{tag}>", "<solution>failure</solution>")
+    assert (result.status, result.decisions) == ("failure", 1)
+
+
+def test_code_that_was_cut_does_not_run() -> None:
+    model = Writes(["<execute>\nrun('go to kitchen 1')"], cut=True)
+    with ScriptedWorld() as world:
+        options = TreeOptions(max_decisions=2)
+        result = Episode("do it", world=world, model=model, planner=planner("codeact"), options=options).run()
+    assert (result.end, result.steps) == ("out_of_decisions", 0)
+    assert "was cut at its token limit" in model.prompts[-1]
+
+
+def test_a_server_may_cut_the_closing_tag_and_markdown_is_code() -> None:
+    result, _ = run("<execute>\nprint(run('go to kitchen 1'))", "```python\nprint(1)\n```", DONE)
+    assert (result.status, result.steps, result.decisions) == ("success", 1, 2)
+
+
+def test_the_budget_holds_for_skills_in_a_loop() -> None:
+    result, _ = run(code("while True:", "    run('go to kitchen 1')"), DONE, max_steps=5)
+    assert (result.end, result.steps) == ("out_of_steps", 5)
+
+
+def test_an_interruption_cancels_the_skill() -> None:
+    model = Writes([code("run('go to kitchen 1')")])
+    with ScriptedWorld() as world:
+        run = Episode("do it", world=world, model=model, planner=planner("codeact"))
+        for _ in range(200):
+            world.settle = not model.prompts  # the first look around settles
+            run.tick()
+            if world.executed:
+                break
+            run.wait()
+        run.interrupt()
+    assert (dict(world.cancelled), run.result().end) == ({"go to kitchen 1": 1}, "interrupted")
+
+
+def test_a_household_that_tells_nothing_of_its_skills_is_refused_before_the_run() -> None:
+    class Nowhere(ScriptedWorld):
+        household = Household(name="nowhere", actions=("go to",))
+
+    said = r"codeact has no recode_skills\.txt for the household nowhere"
+    with Nowhere() as world, pytest.raises(UserError, match=said):
+        Episode("do it", world=world, model=Writes([DONE]), planner=planner("codeact"))
+
+
+# ---------------------------------------------------------------------- the example
+
+
+def carried_out() -> tuple[EpisodeResult, str, Writes]:
+    task = parse_tasks(generate_house(seed=7, tasks=1))[0]
+    model = Writes(EXAMPLE)
+    with SymbolicWorld(task) as world:
+        episode = Episode(task.instruction, model=model, world=world, planner=planner("codeact"))
+        result = episode.run()
+    return result, own_text(episode), model
+
+
+def test_the_example_reaches_its_goal_and_is_what_the_prompts_have() -> None:
+    result, said, model = carried_out()
+    assert result.achieved, result
+    assert prompt(WAH_NL.prompts, "codeact_example.txt") == said
+    assert all(f"Examples:\n\n{said}\n\n(End of the examples)" in text for text in model.prompts)
+
+
+if __name__ == "__main__":
+    folder = Path(reactree_ros.household.__file__).parent / "prompts"
+    (folder / "codeact_example.txt").write_text(f"{carried_out()[1]}\n", encoding="utf-8")
