@@ -1,1 +1,1 @@
-"""Texts that are generated in this process: what holds them, what is kept of them, one by one or several at once."""
+"""Generates texts in this process, token by token, one after the other."""
