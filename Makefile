@@ -21,12 +21,14 @@ CORE := not ros and not docs and not llm and not real and not worlds and not ben
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-mind test fuzz test-memory test-worlds test-games test-bench test-fleet test-view test-llm test-real test-train test-package test-docs test-ros docs screenshot bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo demo-mind test test-slow test-all size fuzz test-memory test-worlds test-games test-bench test-fleet test-view test-llm test-real test-train test-package test-docs test-ros docs screenshot bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         carry out a household instruction in the terminal with the small model (no torch)"
 	@echo "make demo-mind    the same with SmolLM2, a pretrained model that knows words (no torch; 0.3 GB)"
-	@echo "make test         check lint, types and the layer rule, and run the tests"
+	@echo "make test         check lint, types and the layer rule, and run the tests that take under 0.3 s (SWEEP=1: every case)"
+	@echo "make test-all     the same with the slow ones, as .ci/run does (make test-slow: those alone)"
+	@echo "make size         print the lines of each distribution"
 	@echo "make test-memory  test episodic memory with the real sentence embedder (installs torch)"
 	@echo "make test-worlds  test the real clients of VirtualHome and AI2-THOR, and PDDL and ScienceWorld (Java 17; 0.9 GB)"
 	@echo "make test-games   test ALFWorld and text adventures (compilers for C and C++; 0.6 GB)"
@@ -56,8 +58,20 @@ demo: .venv/.ready
 demo-mind: .venv-mind/.ready
 	@$(MIND)/reactree run --llm mind "Put 1 pudding and 1 apple on the coffee table"
 
-test: lint
-	$(TEST)/python -m pytest -n auto -m "$(CORE)" $(ARGS)
+# Lint beside the tests: types take one core for half a minute.
+test: export SWEEP ?= 5
+test: .venv-test/.ready
+	@$(MAKE) --no-print-directory lint >.venv-test/lint 2>&1 & lint=$$!; \
+	$(TEST)/python -m pytest -n auto -m "not slow and $(CORE)" $(ARGS); tests=$$?; \
+	wait $$lint; of_lint=$$?; cat .venv-test/lint; exit $$((tests || of_lint))
+
+test-slow: .venv-test/.ready
+	$(TEST)/python -m pytest -n auto -m "slow and $(CORE)" $(ARGS)
+
+test-all: test test-slow
+
+size:
+	@$(PYTHON) .ci/size
 
 # Failing files are kept in fuzz-failures/.
 fuzz: .venv-test/.ready

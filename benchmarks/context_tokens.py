@@ -30,7 +30,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from reactree_lab.planners.hiagent.chunks import Chunk, ChunkMemory, Element, Pair, Subgoal, as_turns
+from reactree_lab.planners.hiagent.chunks import (
+    Chunk,
+    ChunkMemory,
+    acted,
+    subgoal_said,
+)
 from reactree_lab.recordings import RecordedRun, load_recording
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import Transcript
@@ -40,7 +45,7 @@ VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
 CLAIM = "HiAgent, table 1: 64.98% of STANDARD's context, 35.02% less (49.99% to 73.58% by task; decomposition: 112.8%)"
 Count = Callable[[str], int]
 #: A subgoal, whether it was reached, and its actions.
-Part = tuple[str, bool, list[Pair]]
+Part = tuple[str, bool, list[tuple[str, str]]]
 
 
 def counter(*, cl100k: bool) -> Count:
@@ -73,9 +78,9 @@ def recorded_contexts(run: RecordedRun, count: Count) -> Iterator[int]:
             tokens += tokens_of([turn], count)
 
 
-def pairs_of(transcript: Transcript) -> list[Pair]:
+def pairs_of(transcript: Transcript) -> list[tuple[str, str]]:
     """Actions and observations, without thoughts."""
-    return [Pair(skill, saw.text) for skill, saw in transcript.acts if saw.text]
+    return [(skill, saw.text) for skill, saw in transcript.acts if saw.text]
 
 
 def by_agent_nodes(run: RecordedRun) -> list[Part]:
@@ -92,17 +97,18 @@ def by_agent_nodes(run: RecordedRun) -> list[Part]:
 def by_things(run: RecordedRun) -> list[Part]:
     """Cut a flat trajectory after each successful pick up and put down."""
     parts: list[Part] = []
-    pairs: list[Pair] = []
+    pairs: list[tuple[str, str]] = []
     for pair in (pair for node in run.nodes for pair in pairs_of(node.transcript)):
         pairs.append(pair)
-        if pair.observation.startswith(("You pick up ", "You put down ")):
-            parts.append((pair.action, True, pairs))
+        action, observation = pair
+        if observation.startswith(("You pick up ", "You put down ")):
+            parts.append((action, True, pairs))
             pairs = []
     return [*parts, ("go on", False, pairs)] if pairs else parts
 
 
 def chunked(
-    trajectory: Sequence[tuple[str, Sequence[Pair]]], start: str, summarise: Callable[[Chunk], str]
+    trajectory: Sequence[tuple[str, Sequence[tuple[str, str]]]], start: str, summarise: Callable[[Chunk], str]
 ) -> Iterator[ChunkMemory]:
     """The memory before each action of a recorded trajectory, with its subgoals as chunks."""
     memory = ChunkMemory(start)
@@ -112,7 +118,7 @@ def chunked(
         memory = memory.begin(subgoal)
         for pair in pairs:
             yield memory
-            memory = memory.add(pair.action, pair.observation)
+            memory = memory.add(*pair)
 
 
 def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) -> Iterator[int]:
@@ -128,15 +134,14 @@ def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) ->
     trajectory = [(subgoal, pairs) for subgoal, _, pairs in parts]
     if way in ("chunked", "no summary"):
         for memory in chunked(trajectory, first.start.text, summarise):
-            yield head + tokens_of(as_turns(memory.shown()), count)
+            yield head + tokens_of(memory.shown(), count)
         return
     kept = head
     for number, (subgoal, pairs) in enumerate(trajectory, 1):
-        told: list[Element] = [Subgoal(number, subgoal)] if way == "subgoals" else []
-        kept += tokens_of(as_turns(told), count)
+        kept += tokens_of([subgoal_said(number, subgoal)] if way == "subgoals" else [], count)
         for pair in pairs:
             yield kept
-            kept += tokens_of(as_turns([pair]), count)
+            kept += tokens_of(acted(*pair), count)
 
 
 def mean_and_peak(runs: Iterable[Iterable[int]]) -> tuple[float, float]:

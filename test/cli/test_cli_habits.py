@@ -54,7 +54,7 @@ def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "replay", "resume", "fork", "bootstrap", "bench", "eval", "doctor", "llm check", "robot check"],
+    ["run", "replay", "resume", "fork", "bootstrap", "bench", "doctor", "llm check", "robot check"],
 )
 def test_a_command_with_exit_codes_of_its_own_says_them(cli: Cli, command: str) -> None:
     assert re.search(r"Exit codes? ", " ".join(cli(*command.split(), "--help").out.split()))
@@ -93,7 +93,7 @@ COMPLETED: dict[str, set[str]] = {
     "reactree run --planner hi": {"hiagent", "hiagent_wm"},
     "reactree bootstrap --planner tree": {"tree_planner"},
     "reactree bench --planner react,hi": {"react,hiagent", "react,hiagent_wm"},
-    "reactree eval --planner react,recode,tree": {"react,recode,tree_planner"},
+    "reactree bench --planner react,recode,tree": {"react,recode,tree_planner"},
     "reactree run --world v": {"virtualhome", "virtualhome_unity"},
     "reactree run --world ": set(WORLDS.names),
     "reactree run --llm ": set(MODELS.names),

@@ -22,7 +22,7 @@ from robot.drawings import GRAPHS, LABELLED
 from view.writing import Wide, demo
 
 from reactree_lab.bench.events import told_by
-from reactree_lab.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
+from reactree_lab.bench.folder import BROKEN, RESULTS, read_broken, read_results
 from reactree_lab.bench.folder import SETTINGS as BENCH
 from reactree_lab.bench.folder import read_settings as read_bench_settings
 from reactree_lab.bench.goal import Condition, Goal, goal_as_json, read_goal
@@ -455,8 +455,6 @@ READERS = (
            _made_up_lines(RunLine), ".jsonl"),
     Reader("broken results", lambda: [_cached_bench()[RESULTS]], _in_a_bench(BROKEN, read_broken), LINES,
            _made_up_lines(RunLine), ".jsonl"),
-    Reader("sessions", lambda: [_cached_bench()[SESSIONS]], _in_a_bench(SESSIONS, read_sessions), LINES,
-           _made_up_lines(Session), ".jsonl"),
     Reader("bench settings", lambda: [json.dumps(SETTINGS.as_dict()).encode()], _in_a_bench(BENCH, read_bench_settings),
            JSON),
     Reader("goal", _goal, read_goal, JSON, lambda rng: json.dumps(mutators.made_up(Goal, rng)).encode()),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from processes import need_program
 pytestmark = pytest.mark.ros
 
 LIMIT = 60.0
+ROOT = Path(__file__).resolve().parents[2]
 SITE = Path("lib", Path(sysconfig.get_path("purelib")).parent.name, "site-packages")
 
 
@@ -53,3 +56,27 @@ def test_a_launch_where_pydantic_is_too_old_says_what_installs_it(tmp_path: Path
     assert asked.returncode == 1
     assert "reactree_ros needs pydantic>=2.6 (1.10.14): " in asked.stderr
     assert " -m pip install 'pydantic>=2.6'" in asked.stderr
+
+
+def test_a_workspace_of_ones_own_has_every_package_by_the_readmes_line(tmp_path: Path) -> None:
+    pytest.importorskip("colcon_core", reason="needs colcon, which builds workspaces")
+    (line,) = re.findall(r"^python3 .* (build --base-paths .*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/reactree_ros").symlink_to(ROOT)
+    # The interfaces are built without C++ and optimisation, which takes most of the time.
+    quick = ["--cmake-args", "-DBUILD_TESTING=OFF", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0 -w"]
+    colcon = [sys.executable, "-c", "import sys; from colcon_core.command import main; sys.exit(main())"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "CMAKE_PREFIX_PATH": sys.prefix}
+    built = subprocess.run(
+        [*colcon, *shlex.split(line), *quick],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert built.returncode == 0, built.stderr
+    names = {"reactree_interfaces", *(path.parent.name for path in ROOT.glob("ros2_ws/src/*/setup.py"))}
+    for name in {*names, "reactree_ros"}:
+        assert (tmp_path / f"install/{name}/share/{name}/package.xml").exists(), name

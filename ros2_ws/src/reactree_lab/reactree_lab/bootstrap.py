@@ -24,21 +24,13 @@ from reactree_ros.world.spec import Task
 
 @dataclass(frozen=True)
 class Attempt:
-    """The result of a training task: a line of the record next to the memory.
-
-    Attributes:
-        task_id: The task.
-        planner: Name of the planner, with its options.
-        achieved: Whether the goal was reached, by the world's score.
-        added: Experiences that the memory gained.
-        end: How the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`.
-    """
+    """The result of a training task: a line of the record next to the memory."""
 
     task_id: int
-    planner: str
-    achieved: bool
-    added: int
-    end: str
+    planner: str  # name of the planner, with its options
+    achieved: bool  # whether the goal was reached, by the world's score
+    added: int  # experiences that the memory gained
+    end: str  # how the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`
 
     @property
     def broken(self) -> bool:
@@ -52,8 +44,6 @@ class Bootstrap:
     Args:
         memory: Filled; examples come from it, so that later tasks profit from earlier ones.
         spec: What every run is, but for its task.
-        model: Decides.
-        make_world: Makes the world of a task.
     """
 
     def __init__(
@@ -79,10 +69,6 @@ class Bootstrap:
 
         A run that broke off (the language model or the world was gone, a bug) is yielded but not recorded: a resumed
         bootstrap repeats it.
-
-        Raises:
-            UserError: The record next to the memory cannot be read, or the language model is gone in two tasks in a
-                row.
         """
         done = {one.task_id: one for one in self._recorded() if one.planner == self._spec.planner}
         yield from (done[task_id] for task_id in tasks if task_id in done)
@@ -118,4 +104,4 @@ class Bootstrap:
             return []
         attempts = read_lines(self._record, Attempt)
         known = {end.value for end in EpisodeEnd}
-        return [one for one in attempts if one.end in known]  # "error" of earlier versions was not the planner's fault
+        return [one for one in attempts if one.end in known]  # a line that is no result is carried out again

@@ -33,10 +33,6 @@ def make_examples(planner: str, advance: Callable[[float], None] = lambda share:
     """Carry the tasks out, and choose from the experiences.
 
     Of all experiences with the same subgoal, but for its numbers, and the same end, the shortest one is chosen.
-
-    Args:
-        planner: Its name, with options.
-        advance: Called with the share that is done.
     """
     shortest: dict[tuple[str, str], Experience] = {}
     tasks = list(_tasks())

@@ -27,34 +27,17 @@ class ReplayError(UserError, ValueError):
 
 @dataclass(frozen=True)
 class RecordedNode:
-    """One recorded agent node.
-
-    Attributes:
-        file: Name of its file.
-        decision: Decision count at its start.
-        depth: Depth in the tree.
-        text: Its text.
-        transcript: Its text, parsed.
-    """
-
-    file: str
-    decision: int
-    depth: int
+    file: str  # name of its file
+    decision: int  # decision count at its start
+    depth: int  # depth in the tree
     text: str
-    transcript: Transcript
+    transcript: Transcript  # its text, parsed
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One recorded run.
-
-    Attributes:
-        run: Its task: a WAH-NL task id, or the name of an ALFRED trial.
-        nodes: Its agent nodes in the order in which they started.
-    """
-
-    run: int | str
-    nodes: tuple[RecordedNode, ...]
+    run: int | str  # its task: a WAH-NL task id, or the name of an ALFRED trial
+    nodes: tuple[RecordedNode, ...]  # its agent nodes in the order in which they started
 
     @property
     def household(self) -> Household:
@@ -63,7 +46,6 @@ class RecordedRun:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Limits on decisions and steps."""
         return _LIMITS[self.household.name]
 
     @property

@@ -27,8 +27,6 @@ from reactree_ros.world.recorded import RecordedWorld
 
 
 class WorldKind(str, enum.Enum):
-    """Sources of a replay's observations."""
-
     RECORDED = "recorded"
     SYMBOLIC = "symbolic"
 
@@ -43,7 +41,6 @@ def episode_of(
     """Make the episode of a recorded run, which repeats the recorded decisions.
 
     Args:
-        recorded: The run.
         variant: Name of what was recorded, e.g. ``reactree_wm``.
         world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
         recording: What takes its record; see :func:`~reactree_ros.episode.assembly.assemble`.
@@ -68,35 +65,18 @@ def episode_of(
 
 @dataclass
 class Report:
-    """The result of a replay.
-
-    Attributes:
-        runs: Runs replayed.
-        runs_identical: Runs with all agent nodes as recorded, except for overwritten files.
-        runs_overwritten: Runs among those in which later files of the recording overwrote earlier ones.
-        nodes: Agent nodes recorded.
-        nodes_identical: Agent nodes with header, starting decision count, depth, order and end as recorded.
-        lines: Observation lines compared.
-        lines_identical: Observation lines as recorded.
-        by_kind: The same by kind of line: ``[lines, identical]``.
-        successes_recorded: Runs recorded as successes; None if unknown or not asked for.
-        successes_reproduced: Runs among those that reach the goal in the replay.
-        differences: Differences to the recording, one line each.
-        overwritten: Runs with overwritten files, one line each.
-    """
-
-    runs: int = 0
-    runs_identical: int = 0
-    runs_overwritten: int = 0
-    nodes: int = 0
-    nodes_identical: int = 0
-    lines: int = 0
-    lines_identical: int = 0
-    by_kind: dict[str, list[int]] = field(default_factory=dict)
-    successes_recorded: int | None = None
-    successes_reproduced: int | None = None
-    differences: list[str] = field(default_factory=list)
-    overwritten: list[str] = field(default_factory=list)
+    runs: int = 0  # runs replayed
+    runs_identical: int = 0  # runs with all agent nodes as recorded, except for overwritten files
+    runs_overwritten: int = 0  # runs among those in which later files of the recording overwrote earlier ones
+    nodes: int = 0  # agent nodes recorded
+    nodes_identical: int = 0  # agent nodes with header, starting decision count, depth, order and end as recorded
+    lines: int = 0  # observation lines compared
+    lines_identical: int = 0  # observation lines as recorded
+    by_kind: dict[str, list[int]] = field(default_factory=dict)  # the same by kind of line: ``[lines, identical]``
+    successes_recorded: int | None = None  # runs recorded as successes; None if unknown or not asked for
+    successes_reproduced: int | None = None  # runs among those that reach the goal in the replay
+    differences: list[str] = field(default_factory=list)  # differences to the recording, one line each
+    overwritten: list[str] = field(default_factory=list)  # runs with overwritten files, one line each
 
 
 class Replay:
@@ -105,7 +85,6 @@ class Replay:
     Args:
         tasks: The tasks of the runs, by task id; only needed in the symbolic world.
         variant: Name of the variant: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
-        world: Source of the observations.
         outcomes: Task ids of the runs that were kept as successes; None if unknown.
         honour_quirks: Let the symbolic world repeat the simulator's quirks in the task files.
     """
@@ -127,7 +106,6 @@ class Replay:
         self._variant = variant
 
     def replay(self, recorded: RecordedRun) -> None:
-        """Replay one run and add its result to the report."""
         symbolic = self._world is WorldKind.SYMBOLIC
         world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if symbolic else None
         episode = episode_of(recorded, self._variant, world=world)

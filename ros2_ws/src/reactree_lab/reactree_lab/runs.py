@@ -16,7 +16,6 @@ class Runs:
         self._canceled = False
 
     def carry_out(self, episode: Episode) -> EpisodeResult:
-        """Carry out an episode to its end."""
         with self._lock:
             self._under_way.add(episode)
             if self._canceled:

@@ -35,10 +35,6 @@ def call_in_workers(
     """Make calls in so many new processes, of what ``begin(*given)`` returns in each; yield number and answer of each.
 
     The answers come in any order. When the iterator is closed, or a call fails, the workers are killed.
-
-    Raises:
-        UserError: A worker died.
-        Exception: What a call raised, or ``begin`` did.
     """
     left = enumerate(calls)
     started: list[_Worker] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -78,6 +77,7 @@ def bootstrap(
     return Bootstrap(memory, spec, model=model or Counting(), make_world=make_world)
 
 
+@pytest.mark.slow
 def test_a_tree_leaves_what_every_agent_node_went_through(memory: SqliteMemory) -> None:
     attempts = list(bootstrap(memory).attempts(TASKS))
     assert [one.task_id for one in attempts] == list(TASKS)
@@ -140,13 +140,6 @@ def test_a_model_that_is_gone_over_one_task_loses_only_that(memory: SqliteMemory
     assert [one.end for one in attempts] == ["done", "model_gone", "done"]
 
 
-def test_what_earlier_versions_wrote_of_a_broken_run_is_carried_out_again(memory: SqliteMemory) -> None:
-    record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
-    old = {"task_id": FIRST.task_id, "planner": "reactree_wm", "achieved": False, "added": 0, "end": "error"}
-    record.write_text(json.dumps(old) + "\n")
-    assert [one.end for one in bootstrap(memory).attempts(first(1))] == ["done"]
-
-
 def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: SqliteMemory) -> None:
     def make(task: Any) -> World:
         return Burning(task) if task is SECOND else SymbolicWorld(task)
@@ -159,6 +152,7 @@ def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: Sqlit
     assert revived.instructions == [SECOND.instruction]
 
 
+@pytest.mark.slow
 def test_what_was_broken_off_goes_on_where_it_was(memory: SqliteMemory) -> None:
     done = list(islice(bootstrap(memory).attempts(TASKS), 2))
     before = len(memory)

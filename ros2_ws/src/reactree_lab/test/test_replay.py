@@ -25,6 +25,7 @@ def recordings(wah_nl: Path) -> dict[str, list[RecordedRun]]:
     return {variant: load_recording(wah_nl / "trajectories" / f"{variant}.jsonl") for variant in VARIANTS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_run_is_identical_in_the_recorded_world(
     tasks: dict[int, Task], recordings: dict[str, list[RecordedRun]], variant: str
@@ -40,6 +41,7 @@ def test_every_run_is_identical_in_the_recorded_world(
     assert report.runs_overwritten == len(report.overwritten) == (3 if variant in TREES else 0)
 
 
+@pytest.mark.slow
 def test_the_symbolic_world_shows_what_the_simulator_showed(
     tasks: dict[int, Task], recordings: dict[str, list[RecordedRun]], wah_nl: Path, sweep: int
 ) -> None:
@@ -98,6 +100,7 @@ def test_a_recording_of_another_task_file_is_refused(tmp_path: Path) -> None:
         Replay(tasks={}, variant="react", world=WorldKind.SYMBOLIC).replay(run)
 
 
+@pytest.mark.slow
 def test_the_alfred_recordings_drive_the_tree_identically(alfred: Path) -> None:
     runs = load_recording(alfred / "reactree_wm.jsonl")
     replay = Replay(tasks={}, variant="reactree_wm", world=WorldKind.RECORDED)

@@ -21,6 +21,7 @@ from worker_functions import LARGE, begin, same
 PATIENCE = 60.0
 
 
+@pytest.mark.slow
 def test_every_call_is_answered_once() -> None:
     for workers, calls in ((1, 0), (2, 1), (2, 50), (3, 3)):
         answers = dict(call_in_workers(begin, ("double",), range(calls), workers=workers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -27,12 +28,10 @@ class _Tally:
     claimed: int = 0
     broken: list[RunLine] = field(default_factory=list)
     new: int = 0
-    elapsed: float = 0.0
     busy: float = 0.0
 
     def add(self, line: RunLine) -> None:
         self.new += 1
-        self.elapsed = line.elapsed
         self.busy += line.busy_seconds
         if line.broken:
             self.broken.append(line)
@@ -55,19 +54,16 @@ def bench(
 
     ``ray`` is the address of a Ray cluster, ``local`` for a new one on this machine; without it, processes work. Each
     worker carries out ``at_once`` runs at the same time.
-
-    Raises:
-        UserError: Something cannot be used, or no worker gets ready.
     """
     for said in settings.strange():
         Console(stderr=True).print(said, style="yellow", markup=False, highlight=False, soft_wrap=True)
     tasks = settings.tasks()
     runs = len(tasks) * len(settings.planners) * settings.seeds
-    with closing(BenchFolder(out, settings)) as folder:
+    begun = time.monotonic()
+    with closing(BenchFolder(out, settings, runs=runs)) as folder:
         claimed = sum(line.verdict.claimed for line in folder.done.values())
         tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()), claimed)
         if left := runs - tally.done:
-            folder.begin(workers=workers, at_once=at_once, where=ray or "processes", runs=runs)
             jobs = settings.jobs(tasks, done=folder.done)
             count = min(workers, math.ceil(left / at_once))
             _carry_out(jobs, runs, folder, lambda: _workers(settings, count, at_once, ray), tally)
@@ -77,7 +73,7 @@ def bench(
     if tally.new:
         each = f", {at_once} runs at once each" if at_once > 1 else ""
         lines.append(
-            f"{tally.new} runs in {tally.elapsed:.1f} s with {workers} worker{'s' * (workers > 1)}{each}, "
+            f"{tally.new} runs in {time.monotonic() - begun:.1f} s with {workers} worker{'s' * (workers > 1)}{each}, "
             f"busy for {tally.busy:.1f} s together"
         )
     lines.append(f"Compare the planners: reactree report {out}")

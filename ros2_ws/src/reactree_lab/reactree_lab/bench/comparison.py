@@ -21,57 +21,53 @@ _NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A measure of a run.
-
-    Attributes:
-        name: Its name in tables.
-        of: Reads it from a result; None if unknown.
-        is_share: Whether it lies between 0 and 1.
-        is_success: Whether it is yes or no.
-        counts_tokens: Whether it is a number of tokens that may be approximate.
-        digits: Digits after the decimal point.
-    """
-
     name: str
-    of: Callable[[RunLine], float | None]
-    is_share: bool = False
-    is_success: bool = False
-    counts_tokens: bool = False
-    digits: int = 1
+    of: Callable[[RunLine], float | None]  # reads it from a result; None if unknown
+    is_share: bool = False  # whether it lies between 0 and 1
+    is_success: bool = False  # whether it is yes or no
+    counts_tokens: bool = False  # whether it is a number of tokens that may be approximate
+    digits: int = 1  # digits after the decimal point
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
 
 
 GSR = Measure(name="GSR", of=lambda run: float(run.achieved), is_share=True, is_success=True, digits=3)
 SSR = Measure(name="SSR", of=lambda run: run.ssr, is_share=True, digits=3)
 STEPS = Measure(name="steps", of=lambda run: run.steps)
 DECISIONS = Measure(name="decisions", of=lambda run: run.decisions)
+EXECUTABLE = Measure(
+    name="executable actions", of=lambda run: _ratio(run.executable_actions, run.actions), is_share=True, digits=3
+)
 LONGEST_INPUT = Measure(name="longest input, tokens", of=lambda run: run.max_input_tokens, counts_tokens=True, digits=0)
 MEAN_OUTPUT = Measure(name="mean output, tokens", of=lambda run: run.mean_output_tokens, counts_tokens=True)
 MEAN_INPUT = Measure(name="mean input, tokens", of=lambda run: run.mean_input_tokens, counts_tokens=True, digits=0)
+ALL_INPUT = Measure(
+    name="input of all requests, tokens", of=lambda run: run.all_input_tokens, counts_tokens=True, digits=0
+)
+ALL_OUTPUT = Measure(
+    name="output of all requests, tokens", of=lambda run: run.all_output_tokens, counts_tokens=True, digits=0
+)
+CACHED = Measure(
+    name="cached share of input", of=lambda run: _ratio(run.cached_tokens, run.prompt_tokens), is_share=True, digits=3
+)
 SECONDS = Measure(name="seconds", of=lambda run: run.seconds, digits=2)
 #: The rows of the table.
 MEASURES = (
-    GSR,
-    SSR,
-    DECISIONS,
-    STEPS,
-    Measure(name="executable actions", of=lambda run: run.executable_share, is_share=True, digits=3),
-    LONGEST_INPUT,
-    MEAN_INPUT,
-    MEAN_OUTPUT,
-    Measure(name="input of all requests, tokens", of=lambda run: run.all_input_tokens, counts_tokens=True, digits=0),
-    Measure(name="output of all requests, tokens", of=lambda run: run.all_output_tokens, counts_tokens=True, digits=0),
-    Measure(name="cached share of input", of=lambda run: run.cached_share, is_share=True, digits=3),
-    SECONDS,
+    *(GSR, SSR, DECISIONS, STEPS, EXECUTABLE, LONGEST_INPUT),
+    *(MEAN_INPUT, MEAN_OUTPUT, ALL_INPUT, ALL_OUTPUT, CACHED, SECONDS),
 )
-
 #: How the language model was asked, and what of it was in vain.
 ASKING = (
     DECISIONS,
-    Measure(name="requests a decision", of=lambda run: run.per_reply, digits=2),
-    Measure(name="refused", of=lambda run: run.refused_share, is_share=True, digits=3),
-    Measure(name="repeated", of=lambda run: run.repeated_share, is_share=True, digits=3),
-    Measure(name="tokens refused", of=lambda run: run.wasted_share, is_share=True, digits=3),
-    Measure(name="seconds a decision", of=lambda run: run.seconds_per_reply, digits=2),
+    Measure(name="requests a decision", of=lambda run: _ratio(run.attempts, run.replies), digits=2),
+    Measure(name="refused", of=lambda run: _ratio(run.refused_attempts, run.attempts), is_share=True, digits=3),
+    Measure(name="repeated", of=lambda run: _ratio(run.repeated_attempts, run.attempts), is_share=True, digits=3),
+    Measure(
+        name="tokens refused", of=lambda run: _ratio(run.refused_tokens, run.output_tokens), is_share=True, digits=3
+    ),
+    Measure(name="seconds a decision", of=lambda run: _ratio(run.model_seconds, run.replies), digits=2),
     MEAN_INPUT,
     MEAN_OUTPUT,
 )
@@ -88,19 +84,12 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a language model, in dollars for a million tokens.
-
-    Attributes:
-        input: Price of prompts, without a discount for a prefix cache.
-        output: Price of replies.
-    """
+    """Prices of a language model, in dollars for a million tokens, without a discount for a prefix cache."""
 
     input: float
     output: float
 
     def measure(self) -> Measure:
-        """Return the measure of a run's cost, in thousandths of a dollar (ReCode, table 3)."""
-
         def cost(run: RunLine) -> float | None:
             if run.all_input_tokens is None or run.all_output_tokens is None:
                 return None
@@ -111,16 +100,8 @@ class Prices:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over tasks with its 95 % interval.
-
-    Attributes:
-        mean: The mean.
-        low: Lower end of the interval; None for a single task.
-        high: Upper end.
-    """
-
     mean: float
-    low: float | None
+    low: float | None  # None for a single task
     high: float | None
 
 
@@ -143,7 +124,6 @@ def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
 
 
 def _student(values: Sequence[float]) -> float:
-    """Return half of Student's 95 % interval of a mean."""
     from scipy.stats import t
 
     count = len(values)
@@ -151,7 +131,6 @@ def _student(values: Sequence[float]) -> float:
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of so many samples."""
     square = _NORMAL**2
     middle = (share + square / (2 * count)) / (1 + square / count)
     half = _NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
@@ -160,29 +139,17 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two planners compared on the same tasks with the same seeds.
-
-    Attributes:
-        one: The first planner.
-        other: The second planner.
-        measure: The measure.
-        pairs: Number of compared pairs of runs.
-        mean: Mean difference: the second planner's value minus the first one's.
-        half: Half of its 95 % interval, Student's over the tasks; None for a single task.
-        median: Median difference.
-        test: The test.
-        p: Its two-sided p value.
-    """
+    """Two planners compared on the same tasks with the same seeds."""
 
     one: str
     other: str
     measure: Measure
-    pairs: int
-    mean: float
-    half: float | None
+    pairs: int  # number of compared pairs of runs
+    mean: float  # mean difference: the second planner's value minus the first one's
+    half: float | None  # half of its 95 % interval, Student's over the tasks; None for a single task
     median: float
     test: str
-    p: float
+    p: float  # the test's two-sided p value
 
 
 def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
@@ -207,23 +174,21 @@ def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
 
 def mcnemar(differences: Sequence[float]) -> tuple[str, float]:
     """Test exactly whether one planner succeeds in the other's failures more often than the other way round."""
+    from scipy import stats
+
     better, worse = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
-    count, fewer = better + worse, min(better, worse)
-    p = min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count)
-    return "McNemar, exact", p
+    return "McNemar, exact", float(stats.binomtest(better, better + worse).pvalue) if better + worse else 1.0
 
 
 def wilcoxon(differences: Sequence[float]) -> tuple[str, float]:
     """Test whether differences are centred at 0, by their signed ranks; pairs without difference are left out."""
     from scipy import stats
 
-    name = "Wilcoxon signed-rank"
     there = [one for one in differences if one]
-    return name, float(stats.wilcoxon(there).pvalue) if there else 1.0
+    return "Wilcoxon signed-rank", float(stats.wilcoxon(there).pvalue) if there else 1.0
 
 
 def _by_task(runs: Sequence[RunLine], measure: Measure) -> list[float]:
-    """Return the mean of each task over its seeds."""
     by_task: dict[int, list[float]] = defaultdict(list)
     for run in runs:
         if (value := measure.of(run)) is not None:

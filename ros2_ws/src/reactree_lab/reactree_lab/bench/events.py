@@ -22,30 +22,20 @@ class Event:
     """One decision and its result.
 
     Attributes:
-        decision: Number of decisions so far, including this one.
-        subgoal: Goal of the deciding agent node.
-        kind: What its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`.
-        said: The skill of an act or a recall, refused or not; otherwise the whole text.
-        outcome: Outcome of the skill, a value of :class:`Outcome`; empty if there was none.
-        room: Room of the observation; empty if nothing was seen.
-        place: The agent's place during the observation; empty in the middle of a room.
         seen: Names of seen things, e.g. ``juice 1``.
-        subgoals: Subgoals of an expansion.
-        input_tokens: Tokens of the longest prompt for it; None if it needed no request of its own.
-        output_tokens: Tokens of the reply; None likewise.
     """
 
-    decision: int
-    subgoal: str
-    kind: str
-    said: str
-    outcome: str = ""
-    room: str = ""
-    place: str = ""
+    decision: int  # number of decisions so far, including this one
+    subgoal: str  # goal of the deciding agent node
+    kind: str  # what its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`
+    said: str  # the skill of an act or a recall, refused or not; otherwise the whole text
+    outcome: str = ""  # outcome of the skill, a value of :class:`Outcome`; empty if there was none
+    room: str = ""  # room of the observation; empty if nothing was seen
+    place: str = ""  # the agent's place during the observation; empty in the middle of a room
     seen: tuple[str, ...] = ()
-    subgoals: tuple[str, ...] = ()
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    subgoals: tuple[str, ...] = ()  # subgoals of an expansion
+    input_tokens: int | None = None  # tokens of the longest prompt for it; None if it needed no request of its own
+    output_tokens: int | None = None  # tokens of the reply; None likewise
 
     @property
     def is_action(self) -> bool:
@@ -65,36 +55,21 @@ class Event:
 
 @dataclass(frozen=True)
 class Size:
-    """Tokens of one request and its reply.
+    """Tokens of one request and its reply."""
 
-    Attributes:
-        input: Prompt tokens of all requests for the reply.
-        longest: Tokens of the longest of these prompts.
-        output: Tokens of the reply.
-        approximate: Whether one of them was not counted by the model's tokenizer.
-    """
-
-    input: int
-    longest: int
-    output: int
-    approximate: bool
+    input: int  # prompt tokens of all requests for the reply
+    longest: int  # tokens of the longest of these prompts
+    output: int  # tokens of the reply
+    approximate: bool  # whether one of them was not counted by the model's tokenizer
 
 
 @dataclass(frozen=True)
 class RunEvents:
-    """The data from a run's record.
-
-    Attributes:
-        events: Its decisions and their results, in order.
-        sizes: The size of each reply, and of what failed, in order.
-    """
-
-    events: tuple[Event, ...]
-    sizes: tuple[Size, ...]
+    events: tuple[Event, ...]  # its decisions and their results, in order
+    sizes: tuple[Size, ...]  # the size of each reply, and of what failed, in order
 
 
 def told_by(record: Iterable[Recorded]) -> RunEvents:
-    """Return the data from a record's events."""
     teller, moment = _Teller(), Moment()
     for event in record:
         moment.apply(event)

@@ -60,15 +60,8 @@ _REVISITED = 0.5
 
 @dataclass(frozen=True)
 class Verdict:
-    """The cause of a failed run.
-
-    Attributes:
-        cause: The cause.
-        reason: The evidence in the run, in one sentence.
-    """
-
     cause: Cause
-    reason: str
+    reason: str  # the evidence in the run, in one sentence
 
 
 def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:

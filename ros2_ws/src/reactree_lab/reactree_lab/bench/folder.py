@@ -6,7 +6,6 @@ import fcntl
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +17,14 @@ from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.files.read_back import checked, read_json
 from reactree_ros.files.whole_file import write_whole
 
-SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
+SETTINGS, RESULTS = "settings.json", "results.jsonl"
 #: Runs without a result: they broke off because the model or the world was gone, or by a bug.
 BROKEN = "broken.jsonl"
+#: The number of runs, beside the settings.
+_RUNS = "runs"
 _NEW_SETTINGS = f"{SETTINGS}.unfinished"
 #: Ending of the name of an unfinished folder.
 _UNFINISHED = ".unfinished"
-
-
-@dataclass(frozen=True)
-class Session:
-    """One call of ``reactree bench`` on a folder.
-
-    Attributes:
-        number: 1, and one more after each resume.
-        workers: Number of workers.
-        at_once: Most runs that each worker carried out at the same time.
-        where: ``processes`` of this machine, or the address of a Ray cluster.
-        runs: Number of runs of the whole bench.
-    """
-
-    number: int
-    workers: int
-    where: str
-    runs: int
-    at_once: int = 1
 
 
 class BenchFolder:
@@ -52,14 +34,11 @@ class BenchFolder:
     before that, so that every line has its run. A run that broke off (e.g. a server died) has no result: it is noted in
     ``broken.jsonl``, saved in ``broken/``, and repeated when the bench is resumed.
 
-    Raises:
-        UserError: Another bench writes there, it was started with other settings, or it is no bench's folder.
-
     Attributes:
         done: The lines of finished runs, which need not be repeated.
     """
 
-    def __init__(self, path: Path, settings: BenchSettings) -> None:
+    def __init__(self, path: Path, settings: BenchSettings, *, runs: int = 0) -> None:
         self.path = path
         if path.exists() and not path.is_dir():
             raise UserError(f"--out {path}: is a file; name a folder")
@@ -71,27 +50,19 @@ class BenchFolder:
         self._results = (path / RESULTS).open("ab")
         try:
             self._lock()
-            self._check(settings)
-            for name in (RESULTS, SESSIONS, BROKEN):
+            self._check(settings, runs)
+            for name in (RESULTS, BROKEN):
                 cut_torn_line(path / name)
             self.done: dict[Key, RunLine] = {line.key: line for line in read_results(path)}
-            sessions = read_sessions(path) if (path / SESSIONS).exists() else []
             for unfinished in list(path.glob(f"*/*/*/*{_UNFINISHED}")):
                 shutil.rmtree(unfinished)
         except BaseException:
             self._results.close()
             raise
-        self._session = len(sessions) + 1
 
-    def begin(self, *, workers: int, where: str, runs: int, at_once: int = 1) -> None:
-        """Record the start of a session; the arguments are the attributes of :class:`Session`."""
-        session = Session(self._session, workers, where, runs, at_once)
-        with (self.path / SESSIONS).open("ab") as file:
-            append_line(file, json.dumps(asdict(session)))
-
-    def record(self, finished: Finished, *, elapsed: float) -> RunLine:
+    def record(self, finished: Finished) -> None:
         """Save a run, then write its line. After this returns, the run is done for good, unless it broke off."""
-        line = replace(finished.line, session=self._session, elapsed=round(elapsed, 3))
+        line = finished.line
         place = self.path / line.folder
         unfinished = place.with_name(f"{place.name}{_UNFINISHED}")
         for folder in (unfinished, place):  # left by a killed bench
@@ -108,7 +79,6 @@ class BenchFolder:
                 append_line(broken, line.as_json())
         else:
             append_line(self._results, line.as_json())
-        return line
 
     def close(self) -> None:
         """Let other processes write."""
@@ -120,10 +90,10 @@ class BenchFolder:
         except OSError as error:
             raise UserError(f"--out {self.path}: another bench is writing there; wait for its end") from error
 
-    def _check(self, settings: BenchSettings) -> None:
+    def _check(self, settings: BenchSettings, runs: int) -> None:
         file, now = self.path / SETTINGS, _flat(settings.as_dict())
         if not file.exists():
-            write_whole(file, json.dumps(settings.as_dict(), indent=1) + "\n")
+            write_whole(file, json.dumps({**settings.as_dict(), _RUNS: runs}, indent=1) + "\n")
             return
         before = _flat(read_settings(self.path).as_dict())
         paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # a file's content matters, not its name
@@ -140,18 +110,28 @@ class BenchFolder:
 
 
 def read_settings(path: Path) -> BenchSettings:
-    """Read the settings of a bench's folder."""
+    return _read_settings(path)[0]
+
+
+def read_planned(path: Path) -> int:
+    """Read the number of runs of the whole bench in a folder."""
+    return _read_settings(path)[1]
+
+
+def _read_settings(path: Path) -> tuple[BenchSettings, int]:
     file = path / SETTINGS
     if not file.exists():
         raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
-    return read_json(file, "settings of a bench", _settings)
+    return read_json(file, "settings of a bench", _parsed)
 
 
-def _settings(values: Any) -> BenchSettings:
-    """Make the settings; a file named in a folder is not opened for its digest."""
+def _parsed(values: Any) -> tuple[BenchSettings, int]:
+    runs = 0
     if isinstance(values, Mapping):
+        # A file that a folder names is not opened for its digest.
         values = {**values, "digests": values.get("digests") or {}}
-    return checked(BenchSettings, values)
+        runs = checked(int, values.pop(_RUNS, 0))
+    return checked(BenchSettings, values), runs
 
 
 def read_results(path: Path) -> list[RunLine]:
@@ -166,11 +146,6 @@ def read_broken(path: Path) -> list[RunLine]:
     last = {line.key: line for line in read_lines(path / BROKEN, RunLine)}
     done = {line.key for line in read_results(path)}
     return [line for key, line in last.items() if key not in done]
-
-
-def read_sessions(path: Path) -> list[Session]:
-    """Read the sessions of a bench's folder."""
-    return read_lines(path / SESSIONS, Session)
 
 
 def _check_links(path: Path) -> None:

@@ -15,8 +15,6 @@ from reactree_ros.plugins.settings import Harmless, Settings
 
 
 class JerichoSuiteSettings(Settings):
-    """Settings of ``jericho``."""
-
     stories: str = Field(default="", description="folder of story files of the Z-machine (.z1 to .z8), one task each")
     instruction: Annotated[str, Harmless()] = Field(
         default="", description="the instruction, with {name} for the story's name; empty: to play it in full score"

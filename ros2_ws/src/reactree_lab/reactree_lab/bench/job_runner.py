@@ -36,15 +36,8 @@ RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run.
-
-    Attributes:
-        line: Its result.
-        files: Its saved files: content by name, in the run's folder.
-    """
-
     line: RunLine
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes]  # its saved files: content by name, in the run's folder
 
 
 class JobRunner:
@@ -52,9 +45,6 @@ class JobRunner:
 
     It returns a run's files instead of writing them. So the same code works on another machine, and a worker that
     outlives a killed bench cannot spoil the next one's results.
-
-    Raises:
-        UserError: The language model does not get ready, or the memory cannot be opened.
     """
 
     def __init__(self, settings: BenchSettings) -> None:
@@ -135,7 +125,6 @@ class JobRunner:
         return Finished(line_of(job, result, told.events, told.sizes, needless=needless, memory=named), files)
 
     def spec_of(self, job: Job) -> RunSpec:
-        """Return what the run of a job is."""
         key, settings = job.key, self._settings
         suite = read_settings(self._suite.settings, settings.suite_settings, where=f"task suite '{key.suite}'")
         llm = model_from_dict(settings.llm_of(key.planner), where="settings of the bench")

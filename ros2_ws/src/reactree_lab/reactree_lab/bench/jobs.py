@@ -37,21 +37,15 @@ class Key(NamedTuple):
 
     @property
     def path(self) -> tuple[str, str, str]:
-        """The name as nested folders."""
         return self.planner.replace("/", "_"), str(self.seed), str(self.task_id)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to carry out, with everything that a worker needs, even on another machine.
-
-    Attributes:
-        key: Its name.
-        task: The task, with its house.
-    """
+    """One run to carry out, with everything that a worker needs, even on another machine."""
 
     key: Key
-    task: Task
+    task: Task  # the task, with its house
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +53,8 @@ class BenchSettings:
     """Settings of a bench. Benches with the same settings have the same jobs.
 
     Attributes:
-        suite: Name of the task suite.
-        suite_settings: Its settings; missing ones have their defaults.
-        digests: SHA-256 of each file that one of them names; None computes them now.
         planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
-        seeds: Number of seeds: 0, 1, …
-        limit: Number of tasks, from the first; 0 for all.
         llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
-        memory: The episodic memory for examples; empty for the one that comes with the household.
-        experiences: Number of experiences in it.
         options: The options of each run except the seed; missing ones have their defaults.
         contenders: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they
             differ, as :func:`read_contenders` reads them.
@@ -76,14 +63,14 @@ class BenchSettings:
     """
 
     suite: str
-    suite_settings: Mapping[str, Any] = field(default_factory=dict)
-    digests: Mapping[str, str] | None = None
+    suite_settings: Mapping[str, Any] = field(default_factory=dict)  # its settings; missing ones have their defaults
+    digests: Mapping[str, str] | None = None  # SHA-256 of each file that one of them names; None computes them now
     planners: tuple[str, ...]
-    seeds: int = 1
-    limit: int = 0
+    seeds: int = 1  # number of seeds: 0, 1, …
+    limit: int = 0  # number of tasks, from the first; 0 for all
     llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
-    memory: str = ""
-    experiences: int = 0
+    memory: str = ""  # the episodic memory for examples; empty for the one that comes with the household
+    experiences: int = 0  # number of experiences in it
     options: Mapping[str, Any] = field(default_factory=dict)
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     person: Mapping[str, Any] = field(default_factory=dict)
@@ -143,11 +130,9 @@ class BenchSettings:
 
     @property
     def spec(self) -> SuiteSpec:
-        """The task suite."""
         return SUITES.get(self.suite)
 
     def tasks(self) -> Mapping[int, Task]:
-        """Return the tasks by their ids."""
         spec = self.spec
         spec.check_installed()
         settings = read_settings(spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")

@@ -29,7 +29,6 @@ class _Process(Slot):
     gone: bool = False
 
     def has_room(self, at_once: int) -> bool:
-        """Whether it waits for a job."""
         return super().has_room(at_once) and not self.gone
 
 
@@ -53,16 +52,13 @@ class LocalWorkers(Workers):
 
     @property
     def pids(self) -> list[int]:
-        """Ids of the processes."""
         return [one.process.pid for one in self._processes if one.process.pid is not None]
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """The processes."""
         return self._processes
 
     def send(self, slot: Slot, job: Job) -> None:
-        """Send a job to a process."""
         assert isinstance(slot, _Process)
         try:
             slot.connection.send(job)
@@ -70,7 +66,6 @@ class LocalWorkers(Workers):
             slot.gone = True
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until a run finishes, or a worker gets ready or dies."""
         if not any(one.gone for one in self._processes):
             watched: list[Any] = []
             for one in self._processes:

@@ -19,8 +19,6 @@ DOMAIN_STRIDE = 1_000_000
 
 
 class PddlSuiteSettings(Settings):
-    """Settings of ``pddl``."""
-
     domains: Annotated[str, Harmless(plain)] = Field(
         default=",".join(MAKERS), description="the domains, separated by commas"
     )

@@ -9,19 +9,12 @@ from itertools import product
 
 @dataclass(frozen=True)
 class Published:
-    """A table of a paper, or a part of it.
-
-    Attributes:
-        source: Its source.
-        differs: Differences to a bench here.
-        head: The columns; the first two are the planner and the language model.
-        rows: Their values, as printed.
-    """
+    """A table of a paper, or a part of it."""
 
     source: str
-    differs: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    differs: str  # differences to a bench here
+    head: Sequence[str]  # the columns; the first two are the planner and the language model
+    rows: Sequence[Sequence[str]]  # their values, as printed
 
 
 def _pairs(values: str) -> list[tuple[str, str]]:

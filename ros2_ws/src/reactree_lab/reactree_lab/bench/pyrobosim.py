@@ -16,8 +16,6 @@ from reactree_lab.worlds.pyrobosim.tasks import PyrobosimTask
 
 
 class PyrobosimSuiteSettings(HousesSettings):
-    """Settings of ``pyrobosim``."""
-
     robots: int = Field(default=1, ge=1, le=6, description="robots in each house")
     failures: float = Field(default=0.0, ge=0, lt=1, description="share of robot actions that fail, by a seed")
 

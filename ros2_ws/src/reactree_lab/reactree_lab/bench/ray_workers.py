@@ -21,8 +21,6 @@ _REACH_TIME = 10.0  # seconds
 
 
 class RayWorker:
-    """A worker as a Ray actor."""
-
     def __init__(self) -> None:
         self._runner: JobRunner | None = None
 
@@ -35,7 +33,6 @@ class RayWorker:
         return ""
 
     def carry_out(self, job: Job) -> Finished | str:
-        """Carry out one run; see :meth:`JobRunner.carry_out`."""
         assert self._runner is not None  # it is ready
         return self._runner.carry_out(job)
 
@@ -53,9 +50,6 @@ class RayWorkers(Workers):
 
     Args:
         address: Address of the cluster, e.g. ``ray://head:10001`` or ``auto``; ``local`` starts a Ray on this machine.
-
-    Raises:
-        UserError: Ray is not installed, or the cluster cannot be reached.
     """
 
     def __init__(self, settings: BenchSettings, count: int, at_once: int = 1, *, address: str) -> None:
@@ -81,16 +75,13 @@ class RayWorkers(Workers):
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """The actors."""
         return self._actors
 
     def send(self, slot: Slot, job: Job) -> None:
-        """Send a job to an actor."""
         assert isinstance(slot, _Actor)
         slot.answers.append(slot.actor.carry_out.remote(job))
 
     def wait(self) -> list[Finished | Died]:
-        """Wait until a run finishes, or a worker gets ready or dies."""
         waited_for = {answer: one for one in self._actors for answer in one.answers}
         first, others = self._ray.wait(list(waited_for), num_returns=1)
         more, _ = self._ray.wait(others, num_returns=len(others), timeout=0) if others else ([], [])

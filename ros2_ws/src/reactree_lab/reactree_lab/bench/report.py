@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rich import table as rich_table
 from rich.console import Console
+from rich.table import Table
 
 from reactree_lab.bench import plots
 from reactree_lab.bench.comparison import (
@@ -31,21 +30,10 @@ from reactree_lab.bench.comparison import (
     estimate,
     pairings,
 )
-from reactree_lab.bench.document import (
-    Block,
-    Bullets,
-    Cell,
-    Heading,
-    Link,
-    Paragraph,
-    Picture,
-    Table,
-    as_html,
-    as_markdown,
-)
+from reactree_lab.bench.document import as_html, bullets, escaped, heading, link, picture, table
 from reactree_lab.bench.events import Event, told_by
 from reactree_lab.bench.failures import RULES, Verdict, verdict
-from reactree_lab.bench.folder import Session, read_broken, read_results, read_sessions, read_settings
+from reactree_lab.bench.folder import read_broken, read_planned, read_results, read_settings
 from reactree_lab.bench.goal import Goal, read_goal
 from reactree_lab.bench.job_runner import GOAL, RECORD
 from reactree_lab.bench.jobs import BenchSettings, Key
@@ -53,7 +41,7 @@ from reactree_lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.planners import spec as planners
-from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.installation import check_modules
 from reactree_ros.record.reader import read_record
 
 HTML, MARKDOWN = "report.html", "report.md"
@@ -102,18 +90,12 @@ _CAUSES = (
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed run and its cause."""
-
     run: RunLine
     verdict: Verdict
 
 
 class BenchReport:
-    """The report on a bench.
-
-    Raises:
-        UserError: It is no bench's folder, or something in it cannot be read.
-    """
+    """The report on a bench."""
 
     def __init__(self, folder: Path, prices: Prices | None = None) -> None:
         self.folder = folder
@@ -125,23 +107,19 @@ class BenchReport:
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
             raise UserError(f"{folder}: no run is done yet{why}; continue `reactree bench`")
-        self.sessions: list[Session] = read_sessions(folder)
+        #: Number of runs of the whole bench.
+        self.planned = read_planned(folder)
+        #: The plots by file name, once :meth:`parts` has made them.
+        self.pictures: dict[str, bytes] = {}
         by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
         self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
 
     @property
-    def planned(self) -> int:
-        """Number of runs of the whole bench."""
-        return self.sessions[-1].runs
-
-    @property
     def done(self) -> int:
-        """Number of finished runs."""
         return sum(len(runs) for runs in self.runs.values())
 
     @cached_property
     def events(self) -> dict[str, list[Sequence[Event]]]:
-        """The events of each planner's runs."""
         return {planner: [self._events(run) for run in runs] for planner, runs in self.runs.items()}
 
     @cached_property
@@ -160,8 +138,8 @@ class BenchReport:
             if not run.whole
         ]
 
-    def table(self) -> Table:
-        """Make the table of the planners."""
+    def table(self) -> list[list[str]]:
+        """Return the rows of the table of the planners, its head first."""
         rows = [
             [self._named(measure), *(_figure(estimate(runs, measure), measure, runs) for runs in self.runs.values())]
             for measure in self.measures
@@ -170,14 +148,12 @@ class BenchReport:
         longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
         after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
         ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
-        return Table(
-            ["", *self.runs],
-            [count, *rows[:after], longest, *rows[after:], *filter(None, [self._asked_in_vain(), *ratios])],
-        )
+        more = filter(None, [self._asked_in_vain(), *ratios])
+        return [["", *self.runs], count, *rows[:after], longest, *rows[after:], *more]
 
-    def asking(self) -> Table:
-        """Make the table of what each planner asked, and how its runs ended."""
-        rows: list[list[Cell]] = [
+    def asking(self) -> list[list[str]]:
+        """Return the rows of the table of what each planner asked, and how its runs ended; its head first."""
+        rows = [
             [
                 name,
                 *(_figure(estimate(runs, measure), measure, runs) for measure in (GSR, SSR)),
@@ -186,7 +162,7 @@ class BenchReport:
             ]
             for name, runs in self.runs.items()
         ]
-        return Table(["planner", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], rows)
+        return [["planner", GSR.name, SSR.name, *(measure.name for measure in ASKING), "ended"], *rows]
 
     def _named(self, measure: Measure) -> str:
         ssr = self.settings.spec.ssr
@@ -201,25 +177,29 @@ class BenchReport:
         shown = (_UNKNOWN if mean is None else f"{mean / first:.0%}" for mean in means)
         return [f"{name}, of {next(iter(self.runs))}'s", *shown]
 
-    def blocks(self) -> list[Block]:
-        """Return the report's parts."""
+    @property
+    def title(self) -> str:
+        return f"Bench of {self.settings.suite}: {', '.join(self.runs)}"
+
+    def parts(self) -> list[str]:
+        head, *rows = self.table()
+        head_of_asking, *rows_of_asking = self.asking()
         return [
-            Heading(f"Bench of {self.settings.suite}: {', '.join(self.runs)}", 1),
-            *self._what_was_run(),
-            Heading("Planners"),
-            self.table(),
-            Paragraph(_METHOD),
-            *([Paragraph(_APPROXIMATE)] if self.approximate else []),
-            *([Paragraph(_ASKED)] if self.settings.person else []),
-            Heading("How the model was asked, and how runs ended"),
-            self.asking(),
-            Paragraph(_ASKING),
+            heading(self.title, 1),
+            self._what_was_run(),
+            heading("Planners"),
+            table(head, rows),
+            _METHOD,
+            *([_APPROXIMATE] if self.approximate else []),
+            *([_ASKED] if self.settings.person else []),
+            heading("How the model was asked, and how runs ended"),
+            table(head_of_asking, rows_of_asking),
+            _ASKING,
             *self._published(),
             *self._by_size(),
             *self._pairings(),
             *self._plots(),
             *self._failures(),
-            *self._time(),
         ]
 
     @property
@@ -239,7 +219,7 @@ class BenchReport:
     def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
         return verdict(instruction=run.instruction, end=run.end, goal=self.goals.get(run.key), events=events)
 
-    def _what_was_run(self) -> list[Block]:
+    def _what_was_run(self) -> str:
         one = self.settings
         tasks = len({run.task_id for runs in self.runs.values() for run in runs})
         unfinished = "" if self.done == self.planned else ". The bench is not finished; what follows may change"
@@ -254,7 +234,7 @@ class BenchReport:
         ]
         if self.broken:
             facts.append(f"Not done: {_broke_off(self.broken)}; the next start of the bench repeats them")
-        return [Bullets(facts)]
+        return bullets(facts)
 
     def _language_models(self) -> list[str]:
         one = self.settings
@@ -297,15 +277,15 @@ class BenchReport:
         asks_nobody = not getattr(settings[0].settings, "questions", 0)
         return asks_nobody and alone == other and self.settings.llm_of(one) == self.settings.llm_of(name)
 
-    def _published(self) -> list[Block]:
+    def _published(self) -> list[str]:
         """Return published figures for these tasks, apart from the bench's own."""
-        blocks: list[Block] = []
+        parts: list[str] = []
         for one in self.settings.spec.published:
             note = f"Not from this bench. {one.differs} Other tasks, prompts or limits give other figures."
-            blocks += [Heading(f"Published elsewhere: {one.source}"), Table(one.head, one.rows), Paragraph(note)]
-        return blocks
+            parts += [heading(f"Published elsewhere: {one.source}"), table(one.head, one.rows), escaped(note)]
+        return parts
 
-    def _by_size(self) -> list[Block]:
+    def _by_size(self) -> list[str]:
         """Compare the planners by the number of things in the task."""
         found: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
         for planner, runs in self.runs.items():
@@ -325,13 +305,13 @@ class BenchReport:
             for planner in self.runs
         }
         return [
-            Heading("By size of the goal"),
-            Table(["asked for", *self.runs], rows),
-            Paragraph("With 95 % intervals, and the number of tasks. Each thing to move counts, and each to turn on."),
-            Picture("GSR by size of the goal.", "success_by_size.svg", plots.success_by("things asked for", reached)),
+            heading("By size of the goal"),
+            table(["asked for", *self.runs], rows),
+            "With 95 % intervals, and the number of tasks. Each thing to move counts, and each to turn on.",
+            self._plot("GSR by size of the goal.", "success_by_size", plots.success_by("things asked for", reached)),
         ]
 
-    def _pairings(self) -> list[Block]:
+    def _pairings(self) -> list[str]:
         found = pairings(self.runs)
         if not found:
             return []
@@ -351,108 +331,69 @@ class BenchReport:
         if self.settings.seeds > 1:
             text += " Runs of one task with different seeds are treated as independent, which makes p too small."
         head = ["planners", "measure", "pairs", "mean difference", "median difference", "test", "p"]
-        return [Heading("Planner against planner"), Table(head, rows), Paragraph(text)]
+        return [heading("Planner against planner"), table(head, rows), escaped(text)]
 
-    def _plots(self) -> list[Block]:
+    def _plots(self) -> list[str]:
         still = f"A curve ends when fewer than {plots.STILL_RUNNING:.0%} of the planner's runs continue."
         mark = " Approximate counts (≈)." if self.approximate else ""
         drawn = [
-            Picture(
+            self._plot(
                 "Success against decisions: share of all runs that reached their goal within a number of decisions.",
-                "success_by_decisions.svg",
+                "success_by_decisions",
                 plots.success_by_decisions(self.runs),
             )
         ]
         if any(event.input_tokens for runs in self.events.values() for run in runs for event in run):
-            drawn.append(
-                Picture(
-                    f"Tokens along the run: mean length of the prompt, and the middle half of the runs. {still}{mark}",
-                    "tokens_along_the_run.svg",
-                    plots.tokens_along_the_run(self.events),
-                )
-            )
+            title = f"Tokens along the run: mean length of the prompt, and the middle half of the runs. {still}{mark}"
+            drawn.append(self._plot(title, "tokens_along_the_run", plots.tokens_along_the_run(self.events)))
         if any(event.is_action for runs in self.events.values() for run in runs for event in run):
+            title = f"Executability by step: share of the actions that the world carried out, {plots.BIN} per point."
             drawn.append(
-                Picture(
-                    f"Executability by step: share of the actions that the world carried out, {plots.BIN} actions per "
-                    f"point. {still}",
-                    "executability_by_step.svg",
-                    plots.executability_by_step(self.events),
-                )
+                self._plot(f"{title} {still}", "executability_by_step", plots.executability_by_step(self.events))
             )
-        return [Heading("Over the course of the runs"), *drawn]
+        return [heading("Over the course of the runs"), *drawn]
 
-    def _failures(self) -> list[Block]:
+    def _plot(self, title: str, name: str, svg: bytes) -> str:
+        self.pictures[f"{name}.svg"] = svg
+        return picture(title, f"{name}.svg")
+
+    def _failures(self) -> list[str]:
         if not self.failures:
-            return [Heading("Failed runs"), Paragraph("No run failed.")]
+            return [heading("Failed runs"), "No run failed."]
         counts = Counter((one.verdict.cause, one.run.planner) for one in self.failures)
         causes = [cause for cause in RULES if any(counts[cause, planner] for planner in self.runs)]
         rows = [[cause.value, *(str(counts[cause, planner]) for planner in self.runs)] for cause in causes]
         sums = ["all", *(str(sum(one.run.planner == planner for one in self.failures)) for planner in self.runs)]
         return [
-            Heading("Failed runs"),
-            Paragraph(_CAUSES),
-            Bullets([f"{cause.value}: {rule}" for cause, rule in RULES.items()]),
-            Table(["cause", *self.runs], [*rows, sums]),
-            Table(["run", "cause", "why", "SSR", "how it ended", "instruction"], [_row(one) for one in self.failures]),
-        ]
-
-    def _time(self) -> list[Block]:
-        rows = []
-        for session in self.sessions:
-            runs = [run for those in self.runs.values() for run in those if run.session == session.number]
-            if not runs:
-                continue
-            wall, busy = max(run.elapsed for run in runs), sum(run.busy_seconds for run in runs)
-            rows.append(
-                [
-                    str(session.number),
-                    str(session.workers),
-                    str(session.at_once),
-                    session.where,
-                    str(len(runs)),
-                    f"{wall:.1f}",
-                    f"{busy:.1f}",
-                    f"{60 * len(runs) / wall:.0f}" if wall else _UNKNOWN,
-                ]
-            )
-        head = ["session", "workers", "at once", "where", "runs", "seconds", "busy seconds", "runs per minute"]
-        return [
-            Heading("Time"),
-            Table(head, rows),
-            Paragraph(
-                "A session is one call of `reactree bench`. Seconds go from its start to its last result; busy seconds "
-                "are those of all its runs together, and several go on at once."
-            ),
+            heading("Failed runs"),
+            _CAUSES,
+            bullets(f"{cause.value}: {rule}" for cause, rule in RULES.items()),
+            table(["cause", *self.runs], [*rows, sums]),
+            table(["run", "cause", "why", "SSR", "how it ended", "instruction"], map(_row, self.failures)),
         ]
 
 
 def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
-    """Write the report on a bench into its folder and print the table.
-
-    Raises:
-        UserError: It is no bench's folder, no run is done, or a package for plots and tests is missing.
-    """
-    if any(importlib.util.find_spec(name) is None for name in ("matplotlib", "scipy")):
-        raise UserError(f"reports need matplotlib and scipy: {install_line('reactree_lab[bench]')}")
+    """Write the report on a bench into its folder and print the table."""
+    check_modules("reactree report", "reactree_lab[bench]", ("markdown_it", "matplotlib", "scipy"))
     report = BenchReport(folder, prices)
-    blocks = report.blocks()
-    for block in blocks:
-        if isinstance(block, Picture):
-            write_whole(folder / block.file, block.svg)
-    write_whole(folder / HTML, as_html(blocks))
-    write_whole(folder / MARKDOWN, as_markdown(blocks))
+    markdown = "\n\n".join(report.parts()) + "\n"
+    for file, svg in report.pictures.items():
+        write_whole(folder / file, svg)
+    write_whole(folder / HTML, as_html(report.title, markdown, report.pictures))
+    write_whole(folder / MARKDOWN, markdown)
     _print(report, console)
 
 
 def _print(report: BenchReport, console: Console) -> None:
-    table, asking = report.table(), report.asking()
-    shown = rich_table.Table(*table.head)
-    for row in table.rows:
-        shown.add_row(*map(str, row))
+    head, *rows = report.table()
+    shown = Table(*head)
+    for row in rows:
+        shown.add_row(*row)
     console.print(shown)
-    for name, *cells in asking.rows:  # too wide for a table in a terminal
-        told = "; ".join(f"{head} {cell}" for head, cell in zip(asking.head[1:], cells, strict=True))
+    head, *rows = report.asking()
+    for name, *cells in rows:  # too wide for a table in a terminal
+        told = "; ".join(f"{title} {cell}" for title, cell in zip(head[1:], cells, strict=True))
         console.print(f"{name}: {told}", highlight=False, markup=False, soft_wrap=True)
     console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
     if report.broken:
@@ -485,7 +426,6 @@ def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -
 
 
 def _mean(runs: Sequence[RunLine], measure: Measure) -> str:
-    """Write the mean of a measure without its interval."""
     known = estimate(runs, measure)
     return _UNKNOWN if known is None else _figure(replace(known, low=None), measure, runs)
 
@@ -505,7 +445,6 @@ def _longest_input(runs: Sequence[RunLine]) -> str:
 
 
 def _share(measure: Measure, runs: Sequence[RunLine]) -> str:
-    """Write a measure, with its number of tasks."""
     known = estimate(runs, measure)
     return f"{_figure(known, measure, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
 
@@ -518,10 +457,10 @@ def _mark(runs: Sequence[RunLine]) -> str:
     return "≈ " if any(run.approximate_tokens for run in runs) else ""
 
 
-def _row(one: Failure) -> list[Cell]:
+def _row(one: Failure) -> list[str]:
     run = one.run
     return [
-        Link(str(run.key), f"{run.folder.as_posix()}/"),
+        link(str(run.key), f"{run.folder.as_posix()}/"),
         one.verdict.cause.value,
         one.verdict.reason,
         _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",

@@ -21,61 +21,34 @@ class RunLine(EpisodeResult):
     """The result of one run of a bench.
 
     Attributes:
-        task_id: The task; every run of a bench has one.
-        suite: The task suite.
-        task_name: Type of the task.
-        planner: Name of the planner, with its options.
-        seed: Its seed.
-        actions: Requested skills, including refused ones but not recalls.
-        executable_actions: Number of them that the world carried out.
-        requests: Replies of the language model, and failed ones that used tokens.
         max_input_tokens: Tokens of the longest prompt of a single request; None if the model was not asked.
-        mean_input_tokens: Mean prompt tokens per reply.
-        mean_output_tokens: Mean tokens of a reply.
-        needless: Questions to a simulated person whose answers told nothing beyond the instruction.
-        memory: The episodic memory that its examples came from; empty: none.
-        approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
-        worker: Name of its worker.
-        busy_seconds: The worker's time from the job to its result.
-        session: Number of the bench's session: one more after each resume.
-        elapsed: Seconds from the session's start until the run was recorded.
     """
 
-    task_id: int
+    task_id: int  # the task; every run of a bench has one
     suite: str
     task_name: str
-    planner: str
+    planner: str  # name of the planner, with its options
     seed: int
-    actions: int = 0
-    executable_actions: int = 0
-    needless: int = 0
-    requests: int = 0
+    actions: int = 0  # requested skills, including refused ones but not recalls
+    executable_actions: int = 0  # number of them that the world carried out
+    needless: int = 0  # questions to a simulated person whose answers told nothing beyond the instruction
+    requests: int = 0  # replies of the language model, and failed ones that used tokens
     max_input_tokens: int | None = None
-    mean_input_tokens: float | None = None
-    mean_output_tokens: float | None = None
-    memory: str = ""
-    approximate_tokens: bool = False
+    mean_input_tokens: float | None = None  # mean prompt tokens per reply
+    mean_output_tokens: float | None = None  # mean tokens of a reply
+    memory: str = ""  # the episodic memory that its examples came from; empty: none
+    approximate_tokens: bool = False  # whether one of these three was not counted by the model's own tokenizer
     worker: str = ""
-    busy_seconds: float = 0.0
-    session: int = 0
-    elapsed: float = 0.0
+    busy_seconds: float = 0.0  # the worker's time from the job to its result
 
     @property
     def key(self) -> Key:
-        """The name of the run."""
         return Key(self.suite, self.task_id, self.planner, self.seed)
 
     @property
     def folder(self) -> Path:
         """Folder of the saved run, relative to the bench's folder."""
         return Path("broken" if self.broken else "runs", *self.key.path)
-
-    @property
-    def cached_share(self) -> float | None:
-        """Share of the prompt tokens that a prefix cache served; None if unknown."""
-        if self.cached_tokens is None or not self.prompt_tokens:
-            return None
-        return self.cached_tokens / self.prompt_tokens
 
     @property
     def all_input_tokens(self) -> float | None:
@@ -87,40 +60,7 @@ class RunLine(EpisodeResult):
         """Tokens of all replies together, counted or estimated; None if the model was not asked."""
         return None if self.mean_output_tokens is None else self.mean_output_tokens * self.requests
 
-    @property
-    def per_reply(self) -> float | None:
-        """Requests that a reply took; None if the model was not asked, as for what follows."""
-        return self.attempts / self.replies if self.replies else None
-
-    @property
-    def seconds_per_reply(self) -> float | None:
-        """Seconds that a reply took."""
-        return self.model_seconds / self.replies if self.replies else None
-
-    @property
-    def refused_share(self) -> float | None:
-        """Share of the requests whose words were not taken."""
-        return self.refused_attempts / self.attempts if self.attempts else None
-
-    @property
-    def repeated_share(self) -> float | None:
-        """Share of the requests that were the same as an earlier one, byte for byte."""
-        return self.repeated_attempts / self.attempts if self.attempts else None
-
-    @property
-    def wasted_share(self) -> float | None:
-        """Share of the generated tokens that were refused; None if the model does not count."""
-        if self.refused_tokens is None or not self.output_tokens:
-            return None
-        return self.refused_tokens / self.output_tokens
-
-    @property
-    def executable_share(self) -> float | None:
-        """Share of the actions that the world carried out; None if there was none."""
-        return self.executable_actions / self.actions if self.actions else None
-
     def as_json(self) -> str:
-        """Return the line, without its end."""
         return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
 
 

@@ -20,8 +20,6 @@ TYPE_STRIDE = 10_000
 
 
 class ScienceWorldSuiteSettings(Settings):
-    """Settings of ``scienceworld``."""
-
     task_types: Annotated[str, Harmless(plain)] = Field(
         default="", description="types of tasks, separated by commas; empty: all thirty"
     )

@@ -28,8 +28,6 @@ HOUSE_STRIDE = 100
 
 
 class WahNlSettings(Settings):
-    """Settings of ``wah_nl``."""
-
     tasks: Path | None = Field(default=None, description="task file in the WAH-NL schema")
 
 
@@ -49,8 +47,6 @@ class HousesSettings(VagueSettings):
 
 
 class GeneratedSettings(HousesSettings):
-    """Settings of ``generated``."""
-
     without: Annotated[str, Harmless(plain)] = Field(
         default="",
         description="object classes and types of task that no task may have, separated by commas, e.g. "
@@ -124,7 +120,6 @@ def tasks_of_houses(settings: VagueSettings, make: Callable[[int], Mapping[int, 
 
 
 def conditions_of(task: Task) -> Sequence[GoalCondition]:
-    """Return the goal conditions of a task."""
     return task.goal
 
 

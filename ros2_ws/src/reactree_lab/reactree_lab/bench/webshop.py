@@ -12,8 +12,6 @@ from reactree_lab.worlds.webshop.world import ServerSettings, WebShop, WebShopTa
 
 
 class WebShopSuiteSettings(ServerSettings):
-    """Settings of ``webshop``."""
-
     first: int = Field(default=0, ge=0, description="number of the first task; WebShop's own tests are 0 to 499")
     number: int = Field(default=200, ge=1, description="number of tasks")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,37 +23,21 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Died:
-    """A worker that has died.
-
-    Attributes:
-        worker: Its name.
-        jobs: The jobs that it had.
-        reason: How it ended, in words.
-    """
-
     worker: str
-    jobs: tuple[Job, ...]
-    reason: str
+    jobs: tuple[Job, ...]  # the jobs that it had
+    reason: str  # how it ended, in words
 
 
 @dataclass(kw_only=True)
 class Slot:
-    """A worker from the sender's view.
-
-    Attributes:
-        name: Its name.
-        ready: Whether it has reported to be ready.
-        jobs: Its jobs.
-        alone: Whether it gets no further job beside the one that it has.
-    """
+    """A worker from the sender's view."""
 
     name: str
-    ready: bool = False
+    ready: bool = False  # whether it has reported to be ready
     jobs: dict[Key, Job] = field(default_factory=dict)
-    alone: bool = False
+    alone: bool = False  # whether it gets no further job beside the one that it has
 
     def has_room(self, at_once: int) -> bool:
-        """Whether it waits for a job."""
         return self.ready and len(self.jobs) < (1 if self.alone else at_once)
 
     def take(self, said: Finished | str) -> Finished | None:
@@ -69,11 +52,7 @@ class Slot:
 
 
 class Workers(abc.ABC):
-    """Workers on this machine or on others.
-
-    Args:
-        at_once: Most jobs that a worker has at the same time.
-    """
+    """Workers on this machine or on others."""
 
     def __init__(self, at_once: int = 1) -> None:
         self.at_once = at_once
@@ -85,12 +64,10 @@ class Workers(abc.ABC):
 
     @property
     def ready(self) -> bool:
-        """Whether a worker can take jobs."""
         return any(one.ready for one in self.slots)
 
     @property
     def busy(self) -> int:
-        """Number of jobs that the workers have."""
         return sum(len(one.jobs) for one in self.slots)
 
     def submit(self, job: Job, *, alone: bool = False) -> bool:
@@ -135,7 +112,6 @@ def carry_out(
     for each worker that died. Returned are the runs whose worker died at every attempt. They are not recorded, so that
     a resume tries them again.
     """
-    begin = time.monotonic()
     further = iter(jobs)
     deaths: Counter[Key] = Counter()
     given_up: list[Key] = []
@@ -161,9 +137,9 @@ def carry_out(
                 waiting.extend(islice(further, 1))
             for one in happened:
                 if isinstance(one, Finished):
-                    line = folder.record(one, elapsed=time.monotonic() - begin)
-                    recorded(line)
-                    gone = gone + 1 if EpisodeEnd(line.end) in UNANSWERED else 0
+                    folder.record(one)
+                    recorded(one.line)
+                    gone = gone + 1 if EpisodeEnd(one.line.end) in UNANSWERED else 0
             if gone >= OUTAGE:
                 further = iter(())
                 waiting.clear()

@@ -16,8 +16,6 @@ AFTER = "answer"
 
 
 class Format(str, enum.Enum):
-    """Output formats of a house."""
-
     WAH_NL = "wah_nl"
     PYROBOSIM = "pyrobosim"
 

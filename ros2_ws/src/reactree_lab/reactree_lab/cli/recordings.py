@@ -22,8 +22,6 @@ AFTER = "replay"
 
 
 class ReplayWorld(str, enum.Enum):
-    """Sources of a replay's observations."""
-
     RECORDED = "recorded"
     SYMBOLIC = "symbolic"
 

@@ -46,17 +46,9 @@ _FEW_LISTED = 3
 
 @dataclass(frozen=True)
 class _Step:
-    """A place of an exercise.
-
-    Attributes:
-        text: The observation there.
-        seen: The things seen; if the wanted one is there, it is the last.
-        onwards: The next place if it is not there.
-    """
-
-    text: str
-    seen: Sequence[Thing]
-    onwards: str
+    text: str  # the observation there
+    seen: Sequence[Thing]  # the things seen; if the wanted one is there, it is the last
+    onwards: str  # the next place if it is not there
 
 
 def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: bool = False) -> Iterator[Line]:
@@ -69,8 +61,6 @@ def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: b
     The next place is not to be learnt: only one place is allowed.
 
     Args:
-        seed: Determines everything else.
-        planner: The planner of the dataset, with its options.
         without: Classes of things that no exercise searches for. They are still seen.
         short: Make a drill with at most three things on a list, and nothing held. The wanted thing is then never on a
             list for another reason, and a model from scratch learns to look for it within a million tokens.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from reactree_lab.dataset.making import DatasetPart
-from reactree_lab.dataset.settings import ABOUT, HELD_OUT, LATER, SCHEMA, TRAIN, Recipe
+from reactree_lab.dataset.settings import ABOUT, HELD_OUT, SCHEMA, TRAIN, Recipe
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
 from reactree_ros.files.whole_file import write_whole
@@ -32,9 +32,6 @@ class DatasetFolder:
 
     Finished parts are kept in ``parts/``. When all of them exist, they become the dataset, and ``dataset.json`` is
     written last.
-
-    Raises:
-        UserError: It holds something else or a dataset of another recipe, or another process writes it.
 
     Attributes:
         finished: Content of ``dataset.json``; None until it is finished.
@@ -74,7 +71,6 @@ class DatasetFolder:
             shutil.rmtree(self._parts, ignore_errors=True)
 
     def has(self, number: int) -> bool:
-        """Return whether a part exists."""
         return self._part(number).exists()
 
     def keep(self, number: int, part: DatasetPart) -> None:
@@ -85,7 +81,6 @@ class DatasetFolder:
             write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
-        """Make the dataset from its parts."""
         heads = [self._head(number) for number in range(parts)]
         runs, left_out = (sum(head[name] for head in heads) for name in ("runs", "left_out"))
         houses = {house for head in heads for house in head["houses"]}
@@ -138,7 +133,7 @@ class DatasetFolder:
         now = self.recipe.as_dict()
         different = [
             f"{name} was {json.dumps(known.get(name))[:200]}, now {json.dumps(now.get(name))[:200]}"
-            for name in dict.fromkeys((*now, *LATER))
+            for name in now
             if known.get(name) != now.get(name)
         ]
         if different:
@@ -190,7 +185,6 @@ class _Files(ExitStack):
                 self._files[f"{name}.{self._layout}"].write(f"{json.dumps(other)}\n")
 
     def counts(self) -> dict[str, Any]:
-        """Return the counts of everything."""
         houses = {f"{name}_houses": len(found) for name, found in self._houses.items()}
         return {**houses, "tasks": len(self._tasks), **dict(sorted(self._counts.items())), "kinds": dict(self._kinds)}
 
@@ -253,10 +247,8 @@ def make_dataset(
     """Store parts as they come, then make the dataset from them.
 
     Args:
-        folder: The dataset's folder.
         parts: Number of parts, including existing ones.
         made: The other parts, with their numbers.
-        advance: Called with the share that is done.
     """
     done = sum(map(folder.has, range(parts)))
     for number, part in made:

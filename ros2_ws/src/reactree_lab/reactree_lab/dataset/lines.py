@@ -32,51 +32,30 @@ def bare(planner: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The common part of all lines of a run.
+    """The common part of all lines of a run."""
 
-    Attributes:
-        house: Its house; no house is in both parts of a dataset.
-        task: The run, unique within its house.
-        planner: Its planner, with options.
-        examples: Number of retrieved examples that stay in the prompts.
-    """
-
-    house: str
-    task: str
-    planner: str
-    examples: int = 0
+    house: str  # its house; no house is in both parts of a dataset
+    task: str  # the run, unique within its house
+    planner: str  # its planner, with options
+    examples: int = 0  # number of retrieved examples that stay in the prompts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One decision; ``docs/reference/dataset.md`` describes the attributes.
-
-    Attributes:
-        run: Its run.
-        instruction: The run's instruction.
-        turns: The prompt.
-        begun: Given beginning of the completion.
-        completion: The decision's text.
-        node: The goal node, numbered by start.
-        decision: Number of the decision within the node, from 0; equal numbers are alternatives.
-        kind: ``think``, ``act``, ``expand``, …; ``choice`` or ``text`` if the request asked for one.
-        may_say: The decoding constraint; empty for none.
-        learn: Whether to learn it; otherwise it is context for later decisions.
-    """
+    """One decision; ``docs/reference/dataset.md`` describes the attributes."""
 
     run: Run
-    instruction: str
+    instruction: str  # the run's instruction
     turns: Sequence[Turn]
-    begun: str
-    completion: str
-    node: int
-    decision: int
-    kind: str
-    may_say: Mapping[str, Any]
-    learn: bool
+    begun: str  # given beginning of the completion
+    completion: str  # the decision's text
+    node: int  # the goal node, numbered by start
+    decision: int  # number of the decision within the node, from 0; equal numbers are alternatives
+    kind: str  # ``think``, ``act``, ``expand``, …; ``choice`` or ``text`` if the request asked for one
+    may_say: Mapping[str, Any]  # the decoding constraint; empty for none
+    learn: bool  # whether to learn it; otherwise it is context for later decisions
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the line for JSON."""
         return {
             "prompt": prompt_text(self.turns, self.begun),
             "completion": self.completion,
@@ -94,17 +73,9 @@ class Line:
 
 @dataclass
 class _Asked:
-    """An answered request.
-
-    Attributes:
-        request: The request.
-        may_say: Its constraint.
-        taken: Number of decisions read from its reply so far.
-    """
-
     request: Request
-    may_say: Mapping[str, Any]
-    taken: int = 0
+    may_say: Mapping[str, Any]  # its constraint
+    taken: int = 0  # number of decisions read from its reply so far
 
 
 @dataclass
@@ -205,8 +176,6 @@ def lines_of(
     If a decision is wrong, the right one comes before it, as a line of its own.
 
     Args:
-        events: The events of a run.
-        run: The common part of its lines.
         labels: The right decisions, by request id; empty if unknown. None: the run's own decisions are right.
         astray: Ids of requests whose decisions left the path: they are not learnt.
     """
@@ -216,12 +185,10 @@ def lines_of(
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Return lines ordered by node."""
     return sorted(lines, key=lambda line: line.node)
 
 
 def kind_of(said: str, asked_for: str) -> str:
-    """Return the kind of a decision from its words and the request."""
     if asked_for in _AS_ASKED:
         return asked_for
     if asked_for == "subgoal":

@@ -21,9 +21,7 @@ class LivedInHouse(SymbolicWorld):
     """Now and then moves a thing that the task wants and the robot has seen, from another room to another place.
 
     Args:
-        task: The task.
         drawn: Draws what is moved, when and where to.
-        scored: Whether to score the task's goal.
     """
 
     def __init__(self, task: Task, drawn: random.Random, *, scored: bool = True) -> None:

@@ -47,8 +47,6 @@ from reactree_ros.tree.options import TreeOptions
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise, by its seed."""
-
     seed: int
 
 
@@ -69,38 +67,19 @@ Source = Path | int | Exercise
 
 @dataclass(frozen=True)
 class DatasetPart:
-    """The lines from some sources.
-
-    Attributes:
-        lines: Lines for JSON; ``format`` in them holds the decision in the additional layout.
-        runs: Number of runs.
-        left_out: Number of runs left out because they did not reach their goal.
-        houses: The houses of the others.
-    """
-
-    lines: list[str]
+    lines: list[str]  # lines for JSON; ``format`` in them holds the decision in the additional layout
     runs: int
-    left_out: int
-    houses: set[str]
+    left_out: int  # number of runs left out because they did not reach their goal
+    houses: set[str]  # the houses of the others
 
 
 @dataclass(frozen=True)
 class _Request:
-    """How a task is asked for.
-
-    Attributes:
-        instruction: What is said; None: the task's own instruction.
-        goals: What it means; nothing if nobody can tell.
-        questions: Questions whose answers are needed first.
-        person: Whether there is a person to ask.
-        lived_in: Whether things may be moved meanwhile, or several robots may work.
-    """
-
-    instruction: str | None
-    goals: Sequence[Goal] = ()
-    questions: Sequence[str] = ()
-    person: bool = False
-    lived_in: bool = False
+    instruction: str | None  # what is said; None: the task's own instruction
+    goals: Sequence[Goal] = ()  # what it means; nothing if nobody can tell
+    questions: Sequence[str] = ()  # questions whose answers are needed first
+    person: bool = False  # whether there is a person to ask
+    lived_in: bool = False  # whether things may be moved meanwhile, or several robots may work
 
 
 class Maker:
@@ -109,9 +88,6 @@ class Maker:
     Args:
         recipe: How they are made; it makes the same lines whatever ``at_once`` is.
         at_once: Most sources at the same time, each in a thread; all have the same pupil.
-
-    Raises:
-        UserError: The pupil does not get ready, or the memory cannot be opened.
     """
 
     def __init__(self, recipe: Recipe, at_once: int = 1) -> None:
@@ -139,7 +115,6 @@ class Maker:
             yield _first(ahead)
 
     def _part(self, source: Source) -> DatasetPart:
-        """Make the lines of a source."""
         lines: list[str] = []
         houses: set[str] = set()
         runs = left_out = 0
@@ -324,7 +299,6 @@ def whole(record: Record) -> bool:
 
 
 def house_name(seed: int, rooms: int, *, varied: bool) -> str:
-    """Return the name of a generated house."""
     return f"{'varied' if varied else 'plain'} house {seed} of {rooms} rooms"
 
 

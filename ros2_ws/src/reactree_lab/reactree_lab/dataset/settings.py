@@ -15,13 +15,9 @@ from reactree_ros.plugins.settings import Settings
 SCHEMA = 1
 #: The description, and both files of decisions without ``.jsonl``.
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
-#: Settings that a recipe only has if they are set, because older recipes lack them.
-LATER = ("without", "about", "short", "people", "asking")
 
 
 class DatasetSettings(Settings):
-    """Settings of a dataset."""
-
     houses: int = Field(default=0, ge=0, description="generated houses in which the expert acts")
     first_seed: int = Field(
         default=1_000_000,
@@ -99,26 +95,20 @@ class Recipe:
     """Everything that determines a dataset: the same recipe makes the same dataset.
 
     Attributes:
-        settings: Its settings.
-        planner: The planner in generated houses, with its options.
-        records: Paths of records, each with the SHA-256 of its content.
         pupil: The language model that acts instead of the expert, as :func:`reactree_ros.llm.settings.model_to_dict`
             writes it; empty for none.
-        memory: The episodic memory for examples; empty for none.
     """
 
     settings: DatasetSettings
-    planner: str
-    records: Mapping[str, str] = field(default_factory=dict)
+    planner: str  # the planner in generated houses, with its options
+    records: Mapping[str, str] = field(default_factory=dict)  # paths of records, each with the SHA-256 of its content
     pupil: Mapping[str, Any] = field(default_factory=dict)
-    memory: str = ""
+    memory: str = ""  # the episodic memory for examples; empty for none
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the recipe for JSON."""
-        settings = self.settings.model_dump(mode="json")
         return {
             "planner": self.planner,
-            **{name: value for name, value in settings.items() if value or name not in LATER},
+            **self.settings.model_dump(mode="json"),
             "records": dict(self.records),
             "pupil": dict(self.pupil),
             "memory": self.memory,

@@ -58,7 +58,6 @@ class Teacher(LanguageModel):
         names: Names of classes that the house calls otherwise.
         questions: Questions whose answers are needed first.
         noise: Share of the expert's decisions that are replaced by another allowed one.
-        seed: Seed of the draws.
         pupil: Acts instead of the expert; then there is no noise.
         beta: Share of decisions that the expert still makes, if it knows one.
 
@@ -88,7 +87,6 @@ class Teacher(LanguageModel):
         self.astray: set[str] = set()
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer."""
         if self._pupil is not None:
             label = self.labels[request.id] = self._label(request)
             guided = self._rng.random() < self._beta
@@ -99,7 +97,6 @@ class Teacher(LanguageModel):
         return self._expert.decide(request)
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the pupil's tokenizer."""
         return None if self._pupil is None else self._pupil.count_tokens(text)
 
     def _label(self, request: DecisionRequest) -> str:

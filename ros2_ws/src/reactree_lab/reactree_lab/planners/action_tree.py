@@ -31,7 +31,6 @@ class ActionTree:
 
     @property
     def branches(self) -> tuple[ActionTree, ...]:
-        """Possible next steps that have not failed."""
         return tuple(child for child in self.children.values() if child.valid)
 
     def failed(self) -> ActionTree | None:

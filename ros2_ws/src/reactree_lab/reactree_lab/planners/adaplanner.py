@@ -30,27 +30,26 @@ from pydantic import Field
 from reactree_lab.planners.plan import PROMPTS
 from reactree_lab.planners.recode.code_block import (
     BlockError,
-    Placeholder,
     assigned_names,
     check,
     parsed,
     read_code,
 )
-from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed
+from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import split_reasoning
-from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Grow, Program, Step, Wait
+from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.world.port import Observation
 
 #: Longest question, in characters.
@@ -68,12 +67,9 @@ _SOLUTION, _AGENT, _START = "solution", "agent", "start_from"
 _ALONE = "write one function, solution, and nothing beside it; it begins with the step that its first line says"
 _FIRST_LINE = f"its first line is 'def {_SOLUTION}({_AGENT}, {_START}=N):', with the number of the step to begin with"
 _MARK = re.compile(r"^\W*step\W*\d+\W*", re.IGNORECASE)
-_MAX_NAME = 80
 
 
 class AdaPlannerSettings(PlannerSettings):
-    """Options of AdaPlanner; the defaults are those of the authors' code for ALFWorld if it has them."""
-
     refinements: int = Field(default=5, ge=0, description="most new versions of the plan after failures")
     questions: int = Field(default=20, ge=0, description="most questions of one version of the plan")
     plan_tokens: int = Field(default=1400, ge=1, description="longest plan, in tokens, unless max_tokens is more")
@@ -84,42 +80,22 @@ class AdaPlannerSettings(PlannerSettings):
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A step of a plan.
-
-    Attributes:
-        number: Its number.
-        name: Its purpose from its first line, with its number.
-        body: Statements if the plan starts with this step or before.
-        otherwise: Statements if it starts later; mostly none.
-    """
-
     number: int
-    name: str
-    body: Sequence[ast.stmt]
-    otherwise: Sequence[ast.stmt]
+    name: str  # its purpose from its first line, with its number
+    body: Sequence[ast.stmt]  # statements if the plan starts with this step or before
+    otherwise: Sequence[ast.stmt]  # statements if it starts later; mostly none
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A plan.
-
-    Attributes:
-        thought: The reasoning about it.
-        code: The whole code.
-        parts: The steps, and statements between them, in order.
-        start: The number of the step to start with.
-        names: The variables that it may set.
-    """
-
-    thought: str
+    thought: str  # the reasoning about it
     code: str
-    parts: Sequence[PlanStep | ast.stmt]
-    start: int
-    names: Sequence[str]
+    parts: Sequence[PlanStep | ast.stmt]  # the steps, and statements between them, in order
+    start: int  # the number of the step to start with
+    names: Sequence[str]  # the variables that it may set
 
     @property
     def to_do(self) -> list[PlanStep]:
-        """The steps from the start."""
         return [part for part in self.parts if isinstance(part, PlanStep) and part.number >= self.start]
 
 
@@ -127,13 +103,8 @@ def read_solution(said: str, *, reasoning: str = "", cut: bool = False) -> Solut
     """Read a plan, and check that it may run.
 
     Args:
-        said: The reply.
         reasoning: The model's thoughts before it; used if the reply has no thought.
         cut: Whether the reply was truncated at the token limit.
-
-    Raises:
-        BlockError: There is not exactly one function of that name and those arguments, its steps are not numbered
-            upwards, the first one is missing, or it cannot run; see :func:`read_code` and :func:`check`.
     """
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
@@ -201,7 +172,7 @@ def _step_of(statement: ast.stmt) -> PlanStep | None:
         return None
     title = "".join(one if one.isprintable() else " " for one in _MARK.sub("", _title(statement.body[0])))
     name = " ".join(f"[Step {number}] {title}".split())
-    return PlanStep(number, _shortened(name), statement.body, statement.orelse)
+    return PlanStep(number, shortened(name), statement.body, statement.orelse)
 
 
 def _title(first: ast.stmt) -> str:
@@ -223,10 +194,6 @@ def _check_numbers(numbers: Sequence[int], start: int) -> None:
         )
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
-
-
 # ---------------------------------------------------------------------- nodes
 
 
@@ -235,13 +202,11 @@ class PlanShared(Shared):
     """The shared state of the nodes of one run.
 
     Attributes:
-        questions: Most questions of one version of the plan.
-        asked: Questions asked so far.
         happened: Its last skills with their observations.
     """
 
-    questions: int = 0
-    asked: int = 0
+    questions: int = 0  # most questions of one version of the plan
+    asked: int = 0  # questions asked so far
     happened: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_SKILLS))
 
 
@@ -249,13 +214,6 @@ class _PlanCode(CodeRunner):
     """Runs code of a plan: skills in the world, questions by the language model."""
 
     _shared: PlanShared
-
-    def run_outside_of_loops(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
-        """Run statements; return whether the plan goes on after them or returns. A jump without a loop is an error."""
-        flow = yield from self.run_block(statements)
-        if flow in (Flow.BREAK, Flow.CONTINUE):
-            raise BlockError(f"SyntaxError: '{flow.name.lower()}' outside of a loop", statements[-1].lineno)
-        return flow
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
         """Carry out a skill, or have a question answered."""
@@ -283,7 +241,7 @@ class _PlanCode(CodeRunner):
         if reply.cut or not said:
             what = "was cut at its token limit" if reply.cut else "was empty"
             return self._unanswered(question, f"the answer {what}; ask for less, or otherwise")
-        self.answered(said, reply)
+        self.take(Think(said), reply, said)
         return self.sandbox.resume(said)
 
     def _unanswered(self, question: str, reason: str) -> Pending[Event]:
@@ -291,12 +249,6 @@ class _PlanCode(CodeRunner):
         self.context.listener.refused(self, Said(f"{_QUESTION}{question}"), reason)
         self.tell(reason, About.REFUSAL)
         return self.sandbox.refuse(reason)
-
-    def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Refuse an unknown function."""
-        yield from ()
-        there = " and ".join(_FUNCTIONS)
-        raise BlockError(f"NameError: name '{call.function}' is not defined; there are {there}", line)
 
 
 class StepNode(_PlanCode):
@@ -326,13 +278,12 @@ class StepNode(_PlanCode):
         self._given, self._body = reply, step.body
 
     def program(self) -> Program:
-        """Run the code."""
         self.tell(self.subgoal)
         self.lesson = ()  # the lesson is the plan, not a step of it
         try:
             self.flow = yield from self.run_outside_of_loops(self._body)
         except BlockError as error:
-            self.error, self.feedback_message = error, _first_line(error)
+            self.error, self.feedback_message = error, first_line(error)
             return False
         self.feedback_message = "as expected"
         return True
@@ -365,38 +316,18 @@ class AdaPlannerNode(_PlanCode):
         self._settings = settings
 
     def program(self) -> Program:
-        """Write the plan, run it, refine it."""
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\nobservation:\n{observation.text}", About.TASK)
-        yield from self._begin_prompt()
-        for _ in range(self._settings.refinements + 1):
-            tokens = max(self._settings.plan_tokens, self.context.options.max_tokens)
-            self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True), max_tokens=tokens)
-            said = closed(reply.text, cut=reply.cut)
-            self.wrote(said)
-            try:
-                yield from self._carry_out(read_solution(said, reasoning=reply.reasoning, cut=reply.cut))
-            except BlockError as error:
-                self.feedback_message = _first_line(error)
-                where = f"code, line {error.line}" if error.line else "code"
-                self.context.listener.refused(self, Said(where), str(error))
-                self.tell((yield from self._feedback(error)), About.REFUSAL)
-            else:
-                self.feedback_message = "the plan ran to its end"
-                self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
-                return True
-        return False
+        yield from self.begin_code_prompt(prompt(PROMPTS, "adaplanner.txt"), head=_HEAD, fixed="adaplanner_example")
+        tokens = max(self._settings.plan_tokens, self.context.options.max_tokens)
+        done = "the plan ran to its end"
+        return (yield from self.until_it_runs(_STOPS, self._carry_out, self._feedback, done=done, max_tokens=tokens))
 
-    def _begin_prompt(self) -> Generator[Step, Any, None]:
-        found = yield from self.senses.find_examples()
-        plans = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not others'
-        fixed = fixed_example(self.context.household, "adaplanner_example")
-        self.begin_code_prompt(prompt(PROMPTS, "adaplanner.txt"), plans, fixed)
-
-    def _carry_out(self, solution: Solution) -> Generator[Step, Any, None]:
+    def _carry_out(self, said: str, reply: Reply) -> Generator[Step, Any, None]:
         """Run a plan."""
+        solution = read_solution(said, reasoning=reply.reasoning, cut=reply.cut)
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
         self._set |= dict.fromkeys(solution.names)
@@ -425,9 +356,7 @@ class AdaPlannerNode(_PlanCode):
         if not error.line:
             return f"{_FEEDBACK}\n{error}\nNothing of it was run. Write the whole function again."
         done = "\n".join(self._shared.happened) or "(none)"
-        names = list(self._set)
-        missing = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
-        known = (yield from self.show([name for name in names if name not in missing])) or "(none)"
+        known = yield from self.known(self._set)
         return (
             f"{_FEEDBACK}\n{error}\nThe last skills before that, and what was seen:\n{done}\n"
             f"The variables are now:\n{known}\n"
@@ -435,14 +364,7 @@ class AdaPlannerNode(_PlanCode):
         )
 
 
-def _first_line(error: BlockError) -> str:
-    """Return an error's message, without the place where it was raised."""
-    lines = str(error).splitlines()
-    return next((line for line in lines if not line.startswith(("Traceback ", " "))), lines[0])
-
-
 def adaplanner(instruction: str, context: RunContext, settings: AdaPlannerSettings) -> AdaPlannerNode:
-    """Build the tree for an instruction: the node of the plan, which grows nodes of its steps."""
     check_skills("adaplanner", context.household)
     return AdaPlannerNode(instruction, context, settings)
 

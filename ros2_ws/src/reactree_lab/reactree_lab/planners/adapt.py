@@ -44,47 +44,27 @@ _STOPS = ("\nTask:",)
 
 
 class AdaptSettings(AgentNodeSettings):
-    """Options of ADaPT."""
-
     depth: int = Field(default=3, ge=1, le=100, description="most levels of goals, including the instruction")
     tries: int = Field(default=20, ge=0, description="most replies of a node that works by itself; 0: no limit")
 
 
 @dataclass(frozen=True)
 class Order:
-    """The order of steps.
-
-    Attributes:
-        flow: In sequence, or each step only if the ones before it failed.
-        parts: Numbers of steps, and nested orders.
-    """
-
-    flow: ControlFlow
-    parts: tuple[int | Order, ...]
+    flow: ControlFlow  # in sequence, or each step only if the ones before it failed
+    parts: tuple[int | Order, ...]  # numbers of steps, and nested orders
 
 
 @dataclass(frozen=True)
 class StepPlan:
-    """A plan.
-
-    Attributes:
-        steps: The steps, by number.
-        order: Their order.
-    """
-
-    steps: dict[int, str]
-    order: Order
+    steps: dict[int, str]  # the steps, by number
+    order: Order  # their order
 
 
 def read_plan(text: str, *, cut: bool = False) -> StepPlan:
     """Read a plan; without an order, its steps are carried out one after the other.
 
     Args:
-        text: The reply.
         cut: Whether the reply was truncated at the token limit.
-
-    Raises:
-        ValueError: It is not a plan; the message says why.
     """
     if cut:
         raise ValueError("The plan was cut; name fewer and shorter steps.")
@@ -176,7 +156,6 @@ class AdaptNode(AgentNode):
         self._level: int = 1 if parent is None else parent._level + 1
 
     def program(self) -> Program:
-        """Try the goal, then break it up."""
         yield from self.begin()
         if (yield from self._try()):
             return True
@@ -225,7 +204,6 @@ class AdaptNode(AgentNode):
 
 
 def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:
-    """Build the tree for an instruction: one node, which grows when it is broken up."""
     return AdaptNode(instruction, context, settings)
 
 

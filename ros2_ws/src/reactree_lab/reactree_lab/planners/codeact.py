@@ -12,16 +12,16 @@ from collections.abc import Generator
 from typing import Any
 
 from reactree_lab.planners.plan import PROMPTS
-from reactree_lab.planners.recode.code_block import Block, BlockError, Placeholder, read_block
+from reactree_lab.planners.recode.code_block import Block, BlockError, read_block
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed
 from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import About, Said, Saw
+from reactree_ros.agent.turns import About, Said
 from reactree_ros.llm.port import FreeText
 from reactree_ros.llm.reasoning import split_reasoning
-from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.program import Program, Step
@@ -51,15 +51,11 @@ class CodeActNode(CodeRunner):
         super().__init__(instruction, context, shared=Shared(depth=1, corrections=0), targets=(), name="", parent=None)
 
     def program(self) -> Program:
-        """Write code and run it, turn by turn."""
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\n{_OBSERVATION}\n{observation.text}", About.TASK)
-        found = yield from self.senses.find_examples()
-        code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not others'
-        fixed = fixed_example(self.context.household, "codeact_example")
-        self.begin_code_prompt(prompt(PROMPTS, "codeact.txt"), code, fixed)
+        yield from self.begin_code_prompt(prompt(PROMPTS, "codeact.txt"), head=_HEAD, fixed="codeact_example")
         while True:
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
             said = closed(reply.text, cut=reply.cut)
@@ -70,7 +66,8 @@ class CodeActNode(CodeRunner):
             except BlockError as error:
                 self.refuse(said, str(error))
                 continue
-            self.wrote(said)
+            self.context.budget.count()
+            self.say(said, WriteCode(said))
             thought = " ".join(" ".join(_apart(said)[0]).split())
             self.explain(thought or block.thought or block.code)
             error_text = yield from self._run(block)
@@ -91,13 +88,8 @@ class CodeActNode(CodeRunner):
     def _end(self, said: str, end: Act) -> bool:
         self.take(end, self._reply, said)
         self.feedback_message = end.skill
-        self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
+        self.learn_code()
         return end.skill == DONE
-
-    def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Refuse an unknown function."""
-        yield from ()
-        raise BlockError(f"NameError: name '{call.function}' is not defined; there is run", line)
 
 
 def _apart(said: str) -> tuple[list[str], list[str]]:
@@ -125,7 +117,6 @@ def _end_of(said: str) -> Act | None:
 
 
 def codeact(instruction: str, context: RunContext, settings: PlannerSettings) -> CodeActNode:
-    """Build the tree for an instruction: a single node."""
     check_skills("codeact", context.household)
     return CodeActNode(instruction, context)
 

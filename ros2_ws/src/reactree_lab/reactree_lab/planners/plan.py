@@ -92,11 +92,7 @@ def skill_for(step: str, available: Iterable[str], near: Observation) -> str | N
 
 
 class PlanNode(GoalNode):
-    """Common part of nodes that plan before they look; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
-
-    Raises:
-        UserError: The household's things have no word and number, which steps of a plan need.
-    """
+    """Common part of nodes that plan before they look; see :class:`~reactree_ros.tree.goal_node.GoalNode`."""
 
     def __init__(self, instruction: str, context: RunContext) -> None:
         if not context.household.naming:
@@ -118,7 +114,6 @@ class PlanNode(GoalNode):
         return survey
 
     def take_step(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
-        """Carry out a step; if no available skill fits, do nothing and return a result that says so."""
         context = self.context
         available = lines_of((yield from self.available_skills()))
         skill = skill_for(step, available, near)

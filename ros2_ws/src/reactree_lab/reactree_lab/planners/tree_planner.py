@@ -28,8 +28,6 @@ _CHOSEN, _CORRECTED = "The choosed action is: ", "A corrective choice of action 
 
 
 class TreePlannerSettings(PlannerSettings):
-    """Options of Tree-Planner."""
-
     plans: int = Field(default=25, ge=1, description="number of plans to sample (paper: 25 or 50)")
     temperature: float = Field(default=0.8, ge=0, description="temperature of the sampling")
     top_p: float = Field(default=0.95, gt=0, le=1, description="top_p of the sampling")
@@ -60,7 +58,6 @@ class TreePlannerNode(PlanNode):
         self._settings = settings
 
     def program(self) -> Program:
-        """Sample plans, merge them, and go down the tree."""
         survey = yield from self.begin_plan()
         plans = yield from self._sample(survey)
         at: ActionTree | None = ActionTree.merge(plans)
@@ -165,7 +162,6 @@ def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
 
 
 def tree_planner(instruction: str, context: RunContext, settings: TreePlannerSettings) -> TreePlannerNode:
-    """Build the tree for an instruction: a single node, which plans first and looks while it acts."""
     return TreePlannerNode(instruction, context, settings)
 
 

@@ -26,8 +26,6 @@ _LINE_TOKENS = 48
 
 
 class ZspSettings(PlannerSettings):
-    """Options of ZSP."""
-
     max_plan: int = Field(default=50, ge=1, description="longest plan, in steps")
 
 
@@ -53,7 +51,6 @@ class ZspNode(PlanNode):
         self._embedder = embedder
 
     def program(self) -> Program:
-        """Make a plan, then carry it out."""
         survey = yield from self.begin_plan()
         told = tuple(self.turns)
         worker = Worker("sentence-embedding")
@@ -133,7 +130,6 @@ class Mapping:
 
 
 def zsp(instruction: str, context: RunContext, settings: ZspSettings) -> ZspNode:
-    """Build the tree for an instruction: a single node, which plans without looking."""
     return ZspNode(instruction, context, max_plan=settings.max_plan, embedder=default_embedder())
 
 

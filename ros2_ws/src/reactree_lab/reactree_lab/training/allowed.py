@@ -25,15 +25,8 @@ _KEPT = 1 << 18
 
 @dataclass(frozen=True)
 class MaySay:
-    """The allowed texts of a decision.
-
-    Attributes:
-        whole: Complete decisions; a line end follows.
-        begun: Beginnings that continue with any text up to the line's end.
-    """
-
-    whole: tuple[str, ...]
-    begun: tuple[str, ...] = ()
+    whole: tuple[str, ...]  # complete decisions; a line end follows
+    begun: tuple[str, ...] = ()  # beginnings that continue with any text up to the line's end
 
     @property
     def acts(self) -> list[str]:

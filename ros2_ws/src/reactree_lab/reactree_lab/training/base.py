@@ -20,7 +20,6 @@ _LORA, _WRAPPED = "lora_", "base_model.model."
 
 
 def base_words(settings: TrainSettings) -> Words:
-    """Read the tokenizer of the base model."""
     from transformers import AutoTokenizer
 
     tokenizer = _loaded(AutoTokenizer, settings.base)
@@ -105,11 +104,7 @@ def adapter_weights(folder: str) -> dict[str, Any]:
 
 
 def put_back(model: Any, weights: Mapping[str, Any]) -> None:
-    """Give a model the weights that :func:`learnt_weights` returned.
-
-    Raises:
-        RuntimeError: They are those of another model.
-    """
+    """Give a model the weights that :func:`learnt_weights` returned."""
     missing, strange = model.load_state_dict(weights, strict=False)
     wrong = [*strange, *(name for name in missing if name in learnt_weights(model))]
     if wrong:

@@ -83,29 +83,17 @@ def shares(prepared: Prepared, passes_: Sequence[list[int]], processes: int) -> 
 
 @dataclass(frozen=True)
 class Pass:
-    """A batch of nodes, padded at their ends, with the tokens of decisions in them.
+    """A batch of nodes, padded at their ends, with the tokens of decisions in them."""
 
-    Attributes:
-        tokens: The nodes' tokens, one row per node.
-        before: For each token of a decision, the index of the token before it, over all rows.
-        targets: The right token there: the token itself unless another would have been right.
-        learn: Whether to learn it.
-        held: For each of them, whether only some tokens are allowed there.
-        may: These tokens: pairs of a number among all of them and an allowed token, shape (2, pairs).
-        kinds: The kind of each decision, by number.
-        ends: End of each decision's tokens.
-        wanted: Whether to learn each decision.
-    """
-
-    tokens: Any
-    before: Any
-    targets: Any
+    tokens: Any  # the nodes' tokens, one row per node
+    before: Any  # for each token of a decision, the index of the token before it, over all rows
+    targets: Any  # the right token there: the token itself unless another would have been right
     learn: Any
-    held: Any
-    may: Any
-    kinds: Any
-    ends: Any
-    wanted: Any
+    held: Any  # for each of them, whether only some tokens are allowed there
+    may: Any  # these tokens: pairs of a number among all of them and an allowed token, shape (2, pairs)
+    kinds: Any  # the kind of each decision, by number
+    ends: Any  # end of each decision's tokens
+    wanted: Any  # whether to learn each decision
 
 
 def make_pass(prepared: Prepared, nodes: Sequence[int], *, learnt: bool = False) -> Pass:
@@ -148,7 +136,6 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, learnt: bool = False)
 
 
 def learnt_tokens(prepared: Prepared, nodes: Sequence[int]) -> int:
-    """Count the tokens of nodes that are to be learnt."""
     learnt = 0
     for node in nodes:
         first, last = np.searchsorted(prepared.first, (prepared.nodes[node], prepared.nodes[node + 1]))

@@ -21,7 +21,6 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write the state of a training."""
     import torch
 
     content = io.BytesIO()
@@ -30,7 +29,6 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read the state of a training."""
     import torch
 
     try:

@@ -22,7 +22,6 @@ def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:
 
 
 def as_csv(points: Sequence[Mapping[str, float]]) -> bytes:
-    """Write points of curves as CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(points[0]), lineterminator="\n")
     writer.writeheader()

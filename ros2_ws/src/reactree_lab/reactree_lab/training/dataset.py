@@ -24,46 +24,32 @@ class Decision:
     """A decision in a node's text.
 
     Attributes:
-        begin: Its beginning, in characters.
-        text: The decision; a line end follows.
         kind: Its kind, e.g. ``act``.
-        may_say: The constraint; None allows anything.
-        learn: Whether to learn it; otherwise it is context for later decisions.
-        instead: The text to learn instead, up to the first token that differs; empty for none.
-        end: What ends it: a line end, or in a chat the end of a reply.
     """
 
-    begin: int
-    text: str
+    begin: int  # its beginning, in characters
+    text: str  # the decision; a line end follows
     kind: str
-    may_say: MaySay | None = None
-    learn: bool = True
-    instead: str = ""
-    end: str = "\n"
+    may_say: MaySay | None = None  # the constraint; None allows anything
+    learn: bool = True  # whether to learn it; otherwise it is context for later decisions
+    instead: str = ""  # the text to learn instead, up to the first token that differs; empty for none
+    end: str = "\n"  # what ends it: a line end, or in a chat the end of a reply
 
 
 @dataclass(frozen=True)
 class NodeText:
-    """A goal node's text, with its decisions in order.
+    """A goal node's text, with its decisions in order."""
 
-    Attributes:
-        text: The whole text, with a line end at its end.
-        decisions: The decisions.
-        source: Number of its dataset among those that are learnt together.
-    """
-
-    text: str
+    text: str  # the whole text, with a line end at its end
     decisions: tuple[Decision, ...]
-    source: int = 0
+    source: int = 0  # number of its dataset among those that are learnt together
 
 
 def planners_of(folders: Sequence[Path]) -> str:
-    """Return the planners of datasets, separated by commas."""
     return ",".join(dict.fromkeys(str(about(folder)["planner"]) for folder in folders))
 
 
 def about(folder: Path) -> Mapping[str, Any]:
-    """Read a dataset's description."""
     if not (folder / ABOUT).is_file():
         raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one")
     values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree dataset` makes one")
@@ -76,7 +62,6 @@ def about(folder: Path) -> Mapping[str, Any]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a dataset."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
@@ -178,7 +163,6 @@ def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:
 
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
-    """Return the decision of a line."""
     try:
         may_say = MaySay.of(line.get("may_say") or {}) if in_agents_words(line) else None
     except (ValueError, TypeError) as error:

@@ -27,32 +27,16 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Looked:
-    """One held-out decision.
-
-    Attributes:
-        kind: Its kind.
-        right: Whether the model's decision was the same, word for word.
-        sure: The model's probability of its decision, among the allowed ones.
-    """
-
     kind: str
-    right: bool
-    sure: float
+    right: bool  # whether the model's decision was the same, word for word
+    sure: float  # the model's probability of its decision, among the allowed ones
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Decisions of similar confidence.
-
-    Attributes:
-        count: Number of decisions.
-        sure: Mean confidence.
-        right: Share of right ones.
-    """
-
-    count: int
-    sure: float
-    right: float
+    count: int  # number of decisions
+    sure: float  # mean confidence
+    right: float  # share of right ones
 
 
 class _Weighed(Text):
@@ -68,11 +52,7 @@ class _Weighed(Text):
 
 
 def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] = lambda share: None) -> list[Looked]:
-    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run.
-
-    Raises:
-        UserError: The model or the dataset cannot be used, or there is no decision.
-    """
+    """Let a model make held-out decisions (the first; a limit of 0 is all), in order in each node, as in a run."""
     engine = SmallEngine(str(model))
     try:
         words = engine.load()

@@ -32,12 +32,6 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
 
     Args:
         folder: Has ``adapter_config.json`` and ``adapter_model.safetensors``; the base is a Llama.
-        path: The file to write.
-        heads: Attention heads of the base.
-        key_heads: Heads of its keys and values.
-
-    Raises:
-        UserError: GGUF cannot say what the adapter does.
     """
     from gguf import GGUFWriter
     from safetensors.numpy import load_file
@@ -61,7 +55,6 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
 
 
 def _alpha(path: Path) -> float:
-    """Return the factor of llama.cpp, which divides it by the rank."""
     config = parse_json(text_of(path))
     if unsaid := [name for name in _UNSAID if config.get(name)]:
         raise UserError(f"{path}: {unsaid[0]} is {config[unsaid[0]]!r}, which GGUF cannot say; train without it")

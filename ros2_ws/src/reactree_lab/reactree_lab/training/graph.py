@@ -21,11 +21,7 @@ _TYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT, "BF16": TensorPr
 
 
 def write_graph(folder: Path) -> None:
-    """Write the graph of the model in a folder next to its weights, for ``llm: small``.
-
-    Raises:
-        UserError: The model has another architecture, or a property that the graph does not support.
-    """
+    """Write the graph of the model in a folder next to its weights, for ``llm: small``."""
     try:
         config = dict(parse_json(text_of(folder / "config.json")))
         weights = _weights(folder / WEIGHTS)
@@ -74,8 +70,6 @@ def _weights(path: Path) -> dict[str, TensorProto]:
 
 
 class _Graph:
-    """Builds the graph."""
-
     def __init__(self, config: dict[str, Any], weights: dict[str, TensorProto]) -> None:
         self._config, self._weights = config, weights
         self._layers, heads = config["num_hidden_layers"], config["num_attention_heads"]

@@ -37,23 +37,12 @@ Point = dict[str, float]
 
 @dataclass
 class Progress:
-    """A training's progress, as saved in a checkpoint.
-
-    Attributes:
-        step: Finished steps.
-        tokens: Tokens trained on.
-        seconds: Training time.
-        points: Points of the curves.
-        loss: Loss of the tokens learnt since the last point.
-        learnt: Number of these tokens.
-    """
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    points: list[Point] = field(default_factory=list)
-    loss: float = 0.0
-    learnt: int = 0
+    step: int = 0  # finished steps
+    tokens: int = 0  # tokens trained on
+    seconds: float = 0.0  # training time
+    points: list[Point] = field(default_factory=list)  # points of the curves
+    loss: float = 0.0  # loss of the tokens learnt since the last point
+    learnt: int = 0  # number of these tokens
 
 
 Shown = Callable[[Progress, float], None]
@@ -61,7 +50,6 @@ Shown = Callable[[Progress, float], None]
 
 
 def device_and_precision(settings: TrainSettings) -> tuple[torch.device, torch.dtype]:
-    """Return the device and the precision of the training."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if settings.precision != "auto":
         return device, torch.bfloat16 if settings.precision == "bf16" else torch.float32
@@ -79,7 +67,6 @@ def has_fast_bf16() -> bool:
 
 
 def process_count(settings: TrainSettings) -> int:
-    """Return the number of processes: one per core (two with a thread each beat one with two), or one per GPU."""
     if settings.processes:
         return settings.processes
     return torch.cuda.device_count() or len(os.sched_getaffinity(0))
@@ -149,8 +136,6 @@ def _join(meeting: Path, *, rank: int, count: int) -> None:
 
 
 class _Trainer:
-    """One of ``count`` processes, which train from the prepared data in a folder."""
-
     def __init__(self, out: Path, settings: TrainSettings, *, rank: int, count: int) -> None:
         self._path, self._settings, self._rank, self._count = out / CHECKPOINT, settings, rank, count
         self._train, self._held_out = Prepared.load(out / TRAIN), Prepared.load(out / HELD_OUT)
@@ -194,7 +179,6 @@ class _Trainer:
             raise UserError(f"--start {start}: does not have the architecture of {wanted} ({reason})") from error
 
     def run(self, shown: Shown) -> Progress:
-        """Train to the end."""
         progress, settings = self._progress, self._settings
         saved, begun = progress.seconds, time.monotonic() - progress.seconds
         order = steps(

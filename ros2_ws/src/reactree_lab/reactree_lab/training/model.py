@@ -80,19 +80,11 @@ def _look_for_the_like(attention: Any, heads: int) -> None:
 
 @dataclass(frozen=True)
 class Begun:
-    """The start of a training.
-
-    Attributes:
-        tokenizer: The content of the tokenizer's file.
-        weights: The weights by name.
-    """
-
-    tokenizer: str
-    weights: Mapping[str, Any]
+    tokenizer: str  # the content of the tokenizer's file
+    weights: Mapping[str, Any]  # the weights by name
 
 
 def begun_with(model: str) -> Begun:
-    """Read the model that a training starts with."""
     from safetensors.torch import load_file
 
     folder = Path(model)
@@ -153,17 +145,9 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
 
 @dataclass(frozen=True)
 class Learnt:
-    """The results of a pass.
-
-    Attributes:
-        losses: The loss of each token of a decision.
-        right: Whether it would have been chosen.
-        read: Summed losses of all tokens except each node's first, without constraint; 0 if not asked for.
-    """
-
-    losses: torch.Tensor
-    right: torch.Tensor
-    read: torch.Tensor
+    losses: torch.Tensor  # the loss of each token of a decision
+    right: torch.Tensor  # whether it would have been chosen
+    read: torch.Tensor  # summed losses of all tokens except each node's first, without constraint; 0 if not asked for
 
 
 class Learner:
@@ -203,14 +187,12 @@ class Learner:
         _normalize_at_once(self._passes)
 
     def train(self, *, learning: bool) -> None:
-        """Copy the weights to the model of the passes, for learning or only for measuring."""
         self._passes.train(learning)
         with torch.no_grad():
             for copy, weights in self._copied:
                 copy.copy_(weights())
 
     def learn(self, loss: torch.Tensor) -> None:
-        """Add up the gradients of a loss."""
         loss.backward()
         for number, (copy, _) in enumerate(self._copied):
             if copy.grad is not None:
@@ -288,7 +270,6 @@ class Optimiser:
         self._rates = [part.param_groups[0]["lr"] for part in self.parts]
 
     def step(self, share: float) -> None:
-        """Take a step with this share of the learning rate, and clear the gradients."""
         for part, rate in zip(self.parts, self._rates, strict=True):
             for group in part.param_groups:
                 group["lr"] = rate * share
@@ -296,11 +277,9 @@ class Optimiser:
             part.zero_grad(set_to_none=True)
 
     def state_dict(self) -> list[dict[str, Any]]:
-        """Return the state of all parts."""
         return [part.state_dict() for part in self.parts]
 
     def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
-        """Restore a state."""
         for part, state in zip(self.parts, states, strict=True):
             part.load_state_dict(state)
 

@@ -28,42 +28,26 @@ _ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Prepared:
-    """Nodes as tokens, one after the other, with the positions of their decisions.
+    """Nodes as tokens, one after the other, with the positions of their decisions."""
 
-    Attributes:
-        tokens: Tokens of all nodes.
-        nodes: Beginning of each node in them, and end of the last one.
-        source: Number of each node's dataset.
-        first: Beginning of each decision in them.
-        length: Number of tokens of a decision.
-        kind: Number of its kind in :attr:`kinds`.
-        targets: For each token of a decision in turn, the right token.
-        learn: Number of its first tokens to learn.
-        allowed: For each token of a decision in turn, the allowed tokens; none if nearly all are.
-        allowed_ends: Ends of each token's part of that.
-        kinds: Names of the kinds.
-        refused: Number of decisions that are not allowed at their places; they are not learnt.
-    """
-
-    tokens: Any
-    nodes: Any
-    source: Any
-    first: Any
-    length: Any
-    kind: Any
-    targets: Any
-    learn: Any
-    allowed: Any
-    allowed_ends: Any
-    kinds: tuple[str, ...]
-    refused: int
+    tokens: Any  # tokens of all nodes
+    nodes: Any  # beginning of each node in them, and end of the last one
+    source: Any  # number of each node's dataset
+    first: Any  # beginning of each decision in them
+    length: Any  # number of tokens of a decision
+    kind: Any  # number of its kind in :attr:`kinds`
+    targets: Any  # for each token of a decision in turn, the right token
+    learn: Any  # number of its first tokens to learn
+    allowed: Any  # for each token of a decision in turn, the allowed tokens; none if nearly all are
+    allowed_ends: Any  # ends of each token's part of that
+    kinds: tuple[str, ...]  # names of the kinds
+    refused: int  # number of decisions that are not allowed at their places; they are not learnt
 
     def __len__(self) -> int:
         return len(self.nodes) - 1
 
     @cached_property
     def lengths(self) -> Any:
-        """Number of tokens of each node."""
         return np.diff(self.nodes)
 
     @cached_property
@@ -97,11 +81,7 @@ class Prepared:
 
 
 def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bool, processes: int) -> Prepared:
-    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known.
-
-    Raises:
-        UserError: There is no node, or one is too long.
-    """
+    """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known."""
     given = (replace(words, chat=None), words.chat is not None, context, masked)  # no process needs the template
     if processes == 1:
         parts = list(map(_encoder(*given), _chunks(texts)))
@@ -157,7 +137,6 @@ def _encoder(words: Words, chat: bool, context: int, masked: bool) -> Callable[[
 
 
 def _encoded(texts: Sequence[NodeText]) -> _Part:
-    """Write some nodes as tokens."""
     tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
     kind, learn, refused = list[str](), list[int](), 0
     for node in texts:

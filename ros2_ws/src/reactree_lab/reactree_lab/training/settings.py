@@ -19,21 +19,14 @@ ADAPTER, GGUF = "adapter", "adapter.gguf"
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a model of the Llama architecture.
+    """The shape of a model of the Llama architecture."""
 
-    Attributes:
-        width: Size of the hidden states.
-        layers: Number of layers.
-        inner: Inner size of a layer's feed-forward part.
-    """
-
-    width: int
-    layers: int
-    inner: int
+    width: int  # size of the hidden states
+    layers: int  # number of layers
+    inner: int  # inner size of a layer's feed-forward part
 
     @property
     def heads(self) -> int:
-        """Number of attention heads, of size 32 each."""
         return self.width // 32
 
 
@@ -135,7 +128,6 @@ class TrainSettings(Settings):
 
     @property
     def rate(self) -> float:
-        """The learning rate before its decay."""
         return self.learning_rate or (2e-3 if not self.base else 1.5e-3 if self.rank else 4e-4)
 
     @model_validator(mode="after")

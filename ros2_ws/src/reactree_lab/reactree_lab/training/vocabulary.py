@@ -23,19 +23,10 @@ Chat = Callable[[list[dict[str, str]]], str]
 
 @dataclass(frozen=True)
 class Words:
-    """The tokenizer of a training.
-
-    Attributes:
-        tokenizer: The content of its file (of the ``tokenizers`` library).
-        end: The token that ends a text.
-        chat: Lays prompts out as a chat; None leaves them as text.
-        said: The text of :attr:`end`, which ends a reply in a chat.
-    """
-
-    tokenizer: str
-    end: int
-    chat: Chat | None = None
-    said: str = ""
+    tokenizer: str  # the content of its file (of the ``tokenizers`` library)
+    end: int  # the token that ends a text
+    chat: Chat | None = None  # lays prompts out as a chat; None leaves them as text
+    said: str = ""  # the text of :attr:`end`, which ends a reply in a chat
 
 
 def make_tokenizer(texts: Iterable[str], names: Iterable[str], size: int) -> Any:

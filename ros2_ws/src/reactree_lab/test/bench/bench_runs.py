@@ -21,7 +21,7 @@ from reactree_ros.record.reader import read_record
 SETTINGS = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"), limit=2)
 OPTIONS = ("--suite", "generated", "--houses", "1", "--limit", "2", "--planner", "react,reactree_wm")
 #: What differs between two runs that went the same way.
-CLOCKS = ("seconds", "model_seconds", "busy_seconds", "elapsed", "session", "worker")
+CLOCKS = ("seconds", "model_seconds", "busy_seconds", "worker")
 TIME_LIMIT = 120.0
 
 
@@ -96,8 +96,7 @@ class Ended(NamedTuple):
 def bench_here(out: Path, settings: BenchSettings = SETTINGS) -> list[Job]:
     """Carry out a bench, or the rest of one, in this process; returns what had to be carried out."""
     workers = InlineWorkers(settings)
-    with closing(BenchFolder(out, settings)) as folder:
-        folder.begin(workers=1, where="processes", runs=len(list(settings.jobs())))
+    with closing(BenchFolder(out, settings, runs=len(list(settings.jobs())))) as folder:
         carry_out(settings.jobs(done=folder.done), folder, workers)
     return workers.sent
 
@@ -128,10 +127,9 @@ def line(planner: str = "react", task_id: int = 1, *, seed: int = 0, gsr: float 
 
 def bench_of(out: Path, *lines: RunLine, settings: BenchSettings = SETTINGS, runs: int | None = None) -> Path:
     """Write results as a bench does; every run saved a file."""
-    with closing(BenchFolder(out, settings)) as folder:
-        folder.begin(workers=2, where="processes", runs=len(lines) if runs is None else runs)
-        for number, one in enumerate(lines, 1):
-            folder.record(Finished(one, {}), elapsed=float(number))
+    with closing(BenchFolder(out, settings, runs=len(lines) if runs is None else runs)) as folder:
+        for one in lines:
+            folder.record(Finished(one, {}))
     return out
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
-from bench_runs import CLOCKS, assert_same_bench, bench_here, bench_of, line, outcome
+from bench_runs import assert_same_bench, bench_here, bench_of, line
 from command_line import Cli
 
 from reactree_lab.bench.folder import read_results
 from reactree_lab.bench.job_runner import RECORD
-from reactree_lab.bench.jobs import BenchSettings, Key
+from reactree_lab.bench.jobs import BenchSettings
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.record.reader import read_record
@@ -58,6 +57,7 @@ def test_a_record_of_a_bench_with_a_person_replays_on_the_command_line(asked: Pa
     assert cli("replay", asked / run.folder / RECORD).code == 0
 
 
+@pytest.mark.slow
 def test_a_bench_that_was_broken_off_goes_on_with_the_same_answers(asked: Path, tmp_path: Path) -> None:
     out = tmp_path / "again"
     first = dataclasses.replace(ASKING)
@@ -68,22 +68,13 @@ def test_a_bench_that_was_broken_off_goes_on_with_the_same_answers(asked: Path, 
     assert_same_bench(asked, out)
 
 
-def test_two_workers_come_to_the_same(asked: Path, tmp_path: Path, cli: Cli) -> None:
-    out = tmp_path / "two"
-    options = ("--suite", "vague", "--houses", "1", "--limit", "3", "--planner", ",".join(ASKING.planners))
-    ended = cli("bench", *options, "--person", "simulated:seed=1", "--out", out, "--workers", "2")
-    assert ended.code == 0, ended.err
-    expected = {run.key: outcome(run) for run in read_results(asked)}
-    assert {run.key: outcome(run) for run in read_results(out)} == expected
-    assert "seconds" in CLOCKS
-
-
 def test_another_person_is_another_bench(asked: Path) -> None:
     others = dataclasses.replace(ASKING, person={"person": "simulated", "seed": 2})
     with pytest.raises(UserError, match=r"person\.seed was 1, now 2"):
         bench_here(asked, others)
 
 
+@pytest.mark.slow
 def test_a_person_that_never_answers_is_no_help(tmp_path: Path) -> None:
     deaf = dataclasses.replace(ASKING, person={"person": "simulated", "silent": 1})
     bench_here(tmp_path / "deaf", deaf)
@@ -103,20 +94,6 @@ def test_a_person_that_never_answers_is_no_help(tmp_path: Path) -> None:
 def test_a_person_that_cannot_be_asked_is_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         dataclasses.replace(ASKING, digests=None, **settings)  # type: ignore[arg-type]
-
-
-def test_a_bench_begun_before_there_were_persons_is_gone_on_with(tmp_path: Path) -> None:
-    settings = dataclasses.replace(ASKING, planners=("reactree_wm",), person={})
-    bench_here(tmp_path / "old", settings)
-    file = tmp_path / "old" / "settings.json"
-    values = {name: value for name, value in json.loads(file.read_text()).items() if name != "person"}
-    file.write_text(json.dumps(values))
-    results = tmp_path / "old" / "results.jsonl"
-    old = [{name: value for name, value in json.loads(text).items() if name != "needless"} for text in results.open()]
-    results.write_text("".join(f"{json.dumps(one)}\n" for one in old))
-    assert bench_here(tmp_path / "old", settings) == []
-    assert {run.key for run in read_results(tmp_path / "old")} == {job.key for job in settings.jobs()}
-    assert Key("vague", 1, "reactree_wm", 0) in {run.key for run in read_results(tmp_path / "old")}
 
 
 @pytest.mark.bench

@@ -27,6 +27,7 @@ def test_wilsons_interval(successes: int, count: int, low: float, high: float) -
     assert wilson(successes / count, count) == pytest.approx((low, high), abs=5e-5)
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize(
     ("better", "worse", "p"),
     [(5, 1, 0.21875), (0, 8, 0.0078125), (3, 3, 1.0), (0, 0, 1.0), (1, 0, 1.0)],

@@ -13,7 +13,14 @@ from urllib.parse import unquote
 import pytest
 from bench_runs import SETTINGS, bench_of, line
 
-from reactree_lab.bench.document import Bullets, Heading, Link, Paragraph, Table, as_html, as_markdown
+from reactree_lab.bench.document import (
+    as_html,
+    bullets,
+    escaped,
+    heading,
+    link,
+    table,
+)
 from reactree_lab.bench.folder import BenchFolder
 from reactree_lab.bench.goal import Condition, Goal, goal_as_json
 from reactree_lab.bench.job_runner import GOAL, Finished
@@ -61,13 +68,12 @@ def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: p
         return goal_as_json(Goal((moved, *[turned_on] * switches), ("kitchen 1",), "kitchen 1")).encode()
 
     folder = tmp_path / "out"
-    with closing(BenchFolder(folder, TWO)) as opened:
-        opened.begin(workers=1, where="processes", runs=8)
+    with closing(BenchFolder(folder, TWO, runs=8)) as opened:
         for task, (count, switches) in enumerate([(1, 0), (2, 0), (1, 1), (5, 0)], 1):
             for planner in TWO.planners:
                 achieved = planner == "react" or count == 1
                 files = {GOAL: goal(count, switches)} if task < 4 or planner == "react" else {}
-                opened.record(Finished(line(planner, task, gsr=float(achieved)), files), elapsed=1.0)
+                opened.record(Finished(line(planner, task, gsr=float(achieved)), files))
     assert report(monkeypatch, folder) == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["GSR, 1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
@@ -182,22 +188,6 @@ def test_what_papers_have_published_stands_apart_with_its_model(
 
 
 @pytest.mark.bench
-def test_a_bench_of_the_papers_tasks_has_its_ablations_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tasks = tmp_path / "tasks.json"
-    tasks.write_text("[]", encoding="utf-8")
-    settings = BenchSettings(suite="wah_nl", suite_settings={"tasks": str(tasks)}, planners=("react",))
-    folder = bench_of(tmp_path / "out", line("react", 1, suite="wah_nl"), settings=settings)
-    assert report(monkeypatch, folder) == 0
-    _, *theirs = (folder / "report.md").read_text(encoding="utf-8").split("## Published elsewhere: ReAcTree")
-    results, memories, control_flows = theirs
-    assert "| ReAcTree+WM | Qwen 2.5 72B | 61.00 | 79.58 |" in results
-    assert "| ReAct | Qwen 2.5 7B | no | yes | 6.00 | 19.53 |" in memories
-    assert "| ReAcTree+WM | Qwen 2.5 7B | sequence | 15.00 | 32.18 |" in control_flows
-
-
-@pytest.mark.bench
 def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_it(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,8 +203,8 @@ def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_i
     assert "<script>" not in text
     pictures = re.findall(r"!\[.*\]\((.+)\)", markdown)
     assert pictures == ["success_by_decisions.svg"]  # these runs have no events
-    for link in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
-        assert (folder / unquote(link)).exists(), link
+    for path in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
+        assert (folder / unquote(path)).exists(), path
 
 
 @pytest.mark.bench
@@ -269,13 +259,6 @@ def test_runs_that_broke_off_are_told_and_not_counted(
     assert rows(markdown)["GSR"] == ["1.000 (0.342–1.000)"]
 
 
-@pytest.mark.bench
-def test_a_full_context_is_a_cause_of_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = bench_of(tmp_path / "out", line("react", 1, gsr=0.0, end="context_full"))
-    assert report(monkeypatch, folder) == 0
-    assert rows((folder / "report.md").read_text(encoding="utf-8"))["context full"] == ["1"]
-
-
 def test_what_is_no_bench_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -295,26 +278,26 @@ def test_without_what_plots_need_the_report_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert report(monkeypatch, tmp_path) == 2
-    assert "-m pip install 'matplotlib>=3.6' 'scipy>=1.9'" in capsys.readouterr().err
+    assert "-m pip install 'markdown-it-py>=2' 'matplotlib>=3.6' 'scipy>=1.9'" in capsys.readouterr().err
 
 
+@pytest.mark.bench
 def test_what_a_model_or_a_user_said_is_no_markup() -> None:
-    said = 'a|b <i> [x](y) *z* `c` "q"'
-    blocks = [Heading(said, 1), Paragraph(said), Bullets([said]), Table(["h"], [[said], [Link(said, "a b/<c>")]])]
-    page, markdown = as_html(blocks), as_markdown(blocks)
+    said = 'a|b <i> [x](y) *z* `c` "q" &lt;'
+    markdown = "\n\n".join(
+        [heading(said, 1), escaped(said), bullets([said]), table(["h"], [[said], [link(said, "a b/<c>")]])]
+    )
+    page = as_html(said, markdown, {})
     assert "<i>" not in page
-    assert page.count("a|b &lt;i&gt;") == 6
+    assert page.count("a|b &lt;i&gt; [x](y) *z* `c` &quot;q&quot; &amp;lt;") == 6
     assert Page(page).links == ["a%20b/%3Cc%3E"]
-    escaped = 'a\\|b \\<i> \\[x\\](y) \\*z\\* \\`c\\` "q"'
-    assert markdown.splitlines() == [
-        f"# {escaped}",
-        "",
-        escaped,
-        "",
-        f"- {escaped}",
-        "",
+    written = 'a\\|b \\<i> \\[x\\](y) \\*z\\* \\`c\\` "q" \\&lt;'
+    assert [line for line in markdown.splitlines() if line] == [
+        f"# {written}",
+        written,
+        f"- {written}",
         "| h |",
         "| --- |",
-        f"| {escaped} |",
-        f"| [{escaped}](a%20b/%3Cc%3E) |",
+        f"| {written} |",
+        f"| [{written}](a%20b/%3Cc%3E) |",
     ]

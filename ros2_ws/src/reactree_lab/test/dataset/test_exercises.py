@@ -62,6 +62,7 @@ def test_short_ones_list_few_things_and_the_wanted_one_only_to_be_picked_up() ->
     assert 0.4 < found / len(lines) < 0.6
 
 
+@pytest.mark.slow
 def test_what_is_said_may_be_said_and_only_one_place_may_be_gone_to(lines: list[Line]) -> None:
     for line in lines:
         skills = line.may_say["skills"]
@@ -78,6 +79,7 @@ def test_lists_are_of_all_lengths_and_tasks_told_in_all_ways(lines: list[Line]) 
         assert any(words in text for text in texts), words
 
 
+@pytest.mark.slow
 def test_they_stand_beside_houses_in_a_dataset_and_come_out_the_same(cli: Cli, tmp_path: Path) -> None:
     made = []
     for workers in (1, 2):

@@ -25,6 +25,7 @@ from reactree_ros.household.tasks import parse_tasks, same_words
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.record.schema import Event
 
+pytestmark = pytest.mark.slow
 Line = dict[str, Any]
 PLANNER = "reactree_wm:system_text=false:fixed_example=false"
 
@@ -58,13 +59,6 @@ def roots(lines: list[Line]) -> list[list[Line]]:
         if line["node"] == 0:
             by_task[line["house"], line["task"]].append(line)
     return list(by_task.values())
-
-
-def test_without_people_a_recipe_is_as_it_was() -> None:
-    plain = Recipe(settings=DatasetSettings(houses=1), planner=PLANNER).as_dict()
-    assert {"people", "asking"}.isdisjoint(plain)
-    asking = Recipe(settings=DatasetSettings(houses=1, people=0.5, asking=0.1), planner=PLANNER).as_dict()
-    assert (asking["people"], asking["asking"]) == (0.5, 0.1)
 
 
 def test_the_same_houses_of_people_are_made_again() -> None:

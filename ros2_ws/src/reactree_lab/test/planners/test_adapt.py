@@ -111,11 +111,6 @@ def test_a_plan_that_cannot_be_read_is_asked_for_again_and_then_given_up() -> No
     assert [turn.text for turn in refused] == ["Hm."]
 
 
-def test_the_budget_ends_it() -> None:
-    result, _ = run({"move a cup": ["Act: failure"], PLAN: [ALL], CUP: ["Think: a", "Think: b"]}, max_decisions=2)
-    assert (result.status, result.end) == ("failure", "out_of_decisions")
-
-
 def test_it_remembers_where_things_were_seen() -> None:
     result, episode = run({"move a cup": ["Act: recall location of apple", "Act: done"]}, name="adapt_wm")
     assert result.status == "success"

@@ -6,33 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_lab.planners.hiagent.chunks import (
-    ChunkMemory,
-    Element,
-    Pair,
-    Refusal,
-    Subgoal,
-    Summary,
-    as_turns,
-)
-from reactree_ros.agent.turns import Said, node_text, render
+from reactree_lab.planners.hiagent.chunks import ChunkMemory, acted, refused, subgoal_said
+from reactree_ros.agent.turns import About, Told, Turn, node_text, render
 
 Event = tuple[str, ...]
 
 
-def by_definition(log: list[Event]) -> list[Element]:
+def summary(text: str) -> Turn:
+    return Told(f"Observation: {text}", About.SUMMARY)
+
+
+def by_definition(log: list[Event]) -> list[Turn]:
     """m_t = (g_0, s_0, …, g_n-1, s_n-1, g_n, a_n0, o_n1, …); a retrieved q has its pairs in place of s_q (section 3.1).
 
     Computed from the flat log of what happened, not from chunks.
     """
     begins = [at for at, event in enumerate(log) if event[0] == "g"]
-    memory: list[Element] = []
+    memory: list[Turn] = []
     for number, (begin, end) in enumerate(zip(begins, [*begins[1:], len(log)], strict=True), 1):
-        memory.append(Subgoal(number, log[begin][1]))
+        memory.append(subgoal_said(number, log[begin][1]))
         inside = log[begin + 1 : end]
-        summary = [Summary(event[1]) for event in inside if event[0] == "s"]
+        summaries = [summary(event[1]) for event in inside if event[0] == "s"]
         retrieved = any(event == ("q", str(number)) for event in log[begins[-1] :])
-        memory += summary if summary and not retrieved else [Pair(*event[1:]) for event in inside if event[0] == "a"]
+        acts = [turn for event in inside if event[0] == "a" for turn in acted(*event[1:])]
+        memory += summaries if summaries and not retrieved else acts
     return memory
 
 
@@ -79,19 +76,8 @@ def test_after_each_event_working_memory_equals_the_definition(log: list[Event])
 
 @given(logs())
 def test_nothing_is_lost_whatever_is_hidden(log: list[Event]) -> None:
-    pairs = [pair for chunk in play(log).chunks for pair in chunk.pairs]
-    assert pairs == [Pair(*event[1:]) for event in log if event[0] == "a"]
-
-
-@given(logs())
-def test_what_is_marked_as_said_is_what_the_model_said(log: list[Event]) -> None:
-    shown = play(log).shown()
-    expected = [
-        f"{one.number} Subgoal: {one.text}" if isinstance(one, Subgoal) else f"Action: {one.action}"
-        for one in shown
-        if not isinstance(one, Summary)
-    ]
-    assert [turn.text for turn in as_turns(shown) if isinstance(turn, Said)] == expected
+    turns = [turn for chunk in play(log).chunks for turn in chunk.turns]
+    assert turns == [turn for event in log if event[0] == "a" for turn in acted(*event[1:])]
 
 
 DONE = [("g", "find"), ("a", "go", "here"), ("a", "take", "held"), ("s", "You hold it. Subgoal is met.")]
@@ -111,8 +97,8 @@ def test_only_finished_subgoals_can_be_retrieved_and_only_once() -> None:
 
 def test_what_was_retrieved_is_hidden_again_with_the_next_subgoal() -> None:
     memory = play([*DONE, ("g", "put"), ("q", "1"), ("a", "drop", "gone"), ("s", "Done.")])
-    assert Pair("go", "here") in memory.shown()
-    assert node_text(as_turns(memory.begin("next").shown())) == (
+    assert set(acted("go", "here")) <= set(memory.shown())
+    assert node_text(memory.begin("next").shown()) == (
         "1 Subgoal: find\nObservation: You hold it. Subgoal is met.\n"
         "2 Subgoal: put\nObservation: Done.\n"
         "3 Subgoal: next\n"
@@ -120,29 +106,30 @@ def test_what_was_retrieved_is_hidden_again_with_the_next_subgoal() -> None:
 
 
 def test_working_memory_is_worded_as_in_the_papers_prompt() -> None:
-    assert node_text(as_turns(play([*DONE, ("g", "put"), ("a", "drop", "gone")]).shown())) == (
+    assert node_text(play([*DONE, ("g", "put"), ("a", "drop", "gone")]).shown()) == (
         "1 Subgoal: find\nObservation: You hold it. Subgoal is met.\n2 Subgoal: put\nAction: drop\nObservation: gone\n"
     )
 
 
 def test_what_was_refused_belongs_to_the_current_subgoal_and_is_nothing_that_was_seen() -> None:
     memory = play(DONE[:2]).refuse("fly", "no such skill")
-    assert memory.shown() == (Subgoal(1, "find"), Pair("go", "here"), Refusal("fly", "no such skill"))
+    assert memory.shown() == (subgoal_said(1, "find"), *acted("go", "here"), *refused("fly", "no such skill"))
     assert memory.chunks[0].last_observation == "here"
     assert render(memory.chunks[0].trajectory).endswith("Observation: here\nfly\nObservation: no such skill")
-    assert Refusal("fly", "no such skill") not in memory.finish("Done.").shown()
+    assert memory.finish("Done.").shown() == (subgoal_said(1, "find"), summary("Done."))
 
 
 def test_what_was_refused_before_the_first_subgoal_is_shown_until_that_begins() -> None:
     memory = ChunkMemory("o").refuse("Sure!", "say a subgoal").refuse("", "say a subgoal")
-    assert memory.shown() == (Refusal("Sure!", "say a subgoal"), Refusal("", "say a subgoal"))
-    assert memory.begin("find").shown() == (Subgoal(1, "find"),)
+    assert memory.shown() == (*refused("Sure!", "say a subgoal"), *refused("", "say a subgoal"))
+    assert memory.begin("find").shown() == (subgoal_said(1, "find"),)
 
 
 def test_what_is_retrieved_and_does_not_fit_is_hidden_until_the_next_subgoal() -> None:
     memory = play([*DONE, ("g", "put"), ("q", "1"), ("a", "drop", "gone")]).hide()
     note = "You hold it. Subgoal is met. (Its details are too long to be shown.)"
-    assert memory.shown() == (Subgoal(1, "find"), Summary(note), Subgoal(2, "put"), Pair("drop", "gone"))
+    find, put = subgoal_said(1, "find"), subgoal_said(2, "put")
+    assert memory.shown() == (find, summary(note), put, *acted("drop", "gone"))
     assert memory.retrievable == ()
     assert memory.finish("Done.").begin("next").retrievable == (1, 2)
 

@@ -12,10 +12,8 @@ from doubles import ScriptedWorld
 from recode_doubles import Writes, own_text
 
 import reactree_ros.household
-from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -126,46 +124,9 @@ def test_an_end_that_is_only_thought_of_is_none(tag: str) -> None:
     assert (result.status, result.decisions) == ("failure", 1)
 
 
-def test_code_that_was_cut_does_not_run() -> None:
-    model = Writes(["<execute>\nrun('go to kitchen 1')"], cut=True)
-    with ScriptedWorld() as world:
-        options = TreeOptions(max_decisions=2)
-        result = Episode("do it", world=world, model=model, planner=planner("codeact"), options=options).run()
-    assert (result.end, result.steps) == ("out_of_decisions", 0)
-    assert "was cut at its token limit" in model.prompts[-1]
-
-
 def test_a_server_may_cut_the_closing_tag_and_markdown_is_code() -> None:
     result, _ = run("<execute>\nprint(run('go to kitchen 1'))", "```python\nprint(1)\n```", DONE)
     assert (result.status, result.steps, result.decisions) == ("success", 1, 2)
-
-
-def test_the_budget_holds_for_skills_in_a_loop() -> None:
-    result, _ = run(code("while True:", "    run('go to kitchen 1')"), DONE, max_steps=5)
-    assert (result.end, result.steps) == ("out_of_steps", 5)
-
-
-def test_an_interruption_cancels_the_skill() -> None:
-    model = Writes([code("run('go to kitchen 1')")])
-    with ScriptedWorld() as world:
-        run = Episode("do it", world=world, model=model, planner=planner("codeact"))
-        for _ in range(200):
-            world.settle = not model.prompts  # the first look around settles
-            run.tick()
-            if world.executed:
-                break
-            run.wait()
-        run.interrupt()
-    assert (dict(world.cancelled), run.result().end) == ({"go to kitchen 1": 1}, "interrupted")
-
-
-def test_a_household_that_tells_nothing_of_its_skills_is_refused_before_the_run() -> None:
-    class Nowhere(ScriptedWorld):
-        household = Household(name="nowhere", actions=("go to",))
-
-    said = r"codeact has no recode_skills\.txt for the household nowhere"
-    with Nowhere() as world, pytest.raises(UserError, match=said):
-        Episode("do it", world=world, model=Writes([DONE]), planner=planner("codeact"))
 
 
 # ---------------------------------------------------------------------- the example

@@ -153,12 +153,6 @@ def test_a_subgoal_and_its_first_action_are_one_request_two_decisions_and_one_st
     assert (len(run.context.replies), result.decisions, result.steps) == (2, 2, 1)
 
 
-def test_a_summary_is_one_request_one_decision_and_no_step() -> None:
-    run = run_of(Sayings([START_S, "Subgoal: t\nAction: open fridge 1", "Over. Subgoal is met.", "Action: done"]))
-    result = run.run()
-    assert (len(run.context.replies), result.decisions, result.steps) == (4, 5, 2)
-
-
 def test_what_a_reply_took_is_told_with_its_first_decision_only() -> None:
     told: list[int | None] = []
 
@@ -374,18 +368,6 @@ def test_what_is_missing_from_the_first_reply_is_told_and_no_prompt_is_asked_twi
     assert decisions(model)[-1] == f"1 Subgoal: s\n{GO}"  # forgotten with the first subgoal
 
 
-def test_what_was_refused_stands_in_the_trajectory_that_is_summarised() -> None:
-    model = Sayings([START_S, "Action: fly", "Subgoal: t\nAction: open fridge 1", "Over.", "Action: done"])
-    run_of(model, "hiagent").run()
-    assert f"\n{GO}Action: fly\nObservation: 'fly' is not" in summaries(model)[0]
-
-
-def test_a_refusal_of_the_world_is_an_observation() -> None:
-    model = Sayings(["Subgoal: s\nAction: open fridge 1", "Action: done"])
-    run_of(model, world=ScriptedWorld(refused=["open fridge 1"])).run()
-    assert decisions(model)[-1] == "1 Subgoal: s\nAction: open fridge 1\nObservation: You cannot open fridge 1.\n"
-
-
 @pytest.mark.parametrize("summary", ["", "\n\n", "##Summary", "Here is the summary:"])
 def test_a_summary_that_says_nothing_gives_way_to_the_last_observation(summary: str) -> None:
     model = Sayings(
@@ -410,19 +392,6 @@ def test_a_request_in_flight_is_cancelled_once(replies: int, in_flight: type) ->
     assert isinstance(model.requests[-1].may_say, in_flight)
 
 
-def test_a_skill_in_flight_is_cancelled_once() -> None:
-    world = ScriptedWorld()
-    run = run_of(Sayings(["Subgoal: s\nAction: open fridge 1"]), world=world)
-    run.tick()
-    world.settle = False
-    for _ in range(50):
-        if world.executed:
-            break
-        run.tick()
-    run.interrupt()
-    assert dict(world.cancelled) == {"open fridge 1": 1}
-
-
 def opaque(text: str) -> Experience:
     """An experience in which nobody said anything."""
     turns = (Told(text),)
@@ -440,12 +409,6 @@ def test_a_prompt_that_is_too_long_loses_examples() -> None:
     run.context.examples = lambda _: Pending.of(found)
     assert run.run().status == "success"
     assert listener.heard == ["1 examples dropped", "Think: Subgoal 1: s", "Act: go to kitchen 1", "Act: done"]
-
-
-def test_a_prompt_that_is_too_long_without_examples_ends_the_run() -> None:
-    result = run_of(Sayings([""], context=10)).run()
-    assert (result.end, result.decisions) == ("context_full", 0)
-    assert "tokens too long" in result.message
 
 
 def test_without_memory_the_fixed_examples_are_given() -> None:

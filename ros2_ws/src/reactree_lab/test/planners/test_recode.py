@@ -11,8 +11,9 @@ from py_trees.common import Status
 from recode_doubles import Bedroom, Coder, coder, lesson_of, own_part, root, run_of
 
 from reactree_lab.planners.recode import sandbox
-from reactree_lab.planners.recode.planner import PROMPTS, CodeNode
+from reactree_lab.planners.recode.planner import PROMPTS
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
@@ -24,8 +25,9 @@ from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.engine import Generated
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
+from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.flows.sequence import SequenceFlow
@@ -217,12 +219,6 @@ def test_what_a_placeholder_sets_or_returns_is_what_its_call_is_assigned(part: s
     assert run.context.world.inner.executed == ["go to 1 two"]  # type: ignore[attr-defined]
 
 
-def test_all_variables_are_shared() -> None:
-    world = ScriptedWorld()
-    run = run_of({"solve": "part()\nrun(skill)", "part": f"skill = '{GO}'"}, world)
-    assert (run.run().status, world.executed) == ("success", [GO])
-
-
 def test_a_placeholder_that_does_not_set_what_it_has_to_is_corrected() -> None:
     run = run_of({"solve": "a = part()", "part": ["b = 1", "a = b"]}, ScriptedWorld())
     assert run.run().status == "success"
@@ -341,9 +337,14 @@ def test_endless_recursion_ends_at_ten() -> None:
     assert (result.end, result.agent_nodes, result.max_depth) == ("failure", 10, 19)
 
 
-def test_options_are_in_the_planners_name() -> None:
-    result = run_of({"solve": "a()"}, ScriptedWorld(), settings={"depth": 1, "corrections": 2}).run()
-    assert (result.decisions, result.agent_nodes) == (3, 1)
+@pytest.mark.parametrize("name", ["recode", "codeact", "adaplanner"])
+def test_a_household_that_tells_nothing_of_its_skills_is_refused_before_the_run(name: str) -> None:
+    class Nowhere(ScriptedWorld):
+        household = Household(name="nowhere", actions=("go to",))
+
+    said = rf"{name} has no recode_skills\.txt for the household nowhere"
+    with Nowhere() as world, pytest.raises(UserError, match=said):
+        Episode("do it", world=world, model=Coder({}), planner=planner(name))
 
 
 @pytest.mark.parametrize(
@@ -473,19 +474,6 @@ def test_examples_of_a_memory_take_the_place_of_the_fixed_ones_where_they_are_co
         assert "Your task is to" not in asked
 
 
-def test_examples_are_left_out_where_the_prompt_is_too_long() -> None:
-    class Narrow(Coder):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            if "Examples:" in request.prompt:
-                return Pending.failed(PromptTooLong(7, 100))
-            self.requests.append(request)
-            return Pending.of(Reply("<execute>\nx = 1\n</execute>"))
-
-    model = Narrow({})
-    assert run_of({}, ScriptedWorld(), model=model).run().end == "done"
-    assert model.requests[0].prompt.partition("\n")[0] == prompt(PROMPTS, "system.txt").partition("\n")[0]
-
-
 class Slow(LanguageModel):
     """Writes the first block, then never answers."""
 
@@ -524,21 +512,6 @@ def test_an_interruption_in_a_part_cancels_its_request_and_ends_the_sandbox() ->
     assert gone(box)
 
 
-def test_an_interruption_in_a_skill_cancels_it() -> None:
-    world = ScriptedWorld()
-    run = run_of({"solve": f"run('{GO}')"}, world)
-
-    def holding() -> bool:
-        world.settle = bool(root(run).text == "")  # the first look around settles
-        return bool(world.executed)
-
-    until(run, holding)
-    box = root(run).sandbox
-    run.interrupt()
-    assert dict(world.cancelled) == {GO: 1}
-    assert gone(box)
-
-
 def test_an_interruption_ends_code_that_computes() -> None:
     run = run_of({"solve": "while True:\n    pass"}, ScriptedWorld())
     root(run)._shared.limits = sandbox.Limits(seconds=60.0)
@@ -562,12 +535,6 @@ def test_the_expert_says_that_it_writes_no_code() -> None:
         "model_gone",
         "no reply: the expert decides, it does not write code; name another --llm",
     )
-
-
-def test_without_the_interpreter_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"-m pip install 'pydantic-monty[<>]"):
-        run_of({}, ScriptedWorld())
 
 
 RUN = f"run('{GO}')"
@@ -643,12 +610,6 @@ def test_code_that_was_cut_is_never_run_and_asked_for_again(reply: str) -> None:
     assert refusal_of(run).startswith("Error:\nRuntimeError: the answer was cut at its token limit; write less")
 
 
-def test_a_cut_is_one_of_the_corrections() -> None:
-    model = Chatting(saying(cut(f"<execute>\n{RUN}\n")))
-    result = run_of({}, ScriptedWorld(), model=model, settings={"corrections": 2}).run()
-    assert (result.end, result.decisions) == ("failure", 3)
-
-
 def test_what_is_said_after_the_code_may_be_cut() -> None:
     world = ScriptedWorld()
     model = Chatting(saying(cut(f"<execute>\n{RUN}\n</execute>\nThis code goes to the")))
@@ -670,10 +631,3 @@ def test_examples_are_left_out_of_a_chat_whose_prompt_is_too_long_then_the_conte
     words = len(prompt(PROMPTS, "system.txt").split()) + 300
     assert run_of({}, ScriptedWorld(), model=Chatting(saying(code), room=words)).run().status == "success"
     assert run_of({}, ScriptedWorld(), model=Chatting(saying(code), room=10)).run().end == "context_full"
-
-
-def test_a_node_of_code_can_be_ticked_again() -> None:
-    run = run_of({"solve": f"part()\nrun('{GO}')", "part": "x = 1"}, ScriptedWorld())
-    run.run()
-    until(run, lambda: run.root.status == Status.SUCCESS and run.context.budget.steps == 2)
-    assert all(isinstance(node, CodeNode) for node in run.context.nodes)

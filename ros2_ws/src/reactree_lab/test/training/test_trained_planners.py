@@ -18,7 +18,6 @@ from reactree_lab.bench.jobs import read_contenders
 from reactree_ros.planners import spec
 
 ROOT = Path(__file__).parents[5]
-LEARNT = {"tokens": 1000}
 #: A command's words.
 Command = list[str]
 Commands = Callable[..., list[Command]]
@@ -85,34 +84,6 @@ def test_what_is_learnt_and_compared_was_made_before(
         assert one["llm"] == ("small" if not given else given.get("llm", "transformers"))
         assert Path(one.get("adapter", "")).suffix == (".gguf" if one["llm"] == "llama" else "")
         assert spec.planner(one["planner"])
-
-
-def test_a_model_s_errors_are_looked_for_once_and_only_where_somebody_learns_them(commands: Commands) -> None:
-    def corrections(**settings: Any) -> set[str]:
-        ran = commands(seeds=[0, 1], **settings)
-        made = {values(command, "--out")[0] for command in ran if values(command, "--on-policy")}
-        learnt = {data for command in ran if command[0] == "train" for data in values(command, "--data")}
-        assert made <= learnt
-        return made
-
-    assert len(corrections(start="a", alone=LEARNT)) == 1
-    assert len(corrections(start="a", corrected=LEARNT)) == 1
-    assert len(corrections(start="a", together=LEARNT, alone=LEARNT)) == 2
-    assert len(corrections(corrected=LEARNT)) == 2
-    assert corrections(start="a", together=LEARNT) == set()
-
-
-def test_apart_a_model_learns_nothing_of_another_planner_but_how_to_find(commands: Commands) -> None:
-    planners = ["hiagent", "react"]
-    ran = commands(planners=planners, apart=True, finding=LEARNT, together=LEARNT, corrected=LEARNT)
-    trained = {Path(values(command, "--out")[0]).name: command for command in ran if command[0] == "train"}
-    steps = ("together", "corrected")
-    assert [*trained] == ["finding_small_0", *(f"{step}_{one}_small_0" for one in planners for step in steps)]
-    for planner, other in (planners, reversed(planners)):
-        for step in steps:
-            assert not any(other in Path(data).name for data in values(trained[f"{step}_{planner}_small_0"], "--data"))
-        (acting,) = [command for command in ran if "--on-policy" in command and planner in command]
-        assert f"together_{planner}_small_0" in values(acting, "--model")[0]
 
 
 def test_of_a_base_every_planner_learns_as_much_of_the_same_houses_and_no_exercise(commands: Commands) -> None:

@@ -1,12 +1,11 @@
 """HiAgent's working memory: subgoals as chunks of actions and observations (Hu et al., section 3).
 
 The paper's working memory is the part of a run's trajectory in the prompt. It has nothing to do with
-:mod:`reactree_ros.memory.working`, which answers recalls.
+:mod:`reactree_ros.memory.working`, which answers recalls. It is worded as in appendix B.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
@@ -19,85 +18,47 @@ def retrievals(begun: int) -> list[str]:
     return [f"retrieve({number})" for number in range(1, begun + 1)]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """An action and its observation."""
-
-    action: str
-    observation: str
+def subgoal_said(number: int, subgoal: str) -> Said:
+    """Return a subgoal as a turn: ``1 Subgoal: …``; numbers count from 1."""
+    text = f"{number} Subgoal: {subgoal}"
+    return Said(text, BeginSubgoal(text, subgoal))
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A reply that was not carried out, and why."""
-
-    said: str
-    reason: str
+def acted(action: str, observation: str) -> tuple[Turn, ...]:
+    """Return an action and its observation as turns."""
+    return action_said(action), Saw(f"Observation: {observation}")
 
 
-@dataclass(frozen=True)
-class Subgoal:
-    """A subgoal in working memory: ``1 Subgoal: …``; numbers count from 1."""
-
-    number: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A summarised observation; it replaces the pairs of a finished subgoal."""
-
-    text: str
-
-
-#: Elements of working memory.
-Element = Subgoal | Summary | Pair | Refusal
+def refused(said: str, reason: str) -> tuple[Turn, ...]:
+    """Return a reply that was not carried out, and why, as turns."""
+    return Said(said), Told(f"Observation: {reason}", About.REFUSAL)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A subgoal with its actions and observations.
-
-    Attributes:
-        subgoal: The subgoal.
-        before: The observation that it began with (the paper's o_0 of section 3.3).
-        pairs: Its actions and observations, and refusals.
-        summary: Its summary; None until it is finished.
-    """
+    """A subgoal with its actions and observations."""
 
     subgoal: str
-    before: str
-    pairs: tuple[Pair | Refusal, ...] = ()
-    summary: str | None = None
+    before: str  # the observation that it began with (the paper's o_0 of section 3.3)
+    turns: tuple[Turn, ...] = ()  # its actions and observations, and refusals
+    last_observation: str = ""  # without summaries it represents the chunk (paper, section 5.1: w/o OS)
+    summary: str | None = None  # None until it is finished
 
     @property
-    def last_observation(self) -> str:
-        """The last observation; without summaries it represents the chunk (paper, section 5.1: w/o OS)."""
-        return next((pair.observation for pair in reversed(self.pairs) if isinstance(pair, Pair)), self.before)
-
-    @property
-    def trajectory(self) -> list[Turn]:
+    def trajectory(self) -> tuple[Turn, ...]:
         """The summarised part: o_0, a_0, …, o_t."""
-        return [Saw(f"Observation: {self.before}"), *as_turns(self.pairs)]
+        return (Saw(f"Observation: {self.before}"), *self.turns)
 
 
 @dataclass(frozen=True)
 class ChunkMemory:
-    """The chunks of a run, in order; every change makes a new one.
+    """The chunks of a run, in order; every change makes a new one."""
 
-    Attributes:
-        start: The observation that the run began with.
-        chunks: Subgoals so far; all but the last one are finished, the last one may be.
-        retrieved: Numbers of finished subgoals that are shown in detail until the next subgoal begins.
-        too_long: Numbers of those whose details do not fit into the prompt until then.
-        refused: Refusals before the first subgoal; shown until it begins.
-    """
-
-    start: str
-    chunks: tuple[Chunk, ...] = ()
-    retrieved: frozenset[int] = frozenset()
-    too_long: frozenset[int] = frozenset()
-    refused: tuple[Refusal, ...] = ()
+    start: str  # the observation that the run began with
+    chunks: tuple[Chunk, ...] = ()  # subgoals so far; all but the last one are finished, the last one may be
+    retrieved: frozenset[int] = frozenset()  # finished subgoals that are shown in detail until the next one begins
+    too_long: frozenset[int] = frozenset()  # those whose details do not fit into the prompt until then
+    refused: tuple[Turn, ...] = ()  # refusals before the first subgoal; shown until it begins
 
     @property
     def current(self) -> Chunk | None:
@@ -111,47 +72,30 @@ class ChunkMemory:
         return tuple(number for number in finished if number not in self.retrieved | self.too_long)
 
     def begin(self, subgoal: str) -> ChunkMemory:
-        """Begin a subgoal; hide the details retrieved for the one before.
-
-        Raises:
-            ValueError: Another subgoal is not finished.
-        """
+        """Begin a subgoal; hide the details retrieved for the one before."""
         if self.current is not None:
             raise ValueError(f"subgoal {len(self.chunks)} is not finished: '{self.current.subgoal}'")
         before = self.chunks[-1].last_observation if self.chunks else self.start
-        return ChunkMemory(self.start, (*self.chunks, Chunk(subgoal, before)))
+        return ChunkMemory(self.start, (*self.chunks, Chunk(subgoal, before, last_observation=before)))
 
     def add(self, action: str, observation: str) -> ChunkMemory:
-        """Add an action and its observation to the current subgoal.
-
-        Raises:
-            ValueError: There is no current subgoal.
-        """
-        current = self._the_current()
-        return self._with(replace(current, pairs=(*current.pairs, Pair(action, observation))))
+        """Add an action and its observation to the current subgoal."""
+        turns = (*self._the_current().turns, *acted(action, observation))
+        return self._with(turns=turns, last_observation=observation)
 
     def refuse(self, said: str, reason: str) -> ChunkMemory:
         """Add a reply that was not carried out, with or without a subgoal."""
-        refusal = Refusal(said, reason)
-        current = self.current
-        if current is None:
-            return replace(self, refused=(*self.refused, refusal))
-        return self._with(replace(current, pairs=(*current.pairs, refusal)))
+        turns = refused(said, reason)
+        if self.current is None:
+            return replace(self, refused=(*self.refused, *turns))
+        return self._with(turns=(*self.current.turns, *turns))
 
     def finish(self, summary: str) -> ChunkMemory:
-        """Hide the current subgoal's pairs behind a summarised observation (section 3.1, point 3).
-
-        Raises:
-            ValueError: There is no current subgoal.
-        """
-        return self._with(replace(self._the_current(), summary=summary))
+        """Hide the current subgoal's actions behind a summarised observation (section 3.1, point 3)."""
+        return self._with(summary=summary)
 
     def retrieve(self, number: int) -> ChunkMemory:
-        """Show the details of a finished subgoal again (section 3.4).
-
-        Raises:
-            ValueError: No finished subgoal has that number, or it is already shown in detail.
-        """
+        """Show the details of a finished subgoal again (section 3.4)."""
         if number not in self.retrievable:
             raise ValueError(f"subgoal {number} cannot be retrieved; can be: {self.retrievable}")
         return replace(self, retrieved=self.retrieved | {number})
@@ -160,42 +104,25 @@ class ChunkMemory:
         """Hide retrieved details that the prompt has no room for."""
         return replace(self, retrieved=frozenset(), too_long=self.too_long | self.retrieved)
 
-    def shown(self) -> tuple[Element, ...]:
+    def shown(self) -> tuple[Turn, ...]:
         """Return working memory: m_t of section 3.1, or m'_t with retrieved details.
 
-        It has finished subgoals with their summaries, retrieved and current ones with all of their pairs.
+        It has finished subgoals with their summaries, retrieved and current ones with all of their actions.
         """
-        elements: list[Element] = []
+        turns: list[Turn] = []
         for number, chunk in enumerate(self.chunks, 1):
-            elements.append(Subgoal(number, chunk.subgoal))
+            turns.append(subgoal_said(number, chunk.subgoal))
             if chunk.summary is None or number in self.retrieved:
-                elements += chunk.pairs
+                turns += chunk.turns
             else:
                 note = " (Its details are too long to be shown.)" if number in self.too_long else ""
-                elements.append(Summary(f"{chunk.summary}{note}"))
-        return (*elements, *self.refused)
+                turns.append(Told(f"Observation: {chunk.summary}{note}", About.SUMMARY))
+        return (*turns, *self.refused)
 
     def _the_current(self) -> Chunk:
         if self.current is None:
             raise ValueError("there is no current subgoal; begin one")
         return self.current
 
-    def _with(self, current: Chunk) -> ChunkMemory:
-        return replace(self, chunks=(*self.chunks[:-1], current))
-
-
-def as_turns(elements: Iterable[Element]) -> list[Turn]:
-    """Return working memory as turns of a prompt (appendix B.2)."""
-    turns: list[Turn] = []
-    for element in elements:
-        if isinstance(element, Subgoal):
-            text = f"{element.number} Subgoal: {element.text}"
-            turns.append(Said(text, BeginSubgoal(text, element.text)))
-        elif isinstance(element, Summary):
-            turns.append(Told(f"Observation: {element.text}", About.SUMMARY))
-        elif isinstance(element, Refusal):
-            turns += [Said(element.said), Told(f"Observation: {element.reason}", About.REFUSAL)]
-        else:
-            turns.append(action_said(element.action))
-            turns.append(Saw(f"Observation: {element.observation}"))
-    return turns
+    def _with(self, **changes: object) -> ChunkMemory:
+        return replace(self, chunks=(*self.chunks[:-1], replace(self._the_current(), **changes)))  # type: ignore[arg-type]

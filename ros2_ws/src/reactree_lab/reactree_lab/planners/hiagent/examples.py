@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, starmap
 
-from reactree_lab.planners.hiagent.chunks import Pair, Subgoal, as_turns
+from reactree_lab.planners.hiagent.chunks import acted, subgoal_said
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.summarise import Summarise
 from reactree_ros.agent.kinds.think import Think
@@ -17,17 +17,9 @@ from reactree_ros.memory.experience import Experience
 
 @dataclass
 class SubgoalPart:
-    """The actions of one subgoal.
-
-    Attributes:
-        subgoal: The subgoal.
-        pairs: Actions and observations.
-        came_to: Its summary; empty if there is none.
-    """
-
     subgoal: str
-    pairs: list[Pair] = field(default_factory=list)
-    came_to: str = ""
+    turns: list[Turn] = field(default_factory=list)  # actions and observations
+    came_to: str = ""  # its summary; empty if there is none
 
 
 def parts(experience: Experience) -> list[SubgoalPart]:
@@ -41,15 +33,15 @@ def parts(experience: Experience) -> list[SubgoalPart]:
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         decision = turn.decision if isinstance(turn, Said) else None
         if decision is not None and decision.skill_asked and isinstance(after, Saw):
-            found[-1].pairs.append(Pair(decision.skill_asked, after.text))
+            found[-1].turns += acted(decision.skill_asked, after.text)
         elif isinstance(decision, Summarise):
-            ended = found[-2] if len(found) > 1 and not found[-1].pairs else found[-1]
+            ended = found[-2] if len(found) > 1 and not found[-1].turns else found[-1]
             ended.came_to = decision.summary
         elif isinstance(decision, BeginSubgoal):
             found.append(SubgoalPart(decision.subgoal))
         elif isinstance(decision, Think) and _acts(after):
             found.append(SubgoalPart(" ".join(decision.thought.split())))
-    return [part for part in found if part.pairs]
+    return [part for part in found if part.turns]
 
 
 def _acts(turn: Turn | None) -> bool:
@@ -73,7 +65,7 @@ def told_as_subgoals(experience: Experience) -> tuple[Turn, ...]:
 
 
 def _told(number: int, part: SubgoalPart) -> Sequence[Turn]:
-    *turns, last = as_turns([Subgoal(number, part.subgoal), *part.pairs])
+    *turns, last = subgoal_said(number, part.subgoal), *part.turns
     if (met := judgement(part.came_to)) is not None:
         last = replace(last, text=f"{last.text.rstrip('.')}. Subgoal is {'' if met else 'not '}met.")
     return (*turns, last)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
+from reactree_lab.planners.hiagent.chunks import ChunkMemory, retrievals
 from reactree_lab.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.agent.decision import OK, RECALL, Decision
 from reactree_ros.agent.example import Example
@@ -35,8 +35,6 @@ _RETRIEVE = re.compile(r"retrieve\((\d{1,9})\)")
 
 
 class HiAgentSettings(PlannerSettings):
-    """Options of HiAgent."""
-
     summaries: bool = Field(
         default=True, description="summarise a finished subgoal; false: use its last observation (w/o OS)"
     )
@@ -74,7 +72,6 @@ class HiAgentNode(GoalNode):
     # ------------------------------------------------------------------ the program
 
     def program(self) -> Program:
-        """Look around, then work by subgoals."""
         observation = yield from self.look_around()
         rule = f"{ONE_DECISION} {SubgoalGrammar(()).expected}."
         self.begin_prompt(self._system_text(), (yield from self._find_examples()), rule=rule)
@@ -93,13 +90,11 @@ class HiAgentNode(GoalNode):
                 reply = reply.further()
 
     def begin_subgoal(self, subgoal: str) -> Generator[Step, Any, None]:
-        """Begin a subgoal, and hide the pairs of the finished one."""
         if self.memory.current is not None:
             yield from self._finish()
         self.memory = self.memory.begin(subgoal)
 
     def do(self, act: Decision) -> Generator[Step, Any, None]:
-        """Take an act and carry its skill out."""
         observation = yield from self.act(act)
         self.memory = self.memory.add(act.skill_asked, observation.text)
 
@@ -153,11 +148,7 @@ class HiAgentNode(GoalNode):
         self._skills, self._offers = apart((yield from self.available_skills()))
 
     def shorten(self, error: PromptTooLong) -> None:
-        """Leave out examples from now on; if there are none, hide retrieved details.
-
-        Raises:
-            PromptTooLong: Nothing can be left out.
-        """
+        """Leave out examples from now on; if there are none, hide retrieved details."""
         if self.requests.examples or not self.memory.retrieved:
             super().shorten(error)
         else:
@@ -167,7 +158,7 @@ class HiAgentNode(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: current working memory, not the whole trajectory."""
-        return (*self.requests.start, *self._head, *as_turns(self.memory.shown()))
+        return (*self.requests.start, *self._head, *self.memory.shown())
 
     def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
         """Return the constraint: an action, if there is a subgoal, or the next subgoal with its first action.
@@ -215,7 +206,6 @@ def _prompt(household: Household, name: str) -> str:
 
 
 def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:
-    """Build the tree for an instruction: a single node."""
     try:
         _prompt(context.household, "system")
     except FileNotFoundError as error:

@@ -63,34 +63,20 @@ class BlockError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """The contents of a reply.
-
-    Attributes:
-        thought: The reasoning about the code.
-        code: The code.
-        statements: Its statements.
-    """
-
-    thought: str
+    thought: str  # the reasoning about the code
     code: str
     statements: tuple[ast.stmt, ...]
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A statement that calls a function without code (paper, section 3.2).
-
-    Attributes:
-        call: The call.
-        targets: Variables that the function's code has to set: the names before the equals sign.
-    """
+    """A statement that calls a function without code (paper, section 3.2)."""
 
     call: ast.Call
-    targets: tuple[str, ...]
+    targets: tuple[str, ...]  # variables that the function's code has to set: the names before the equals sign
 
     @property
     def function(self) -> str:
-        """The function's name."""
         assert isinstance(self.call.func, ast.Name)
         return self.call.func.id
 
@@ -106,9 +92,6 @@ def read_block(said: str, *, reasoning: str = "", cut: bool = False) -> Block:
         said: The reply; code in its thinking does not count.
         reasoning: The model's thoughts before it; used if the reply has no thought.
         cut: Whether the reply was truncated at the token limit.
-
-    Raises:
-        BlockError: There is not exactly one block of code, it was truncated, is not Python, or uses unknown names.
     """
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
@@ -117,11 +100,7 @@ def read_block(said: str, *, reasoning: str = "", cut: bool = False) -> Block:
 
 
 def read_code(said: str, *, reasoning: str = "", cut: bool = False) -> tuple[str, str]:
-    """Return the thought and the code of a reply; see :func:`read_block`.
-
-    Raises:
-        BlockError: There is not exactly one block of code, or it was truncated.
-    """
+    """Return the thought and the code of a reply; see :func:`read_block`."""
     answer = split_reasoning(said.replace("\r\n", "\n"))
     thought, text = answer.reasoning, answer.text
     if answer.unfinished and not cut:  # unclosed thinking ends where the code begins
@@ -150,11 +129,7 @@ def _fenced(text: str) -> list[str]:
 
 
 def parsed(code: str) -> ast.Module:
-    """Parse code.
-
-    Raises:
-        BlockError: It is too long, not Python, or missing.
-    """
+    """Parse code."""
     if len(code) > MAX_CODE:
         raise BlockError(f"SyntaxError: the code has {len(code)} characters; at most {MAX_CODE} are allowed")
     try:
@@ -174,11 +149,7 @@ def parsed(code: str) -> ast.Module:
 
 
 def check(tree: ast.Module, functions: Collection[str] = RUN_ALONE) -> None:
-    """Check that code may run, with calls of these functions outside of the sandbox.
-
-    Raises:
-        BlockError: It uses unknown names, is nested too deeply, or has too long numbers.
-    """
+    """Check that code may run, with calls of these functions outside of the sandbox."""
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     level: list[ast.AST] = [tree]
     for _ in range(MAX_NESTING):
@@ -274,16 +245,8 @@ def calls_of(statement: ast.stmt, functions: Collection[str]) -> list[str]:
 def take_out(node: _Node, unknown: Collection[str], new_name: Callable[[], str]) -> tuple[list[ast.stmt], _Node]:
     """Move calls of functions without code out of an expression, into statements of their own.
 
-    Args:
-        node: A statement or an expression; it is not changed.
-        unknown: Functions without code.
-        new_name: Returns new names for their results.
-
     Returns:
         The statements to run before, and the node with names in place of the calls.
-
-    Raises:
-        BlockError: Python may run a call several times or not at all.
     """
     taker = _Taker(unknown, new_name)
     changed: Any = ast.fix_missing_locations(taker.visit(copy.deepcopy(node)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import abc
 import ast
 import contextlib
 import enum
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -45,7 +44,8 @@ from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import well_formed
-from reactree_ros.llm.port import Reply
+from reactree_ros.llm.port import FreeText, Reply
+from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.flows.sequence import SequenceFlow
@@ -68,30 +68,20 @@ class Shared:
     """The shared state of the code nodes of one run.
 
     Attributes:
-        depth: Deepest node, counted in nodes.
-        corrections: How often a node may write its code again.
-        limits: Limits on the code.
         functions: Functions outside of the sandbox that code may call.
-        arguments: Numbers for named arguments.
-        loops: Numbers for loops that run step by step.
-        sandbox: The sandbox of the code, while the root runs.
     """
 
-    depth: int
-    corrections: int
-    limits: Limits = field(default_factory=Limits)
+    depth: int  # deepest node, counted in nodes
+    corrections: int  # how often a node may write its code again
+    limits: Limits = field(default_factory=Limits)  # limits on the code
     functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
-    arguments: Iterator[int] = field(default_factory=itertools.count)
-    loops: Iterator[int] = field(default_factory=itertools.count)
-    sandbox: Sandbox | None = None
+    arguments: Iterator[int] = field(default_factory=itertools.count)  # numbers for named arguments
+    loops: Iterator[int] = field(default_factory=itertools.count)  # numbers for loops that run step by step
+    sandbox: Sandbox | None = None  # the sandbox of the code, while the root runs
 
 
 def check_skills(planner: str, household: Household) -> None:
-    """Check that a household's skills can be described for code.
-
-    Raises:
-        UserError: The household neither describes them for code nor tells its rules.
-    """
+    """Check that a household's skills can be described for code."""
     if not _skills_for_code(household):
         raise UserError(f"{planner} has no {_SKILLS} for the household {household.name}; use another planner")
 
@@ -118,8 +108,19 @@ class Flow(enum.Enum):
     RETURN = enum.auto()
 
 
+def shortened(text: str, longest: int = 80) -> str:
+    """Cut a long text, e.g. for a name."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def first_line(error: BlockError) -> str:
+    """Return an error's message, without the place where it was raised."""
+    lines = str(error).splitlines()
+    return next((line for line in lines if not line.startswith(("Traceback ", " "))), lines[0])
+
+
 class CodeRunner(GoalNode):
-    """A node that runs code; its subclass provides the code and handles placeholders.
+    """A node that runs code; its subclass provides the code, and may carry out placeholders.
 
     Attributes:
         targets: The variables that its code has to set.
@@ -145,9 +146,12 @@ class CodeRunner(GoalNode):
         self.targets = targets
         self._shared = shared
 
-    @abc.abstractmethod
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
-        """Carry out a placeholder in a line of the code."""
+        """Carry out a placeholder in a line of the code; here, there is none."""
+        yield from ()
+        there = " and ".join(self._shared.functions)
+        are = "are" if len(self._shared.functions) > 1 else "is"
+        raise BlockError(f"NameError: name '{call.function}' is not defined; there {are} {there}", line)
 
     def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
         """Look around, work in a sandbox that knows ``instruction`` and ``observation``, then end the sandbox."""
@@ -166,14 +170,59 @@ class CodeRunner(GoalNode):
         """Return the prompt: the node's replies and messages, without the code's actions and observations."""
         return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
-    def begin_code_prompt(self, system: str, examples: Sequence[Example | str], fixed: Sequence[Example | str]) -> None:
+    def begin_code_prompt(
+        self, system: str, *, head: str, fixed: str, otherwise: Sequence[str] = ()
+    ) -> Generator[Step, Any, None]:
         """Set the part before the node's turns: its role, the skills for code, and examples.
 
-        The skills replace ``{skills}`` in the system text. The fixed examples are for a memory that has none.
+        Args:
+            system: The system text; the skills replace ``{skills}`` in it.
+            head: Beginning of the examples that the planner can use; others are those of other planners.
+            fixed: Name of the household's fixed example, for a memory without such examples.
+            otherwise: Fixed examples for a household without one.
         """
         context = self.context
-        described = system.replace("{skills}", _skills_for_code(context.household))
-        self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
+        found = yield from self.senses.find_examples()
+        examples: Sequence[Example | str] = [one.text.rstrip("\n") for one in found if one.text.startswith(head)]
+        if not examples and context.fixed_example:
+            examples = fixed_example(context.household, fixed) or otherwise
+        self.begin_prompt(system.replace("{skills}", _skills_for_code(context.household)), examples)
+
+    def until_it_runs(
+        self,
+        stops: tuple[str, ...],
+        carry_out: Callable[[str, Reply], Generator[Step, Any, None]],
+        correction: Callable[[BlockError], Generator[Step, Any, str]],
+        *,
+        done: str,
+        **sampling: Any,
+    ) -> Program:
+        """Have code written and carried out; if it fails, have it corrected, up to the allowed number of times.
+
+        Args:
+            stops: Where a base model continues after its code.
+        """
+        for _ in range(self._shared.corrections + 1):
+            self._reply = reply = yield from self.ask(FreeText(stops, thinks=True), **sampling)
+            said = closed(reply.text, cut=reply.cut)
+            self.context.budget.count()
+            self.say(said, WriteCode(said))
+            try:
+                yield from carry_out(said, reply)
+            except BlockError as error:
+                self.feedback_message = first_line(error)
+                where = f"code, line {error.line}" if error.line else "code"
+                self.context.listener.refused(self, Said(where), str(error))
+                self.tell((yield from correction(error)), About.REFUSAL)
+            else:
+                self.feedback_message = done
+                self.learn_code()
+                return True
+        return False
+
+    def learn_code(self) -> None:
+        """Leave the code's actions and observations out of the example for others."""
+        self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
 
     def prompt_start(self, system: str, examples: Sequence[Example], rule: str) -> tuple[Turn, ...]:
         """Return system text and examples as one turn; nothing if there is neither."""
@@ -185,12 +234,19 @@ class CodeRunner(GoalNode):
     # ------------------------------------------------------------------ statements
 
     def run_block(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
-        """Run statements, one after the other, as far as they go."""
+        """Run statements as far as they go; return how the code goes on after them."""
         for statement in statements:
             flow = yield from self.run_statement(statement)
             if flow is not Flow.NEXT:
                 return flow
         return Flow.NEXT
+
+    def run_outside_of_loops(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
+        """Run statements; a jump without a loop is an error."""
+        flow = yield from self.run_block(statements)
+        if flow in (Flow.BREAK, Flow.CONTINUE):
+            raise BlockError(f"SyntaxError: '{flow.name.lower()}' outside of a loop", statements[-1].lineno)
+        return flow
 
     def run_statement(self, statement: ast.stmt) -> Generator[Step, Any, Flow]:
         """Run a statement; one with a placeholder or a jump is split up, any other runs as it is."""
@@ -209,7 +265,7 @@ class CodeRunner(GoalNode):
             holds = yield from self._holds(statement.test)
             return (yield from self.run_block(statement.body if holds else statement.orelse))
         elif isinstance(statement, ast.While):
-            return (yield from self._while(statement))
+            return (yield from self._loop(statement, lambda: self._holds(statement.test)))
         elif isinstance(statement, ast.For):
             return (yield from self._for(statement))
         elif not isinstance(statement, _SIMPLE):
@@ -231,9 +287,6 @@ class CodeRunner(GoalNode):
         value = yield from self._taken_out(statement.value)
         targets = f"{', '.join(self.targets)} = " if self.targets else ""
         yield from self._run_code(f"{targets}{ast.unparse(value)}\nNone", statement.lineno)
-
-    def _while(self, loop: ast.While) -> Generator[Step, Any, Flow]:
-        return (yield from self._loop(loop, lambda: self._holds(loop.test)))
 
     def _for(self, loop: ast.For) -> Generator[Step, Any, Flow]:
         items = f"{RESERVED}_{next(self._shared.loops)}"
@@ -279,27 +332,29 @@ class CodeRunner(GoalNode):
         return changed
 
     def new_argument(self) -> str:
-        """Return a new name for an unnamed value."""
         return f"arg_{next(self._shared.arguments)}"
 
     # ------------------------------------------------------------------ the sandbox and the world
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox of this run's code."""
         assert self._shared.sandbox is not None  # the root makes it before anything else
         return self._shared.sandbox
 
     def unknown(self, node: ast.AST) -> Generator[Step, Any, frozenset[str]]:
-        """Return functions without code that a statement calls."""
         names = sorted(called_functions(node) - self._shared.functions.keys())
         if not names:
             return frozenset()
         unknown: frozenset[str] = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
         return unknown
 
+    def known(self, names: Iterable[str]) -> Generator[Step, Any, str]:
+        """Describe the variables among these that are set."""
+        asked = list(dict.fromkeys(names))
+        missing = yield Wait("result of the code", self.sandbox.unknown(asked), next_tick=True)
+        return (yield from self.show([name for name in asked if name not in missing])) or "(none)"
+
     def show(self, names: Sequence[str], line: int = 1) -> Generator[Step, Any, str]:
-        """Describe variables for a prompt."""
         shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names), next_tick=True)
         if isinstance(shown, Raised):
             raise BlockError(shown.traceback.rpartition("\n")[2], line)
@@ -327,21 +382,12 @@ class CodeRunner(GoalNode):
         """Carry out the code's call, and return the result to the code."""
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
 
-    def wrote(self, said: str) -> None:
-        """Count a piece of code, and add it to what the node said."""
-        self.context.budget.count()
-        self.say(said, WriteCode(said))
-
     def explain(self, thought: str, steps: Sequence[str] | None = None) -> None:
         """Tell the listener what a piece of code is for, and the steps that it leaves open."""
         listener = self.context.listener
         listener.decided(self, Think(thought), self._reply)
         if steps is not None:
             listener.decided(self, Expand(SequenceFlow(), tuple(steps)), self._reply)
-
-    def answered(self, said: str, reply: Reply) -> None:
-        """Take an answer to what the code asks, as a thought."""
-        self.take(Think(said), reply, said)
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         """Carry out a skill if it is available, and return the observation."""

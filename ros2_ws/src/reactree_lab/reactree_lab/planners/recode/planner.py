@@ -29,7 +29,6 @@ from py_trees.common import Status
 from pydantic import Field
 
 from reactree_lab.planners.recode.code_block import (
-    Block,
     BlockError,
     Placeholder,
     assigned_names,
@@ -37,12 +36,11 @@ from reactree_lab.planners.recode.code_block import (
     calls_of,
     read_block,
 )
-from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed
+from reactree_lab.planners.recode.code_runner import CodeRunner, Shared, check_skills, shortened
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import About, Said, Saw
-from reactree_ros.llm.port import FreeText
-from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.agent.turns import About
+from reactree_ros.llm.port import Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
@@ -51,7 +49,6 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
-_MAX_NAME = 80
 _MAX_CALL = 200
 _ROOT = "solve(instruction, observation)"
 _HEAD = "Function: "
@@ -65,8 +62,6 @@ PROMPTS = "reactree_lab.planners.recode:prompts"
 
 
 class RecodeSettings(PlannerSettings):
-    """Options of ReCode."""
-
     depth: int = Field(
         default=10,
         ge=1,
@@ -77,7 +72,6 @@ class RecodeSettings(PlannerSettings):
 
 
 def recode(instruction: str, context: RunContext, settings: RecodeSettings) -> GoalNode:
-    """Build the tree for an instruction: the node of ``solve``, which grows nodes of its parts."""
     check_skills("recode", context.household)
     shared = Shared(depth=settings.depth, corrections=settings.corrections)
     return CodeNode(instruction, context, shared=shared, call=_ROOT, may_see=("instruction", "observation"))
@@ -132,7 +126,6 @@ class CodeNode(CodeRunner):
         return (self.depth + 1) // 2
 
     def program(self) -> Program:
-        """Write the code, run it, correct it."""
         return (yield from (self._solve() if self.level > 1 else self.in_sandbox(self._solve_root)))
 
     def _solve_root(self, _: Observation) -> Program:
@@ -141,60 +134,36 @@ class CodeNode(CodeRunner):
 
     def _solve(self) -> Program:
         self.tell(f"{_HEAD}{self.call}\nVariables:\n{self._variables or '(none)'}\nAnswer:", About.TASK)
-        yield from self._begin_prompt()
-        for _ in range(self._shared.corrections + 1):
-            self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
-            said = closed(reply.text, cut=reply.cut)
-            self.wrote(said)
-            try:
-                yield from self._carry_out(read_block(said, reasoning=reply.reasoning, cut=reply.cut))
-            except BlockError as error:
-                self.feedback_message = str(error).rpartition("\n")[2]
-                where = f"code, line {error.line}" if error.line else "code"
-                self.context.listener.refused(self, Said(where), str(error))
-                self.tell((yield from self._correction(error)), About.REFUSAL)
-            else:
-                self.feedback_message = "the code ran to its end"
-                self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
-                return True
-        return False
-
-    def _begin_prompt(self) -> Generator[Step, Any, None]:
-        """Set the part before the call in every prompt; with fixed examples, it is the same for the whole run."""
-        found = yield from self.senses.find_examples()
-        code = [one for one in found if one.text.startswith(_HEAD)]  # leave out those of other planners
-        fixed = fixed_example(self.context.household, "recode_examples") or (prompt(PROMPTS, "examples.txt"),)
-        self.begin_code_prompt(prompt(PROMPTS, "system.txt"), [one.text.rstrip("\n") for one in code], fixed)
+        system, examples = prompt(PROMPTS, "system.txt"), prompt(PROMPTS, "examples.txt")
+        yield from self.begin_code_prompt(system, head=_HEAD, fixed="recode_examples", otherwise=(examples,))
+        return (
+            yield from self.until_it_runs(_STOPS, self._carry_out, self._correction, done="the code ran to its end")
+        )
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
         """Return the model's feedback after an error (paper, section 3.3)."""
         if not error.line:
             return f"Error:\n{error}\nNothing of the code ran. Write it again.\nAnswer:"
         printed = f"Printed:\n{in_lines(self._printed)}\n" if self._printed else ""
-        known = (yield from self._known()) or "(none)"
+        known = yield from self.known([*self._may_see, *self._set])
         done, wanted = _REST if self._acted else _ALL
         return f"Error:\n{error}\n{printed}{done} The variables are now:\n{known}\n{wanted}\nAnswer:"
 
-    def _known(self) -> Generator[Step, Any, str]:
-        """Describe the variables that the block's call names and those that its code has set so far."""
-        names = list(dict.fromkeys([*self._may_see, *self._set]))
-        missing = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
-        return (yield from self.show([name for name in names if name not in missing]))
-
     # ------------------------------------------------------------------ a block
 
-    def _carry_out(self, block: Block) -> Generator[Step, Any, None]:
+    def _carry_out(self, said: str, reply: Reply) -> Generator[Step, Any, None]:
+        block = read_block(said, reasoning=reply.reasoning, cut=reply.cut)
         self._printed, self._statements, self._set = "", 0, assigned_names(block.statements)
         unknown = yield from self.unknown(ast.Module(body=list(block.statements), type_ignores=[]))
-        calls = [_shortened(call) for one in block.statements for call in calls_of(one, unknown)]
+        calls = [shortened(call, _MAX_CALL) for one in block.statements for call in calls_of(one, unknown)]
         self.explain(block.thought or block.code, calls or None)
-        flow = yield from self.run_block(block.statements)
-        last = block.statements[-1].lineno
-        if flow in (Flow.BREAK, Flow.CONTINUE):
-            raise BlockError(f"SyntaxError: '{flow.name.lower()}' outside of a loop", last)
+        yield from self.run_outside_of_loops(block.statements)
         missing = yield Wait("result of the code", self.sandbox.unknown(self.targets), next_tick=True)
         if missing:
-            raise BlockError(f"NameError: the code ended, but it did not set {', '.join(sorted(missing))}", last)
+            raise BlockError(
+                f"NameError: the code ended, but it did not set {', '.join(sorted(missing))}",
+                block.statements[-1].lineno,
+            )
 
     # ------------------------------------------------------------------ a placeholder
 
@@ -211,14 +180,14 @@ class CodeNode(CodeRunner):
         seen = yield from self._name_arguments(named, line)
         variables = yield from self.show(seen, line)
         child = CodeNode(
-            _shortened(str(call)),
+            shortened(str(call), _MAX_CALL),
             self.context,
             shared=shared,
             call=str(named),
             targets=call.targets,
             may_see=seen,
             variables=variables,
-            name=_shortened(ast.unparse(call.call), _MAX_NAME),
+            name=shortened(ast.unparse(call.call)),
             parent=self,
         )
         self._acted = True
@@ -254,10 +223,6 @@ class CodeNode(CodeRunner):
                     keyword.value = ast.copy_location(ast.Name(keyword.arg, ast.Load()), keyword.value)
             seen.append(keyword.arg)
         return list(dict.fromkeys(seen))
-
-
-def _shortened(call: str, longest: int = _MAX_CALL) -> str:
-    return call if len(call) <= longest else f"{call[:longest]}…"
 
 
 SPEC = PlannerSpec(

@@ -64,21 +64,11 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on the code.
-
-    Attributes:
-        seconds: Computing time between two skills.
-        memory: Bytes of its variables.
-        recursion: Depth of calls.
-        output: Most bytes that one statement may print.
-        pauses: How often one statement may ask for missing names, files or functions.
-    """
-
-    seconds: float = 2.0
-    memory: int = 32 * 2**20
-    recursion: int = 100
-    output: int = 20_000
-    pauses: int = 1000
+    seconds: float = 2.0  # computing time between two skills
+    memory: int = 32 * 2**20  # bytes of its variables
+    recursion: int = 100  # depth of calls
+    output: int = 20_000  # most bytes that one statement may print
+    pauses: int = 1000  # how often one statement may ask for missing names, files or functions
 
 
 @dataclass(frozen=True)
@@ -87,11 +77,10 @@ class Outside:
 
     Attributes:
         takes: Kind of the text, e.g. ``skill``.
-        longest: Longest text, in characters.
     """
 
     takes: str
-    longest: int
+    longest: int  # longest text, in characters
 
 
 #: Default functions outside of the sandbox.
@@ -100,15 +89,8 @@ RUN_ALONE: Mapping[str, Outside] = MappingProxyType({RUN: Outside("skill", MAX_S
 
 @dataclass(frozen=True)
 class Ended:
-    """The code ran to its end.
-
-    Attributes:
-        value: Value of its last line, if that is an expression.
-        printed: Its output.
-    """
-
-    value: Any
-    printed: str
+    value: Any  # value of its last line, if that is an expression
+    printed: str  # its output
 
 
 @dataclass(frozen=True)
@@ -126,15 +108,8 @@ class Called:
 
 @dataclass(frozen=True)
 class Raised:
-    """The code ended with an exception.
-
-    Attributes:
-        traceback: The traceback, shortened in the middle if it is very long.
-        printed: The output before it.
-    """
-
-    traceback: str
-    printed: str
+    traceback: str  # the traceback, shortened in the middle if it is very long
+    printed: str  # the output before it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "traceback", bounded(self.traceback, LONGEST_ERROR))
@@ -148,9 +123,6 @@ class Sandbox:
 
     Nothing here waits: a thread drives the interpreter's process, and results are pending. If a piece of code exceeds
     its time or memory, or breaks the interpreter, the variables return to their values before that piece.
-
-    Args:
-        functions: Functions outside that code may call, by name.
     """
 
     def __init__(self, *, limits: Limits, seed: int, functions: Mapping[str, Outside] = RUN_ALONE) -> None:
@@ -177,7 +149,6 @@ class Sandbox:
         return self._do(functools.partial(self._start, code, variables))
 
     def resume(self, returned: str) -> Pending[Event]:
-        """Continue after a call, with its result."""
         return self._do(functools.partial(self._resume, {"return_value": returned}))
 
     def refuse(self, problem: str) -> Pending[Event]:
