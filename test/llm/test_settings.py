@@ -234,7 +234,8 @@ def test_without_its_extra_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch,
     )
     with pytest.raises(UserError) as refused:
         made("fallback", models=[{"llm": llm, "model": "x"}]) if inside else made(llm, model="some/model")
-    assert str(refused.value).endswith(f": {install_line(f'reactree_ros[{llm}]')}")
+    extra = f"reactree_local[{llm}]" if llm == "transformers" else f"reactree_ros[{llm}]"
+    assert str(refused.value).endswith(f": {install_line(extra)}")
     assert "\n" not in str(refused.value)
 
 

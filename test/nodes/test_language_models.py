@@ -12,6 +12,7 @@ import pytest
 from openai_peer import Peer
 from processes import Process, Processes, need_in_nodes
 
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
@@ -29,7 +30,6 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record

@@ -25,7 +25,7 @@ def evaluate(
 
     `reactree bench --llm small --model MODEL` measures whole runs.
     """
-    check_modules("reactree eval", "reactree_ros[small]", ("onnxruntime", "tokenizers", "llguidance"))
+    check_modules("reactree eval", "reactree_local[small]", ("onnxruntime", "tokenizers", "llguidance"))
     from reactree_lab.bench.comparison import wilson
     from reactree_lab.training import evaluation
 

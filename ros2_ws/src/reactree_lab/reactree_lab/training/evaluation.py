@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from reactree_lab.training import dataset
+from reactree_local.matcher import Matcher
+from reactree_local.small import SmallEngine
+from reactree_local.text import Text
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar, choice_regex
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
-from reactree_ros.llm.in_process.matcher import Matcher
-from reactree_ros.llm.in_process.text import Text
 from reactree_ros.llm.port import LanguageModelError
-from reactree_ros.llm.small.engine import SmallEngine
 
 #: Bins of equal width of the calibration.
 BINS = 10

@@ -13,12 +13,12 @@ from test_small_weights import Asked
 from tiny_gguf import HEADS, KEY_HEADS, make_tiny_gguf
 
 from reactree_lab.training.gguf_adapter import write_gguf_adapter
+from reactree_local.mind import base as base_model
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.llm.mind.engine import base as base_model
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.planners.spec import planner
@@ -33,7 +33,7 @@ CLOSE = 0.02
 
 
 def scores_of_llama(model: Path, adapter: Path | None, tokens: list[int]) -> Any:
-    from reactree_ros.llm.llama.server import Served
+    from reactree_local.llama_server import Served
 
     server = Served(str(model), str(adapter or ""), context=512).start()
     asked = {"prompt": tokens, "n_predict": 1, "n_probs": 100_000, "grammar": 'root ::= "go"'}  # what shows is a text

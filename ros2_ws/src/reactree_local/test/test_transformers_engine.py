@@ -12,6 +12,7 @@ import pytest
 from thinkers import check_thoughts, generated
 from tiny import make_tiny_model
 
+from reactree_local.transformers_engine import TransformersEngine
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told
@@ -27,7 +28,6 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.reasoning import Reasoning
-from reactree_ros.llm.transformers_engine import TransformersEngine
 
 pytestmark = pytest.mark.llm
 

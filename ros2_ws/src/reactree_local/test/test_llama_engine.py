@@ -16,12 +16,12 @@ import pytest
 from clients import ask, refusal
 from tiny_gguf import make_tiny_gguf
 
+from reactree_local.llama import LlamaEngine
+from reactree_local.llama_server import Served
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import says_exactly
 from reactree_ros.agent.turns import Said, Told
 from reactree_ros.llm.engine import Generation
-from reactree_ros.llm.llama.engine import LlamaEngine
-from reactree_ros.llm.llama.server import Served
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, ServerUnavailable
 from reactree_ros.llm.settings import make_model, model_settings
 

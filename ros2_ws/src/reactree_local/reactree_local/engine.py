@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
+from reactree_local.matcher import Matcher
+from reactree_local.text import Text
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
-from reactree_ros.llm.in_process.matcher import Matcher
-from reactree_ros.llm.in_process.text import Text
 from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
 

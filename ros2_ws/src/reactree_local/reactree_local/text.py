@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from reactree_local.matcher import Matcher
 from reactree_ros.llm.engine import Generated, Generation
-from reactree_ros.llm.in_process.matcher import Matcher
 
 
 class Text:

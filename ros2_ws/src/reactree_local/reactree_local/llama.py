@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import Field
 
+from reactree_local.llama_server import Served
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
-from reactree_ros.llm.llama.server import Served
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
@@ -113,7 +113,7 @@ SPEC = ModelSpec(
     name="llama",
     summary="a GGUF model in this process, by llama.cpp, without torch",
     settings=LlamaSettings,
-    extra="reactree_ros[llama]",
+    extra="reactree_local[llama]",
     needs=NEEDS,
     make=_make,
     flags=("model",),

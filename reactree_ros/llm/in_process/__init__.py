@@ -1,1 +1,0 @@
-"""Generates texts in this process, token by token, one after the other."""

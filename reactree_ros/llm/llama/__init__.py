@@ -1,1 +1,0 @@
-"""GGUF models by llama.cpp's server in this process."""
