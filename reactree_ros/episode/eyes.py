@@ -42,7 +42,6 @@ class WorldWithEyes(WorldWrapper):
         return WorldWithEyes(world, self._eyes, self._checks)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`; a skill has ended when it was looked at."""
         return followed(asked(self.inner.execute, skill), lambda seen: self._looked(skill, seen))
 
     def close(self) -> None:

@@ -181,8 +181,8 @@ def generate_house(
     """Make an apartment and its tasks.
 
     The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: its things
-    are on or in something within reach, and never where the goal wants them; see :func:`solution`. The goal's
-    conditions are in the order of the instruction.
+    are on or in something within reach, and never where the goal wants them. The goal's conditions are in the order
+    of the instruction.
 
     Args:
         seed: Names the apartment; it becomes the ``env_id``.
@@ -711,97 +711,3 @@ def _joined(rng: random.Random, phrases: Sequence[str]) -> str:
     if len(first) == 1:
         return f"{first[0]} and {last}"
     return ", ".join(first) + rng.choice((", and ", " and ")) + last
-
-
-# ---- solution -----------------------------------------------------------------------------------------------------
-
-
-def solution(task: Task) -> list[str]:
-    """List the skills that reach the goal of a task of :func:`generate_house` from its start, read from its graph.
-
-    Two things are carried at a time. Destinations with a door are opened first and closed last.
-
-    Raises:
-        ValueError: The goal needs more things of a class than can be picked up.
-    """
-    errand = _Errand(task["init_graph"])
-    wanted: dict[int, list[int]] = {}
-    filled, turned_on = [], []
-    for key, count in task["task_goal"].items():
-        relation, *names = key.split("_")
-        receptacle = errand.instances(names[-1])[0]
-        if relation == "turnOn":
-            turned_on.append(receptacle)
-            continue
-        found = [node for node in errand.instances(names[0]) if errand.within_reach(node)]
-        if len(found) < count:
-            raise ValueError(f"{key} needs {count} of {names[0]}, of which {len(found)} can be picked up")
-        wanted.setdefault(receptacle, []).extend(found[:count])
-        openable = "CAN_OPEN" in CLASSES[names[-1]].properties
-        if relation == "inside" and openable and receptacle not in filled:
-            filled.append(receptacle)
-    for receptacle, things in wanted.items():
-        if receptacle in filled:
-            errand.open(receptacle)
-        for start in range(0, len(things), 2):
-            errand.carry(things[start : start + 2], receptacle)
-        if receptacle in filled:
-            errand.skills.append(f"close {errand.labels[receptacle]}")
-    for receptacle in turned_on:
-        if errand.at != receptacle:
-            errand.walk(receptacle)
-        errand.skills.append(f"turn on {errand.labels[receptacle]}")
-    return errand.skills
-
-
-class _Errand:
-    """Skills so far, and the resulting state of the agent and the doors."""
-
-    def __init__(self, graph: Mapping[str, Any]) -> None:
-        self.skills: list[str] = []
-        self.at = 0
-        self.labels: dict[int, str] = {}
-        self._classes: dict[int, str] = {node["id"]: node["class_name"] for node in graph["nodes"]}
-        self._closed = {node["id"] for node in graph["nodes"] if "CLOSED" in node["states"]}
-        self._inside = _targets(graph, "INSIDE")
-        self._places = self._inside | _targets(graph, "ON")
-        self._room = self._inside[1]
-        ranks: Counter[str] = Counter()
-        for node, name in sorted(self._classes.items()):
-            ranks[name] += 1
-            self.labels[node] = f"{CLASSES[name].word} {ranks[name]}"
-
-    def instances(self, class_name: str) -> list[int]:
-        return sorted(node for node, name in self._classes.items() if name == class_name)
-
-    def within_reach(self, thing: int) -> bool:
-        return thing in self._places and self._classes[self._inside[thing]] not in NEVER_OPEN
-
-    def walk(self, place: int) -> None:
-        room = self._inside[place]
-        if room != self._room:
-            self._room = room
-            self.skills.append(f"go to {self.labels[room]}")
-        self.skills.append(f"go to {self.labels[place]}")
-        self.at = place
-
-    def open(self, place: int) -> None:
-        self.walk(place)
-        if place in self._closed:
-            self._closed.remove(place)
-            self.skills.append(f"open {self.labels[place]}")
-
-    def carry(self, things: Sequence[int], receptacle: int) -> None:
-        for thing in things:
-            place = self._places[thing]
-            if self._inside[thing] == place:
-                self.open(place)
-            else:
-                self.walk(place)
-            self.skills.append(f"pick up {self.labels[thing]}")
-        self.walk(receptacle)
-        self.skills += [f"put down {self.labels[thing]}" for thing in things]
-
-
-def _targets(graph: Mapping[str, Any], relation: str) -> dict[int, int]:
-    return {edge["from_id"]: edge["to_id"] for edge in graph["edges"] if edge["relation_type"] == relation}

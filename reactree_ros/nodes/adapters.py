@@ -81,9 +81,6 @@ class RosWorld(SharedWorld):
     """A world behind a bridge node; its household is known after :meth:`learn`.
 
     Any thread may cancel a skill and call :meth:`at_rest`; everything else belongs to the node's executor.
-
-    Args:
-        bridge: Name of the bridge node, relative to the node's namespace.
     """
 
     #: The robots that share this world and learn of one another there; empty: there is one.
@@ -224,7 +221,6 @@ class RosWorld(SharedWorld):
         return self._asked(self._correct, request, _corrected)
 
     def _take_skills(self, msg: Any) -> Sequence[Offered]:
-        """Keep the skills on offer of any message that tells them."""
         try:
             self._now = (*msg.skills, *offers_from(msg.offers))
         except ValueError as error:
@@ -232,7 +228,6 @@ class RosWorld(SharedWorld):
         return self._now
 
     def score(self) -> Pending[Score | None]:
-        """Ask how far the goal of the world's task is reached."""
         return self.score_of("")
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
@@ -300,7 +295,6 @@ class RosWorld(SharedWorld):
         return pending
 
     def _observation(self, skill: str, told: Any) -> Observation:
-        """Return the observation of a message with the fields of the action's result."""
         if told.outcome not in OUTCOMES:
             raise WorldError(f"'{skill}' ended with the unknown outcome {told.outcome}")
         outcome = OUTCOMES[told.outcome]
@@ -313,7 +307,6 @@ class RosWorld(SharedWorld):
         return observation_from_msg(told.observation, outcome)
 
     def stop(self) -> None:
-        """Cancel the skill that is in flight."""
         if self._skill is not None:
             self._skill.cancel()
 
@@ -331,7 +324,6 @@ class RosWorld(SharedWorld):
         return resting
 
     def close(self) -> None:
-        """Take the clients out of the node."""
         self._stop_cancelled()
         self._wake.close()
         self._skills.close()
@@ -444,7 +436,6 @@ class RosLanguageModel(LanguageModel):
         return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
 
     def _ask(self, request: DecisionRequest, time: int, *, whole: bool) -> Pending[Reply]:
-        """Request a decision for the n-th time, by the turns that are new or by the whole prompt."""
         turns = tuple(request.turns)
         known = None if whole else self._sent.longest(turns)
         msg = request_to_msg(request, known)
@@ -484,6 +475,5 @@ class RosLanguageModel(LanguageModel):
         raise error_from_msg(msg)
 
     def close(self) -> None:
-        """Take the clients out of the node."""
         for client in (self._generate, self._abort, self._ready):
             self._node.destroy_client(client)

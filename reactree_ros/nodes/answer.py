@@ -49,8 +49,6 @@ class AnswerNode(Node):
     Args:
         planner: Name of one planner, relative to this node's namespace: it and its bridges are served; empty: all are.
         say: Called with whose questions are taken.
-        name: The node's name.
-        kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
         UserError: ROS allows no such name.
@@ -75,12 +73,10 @@ class AnswerNode(Node):
         return self._answering.idle
 
     def destroy_node(self) -> None:
-        """Release the endpoints."""
         self._answering.close()
         super().destroy_node()
 
     def _look(self) -> None:
-        """Search for askers, and for planners that take words."""
         before, found = self._answering.askers, askers_for(self, self._planner) if self._planner else askers(self)
         self._answering.offer(found)
         for asker in sorted(self._answering.askers - before):
@@ -121,7 +117,6 @@ class AnswerNode(Node):
                 )
 
     def _heard(self, name: str, left: set[str], refusals: list[str], told: Pending[None], future: Future) -> None:
-        """Receive whether a planner has taken words; one of several is enough."""
         left.discard(name)
         answer = settled(future)
         if answer.exception() is None and answer.take().success:
@@ -138,7 +133,6 @@ def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = 
     Args:
         planner: Name of one planner: it and its bridges are served; empty: all are.
         terminal: File descriptor of what the person types.
-        args: ROS arguments; by default the process's.
 
     Returns:
         The exit code.
@@ -169,7 +163,6 @@ def _say(text: str) -> None:
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--planner-node", default="", help="serve only this planner and its bridges")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import AskPerson
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.ros_person import ACTION
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import settled
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, Question
 
@@ -30,7 +29,6 @@ class Answering:
 
     def __init__(self, node: Node, desk: Desk) -> None:
         self._node, self._desk = node, desk
-        self._waker = Waker(node)
         self._group = ReentrantCallbackGroup()
         self._servers: dict[str, ActionServer] = {}
         self._open: dict[bytes, tuple[str, Pending[Answer] | None]] = {}  # by goal, with the asker
@@ -94,7 +92,7 @@ class Answering:
                 put = Question(goal.question, goal.seconds, goal=goal.reason, skill=goal.skill, asker=asker)
                 answer = self._desk.ask(put)
                 self._open[id] = asker, answer
-                await self._waker.settled(answer)
+                await settled(self._node, answer)
         finally:
             del self._open[id]
         if answer.cancelled():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rclpy._rclpy_pybind11 import NodeNameNonExistentError
 from rclpy.exceptions import InvalidTopicNameException
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.validate_topic_name import validate_topic_name
 
 from reactree_ros.errors import UserError
@@ -47,7 +46,6 @@ def askers_for(node: Node, planner: str) -> frozenset[str]:
     """Return the full names of a planner and its bridges, of those that would ask a person.
 
     Args:
-        node: The node whose graph is searched.
         planner: The planner's full name.
     """
     return askers(node) & {planner, *bridges_of(node, planner)}
@@ -67,7 +65,6 @@ def listeners(node: Node) -> frozenset[str]:
 
 
 def _of(node: Node, name: str, namespace: str, ending: str) -> Iterator[str]:
-    """Yield the names of a node's clients that have an ending, without it."""
     try:
         clients = node.get_client_names_and_types_by_node(name, namespace)
     except NodeNameNonExistentError:  # it has gone meanwhile

@@ -110,6 +110,7 @@ class Bridge(ManagedNode):
         self._skills = SkillServer(self, self.host, topic, self._person, confirm_timeout=self._settings.confirm_timeout)
         self._made.callback(self._skills.close)
         WorldServices(self, self.host, self, topic)
+        self.offer_check()
         steady.every(self, LOOK_PERIOD, self._look_after)
 
     @logged
@@ -214,7 +215,6 @@ class Bridge(ManagedNode):
         return Report(OK, f"carries out '{skill}'" if skill else "waits for a skill", values)
 
     def begin_stop(self) -> None:
-        """Stop the skill that runs."""
         for member in self.members.values():
             member.begin_stop()
         if self._skills is not None:
@@ -231,7 +231,6 @@ class Bridge(ManagedNode):
         self.host.release()
 
     def destroy_node(self) -> None:
-        """Release world and endpoints."""
         for member in self.members.values():
             if self.executor is not None:
                 self.executor.remove_node(member)
@@ -266,7 +265,6 @@ class MemberBridge(Bridge):
         return self._first.house()
 
     def load(self) -> World:
-        """Return the robot."""
         return self._robot
 
     def take_over(self, robot: World, robots: Sequence[str]) -> None:

@@ -28,9 +28,7 @@ class BridgeNode(Bridge):
         configuration.
 
     Args:
-        name: Its name.
         world: A world to host instead of the parameters' one.
-        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
 
     Raises:
         UserError: There is no such world, or it has no such setting.
@@ -59,7 +57,6 @@ class BridgeNode(Bridge):
         return self._with_eyes(place, self._task[1])
 
     def _with_eyes(self, place: Place, task: Task | None) -> World:
-        """Make the world of a task, with eyes if the parameters name some."""
         vision = settings_of(self, HouseholdBridgeSettings).vision
         return with_eyes(lambda _: place.make(task), named_model(vision) if vision else None, place.spec.checks)
 
@@ -92,7 +89,6 @@ class BridgeNode(Bridge):
 
 
 def main() -> None:
-    """Run the node."""
     run_node(BridgeNode)
 
 

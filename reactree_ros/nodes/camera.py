@@ -55,7 +55,6 @@ def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
 
 
 def _read(data: bytes) -> Pixels:
-    """Read a picture in another form, or one that is too large to be kept."""
     try:
         found = opened(data, READ_FORMS)
         if found.width * found.height > MOST_PIXELS:
@@ -82,7 +81,6 @@ def _raw(msg: Image) -> Pixels:
 
 
 def _encoded(pixels: Pixels) -> bytes:
-    """Write a JPEG that is not too large."""
     side = _LONGEST_SIDE
     while True:
         file = io.BytesIO()

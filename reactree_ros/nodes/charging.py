@@ -22,7 +22,6 @@ class Charging:
         battery: The battery.
         entry: What is done; None: nothing.
         begin: Carries a skill out, whatever the battery's level.
-        log: The node's.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class Charging:
         return self._tries < TRIES and steady.now() >= self._again_at
 
     def _follow(self, underway: Pending[Observation], *, active: bool) -> None:
-        """Take in how the skill has ended; without a robot that may act it is stopped."""
         if not active:
             underway.cancel()
         if not underway.done():

@@ -26,7 +26,6 @@ class EmergencyStop(ConfiguredTopic):
 
     Args:
         entry: The configuration's entry; None: there is no stop, and the robot may always move.
-        where: Start of errors and warnings.
 
     Raises:
         UserError: The topic's type does not fit.
@@ -51,7 +50,6 @@ class EmergencyStop(ConfiguredTopic):
             )
 
     def listen(self) -> None:
-        """Begin to hear the topic."""
         if self._entry is not None:
             self._subscriptions += hear_all(self._node, self._kind, self._entry.topic, WithInfo(self._hear))
 

@@ -30,7 +30,6 @@ class TaskClient(Node):
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
-        kwargs: Passed on to the ROS node.
     """
 
     def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
@@ -139,7 +138,6 @@ def _say(text: object) -> None:
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("instruction", help="what to do; empty: the task's instruction")
     parser.add_argument("--task-id", type=int, default=-1, help="reset the bridge's world to this task first")
@@ -163,10 +161,7 @@ def carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float, *, args: Seq
     """Send a goal; print its decisions and its result.
 
     Args:
-        planner: Name of the planner node.
-        goal: The goal.
         timeout: Longest wait for the planner, in seconds.
-        args: ROS arguments; by default the process's.
 
     Returns:
         The exit code.

@@ -87,7 +87,6 @@ def resolve(kind: str, name: str, where: str) -> Any:
     Args:
         kind: ``action``, ``service`` or ``message``.
         name: E.g. ``nav2_msgs/action/NavigateToPose``.
-        where: What errors begin with.
 
     Raises:
         UserError: There is no such type.
@@ -122,9 +121,7 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[s
     """Return what makes a message of a type, filled from templates.
 
     Args:
-        kind: The message class.
         entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
-        where: What errors begin with.
         names: What templates may name, with what that is.
 
     Raises:
@@ -155,9 +152,6 @@ def reader(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[
     """Return what reads a field of a message by its path, and the field's type.
 
     Args:
-        kind: The message class.
-        path: Of the field, e.g. ``a.b``.
-        where: What errors begin with.
         counted: Whether the path may name one of a list, e.g. ``position[0]``; that reads None if the list is shorter.
 
     Raises:
@@ -241,7 +235,6 @@ def message_class(slot: Any, where: str) -> Any:
 
 
 def _message_of(slot: NamespacedType) -> Any:
-    """Return the message class that a field holds."""
     return getattr(importlib.import_module(".".join(slot.namespaces)), slot.name)
 
 

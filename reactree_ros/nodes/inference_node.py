@@ -25,7 +25,7 @@ from reactree_ros.nodes.messages import as_json, failed, known_in, reply_to_msg,
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import settled
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.telemetry import serving
 
@@ -60,9 +60,7 @@ class InferenceNode(ManagedNode):
         configured.
 
     Args:
-        name: Its name.
         model: A language model to host instead of the parameters' one.
-        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
 
     Raises:
         UserError: There is no such language model, or it has no such setting.
@@ -115,7 +113,6 @@ class InferenceNode(ManagedNode):
         return make_model(spec, settings)
 
     def _chosen(self) -> tuple[ModelSpec, Settings]:
-        """Return the language model and its settings by the parameters; a file of settings overrides them."""
         settings = settings_of(self, InferenceNodeSettings)
         if settings.models_file:
             return load_models_file(settings.models_file)
@@ -125,12 +122,12 @@ class InferenceNode(ManagedNode):
     def _offer(self) -> None:
         """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
         group = ReentrantCallbackGroup()
-        self._waker = Waker(self)
         self._offered = [
             self.create_service(Generate, "~/generate", self._on_generate, callback_group=group),
             self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
             self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group),
         ]
+        self.offer_check()
         steady.every(self, 0.1, self._look_after)
 
     @logged
@@ -193,7 +190,7 @@ class InferenceNode(ManagedNode):
         pending = self._model.decide(request)
         began = steady.now()
         self._running[msg.id] = (pending, began + limit)
-        await self._waker.settled(pending)
+        await settled(self, pending)
         del self._running[msg.id]
         self._count += 1
         response.seconds = self._latency = steady.now() - began
@@ -219,7 +216,6 @@ class InferenceNode(ManagedNode):
         return reply_to_msg(reply, response)
 
     def _used(self, reply: Reply, seconds: float) -> None:
-        """Count what a reply took, also one that did not come."""
         self._seconds += seconds
         self._tokens += reply.output_tokens or 0
         self._prompt_tokens += reply.prompt_tokens or 0
@@ -239,7 +235,6 @@ class InferenceNode(ManagedNode):
         return response
 
     def _look_after(self) -> None:
-        """Enforce the time limit, and report obstacles."""
         waits = None if self._model is None else self._model.waits_for()
         if self._rarely.due(waits):
             self.get_logger().warning(str(waits))
@@ -284,7 +279,6 @@ class InferenceNode(ManagedNode):
         return not self._running
 
     def destroy_node(self) -> None:
-        """Release model and endpoints."""
         self.release()
         super().destroy_node()
 
@@ -295,7 +289,6 @@ def _failed(response: Generate.Response, code: int, message: str) -> Generate.Re
 
 
 def main() -> None:
-    """Run the node."""
     with kept_out_of_the_log():  # they are in its own
         run_node(InferenceNode)
 

@@ -75,7 +75,6 @@ class KeptPrompts:
         return begun
 
     def clear(self) -> None:
-        """Drop all of them."""
         self._kept.clear()
         self._size = 0
 

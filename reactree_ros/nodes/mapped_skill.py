@@ -52,11 +52,6 @@ _LISTENING = ("wait_for", "camera")
 class MappedCall:
     """What is asked of a server or a topic, checked against its type.
 
-    Args:
-        entry: What `robot.yaml` says.
-        where: What errors begin with.
-        skill: The skill that it is for; None: it is for none.
-
     Raises:
         UserError: The type is not there, or a field does not fit it.
 
@@ -240,11 +235,6 @@ class Leg:
 class MappedSkill:
     """How a skill is carried out, checked against the types that it names.
 
-    Args:
-        entry: What `robot.yaml` says.
-        where: What errors begin with.
-        skill: The skill that it declares.
-
     Raises:
         UserError: A type is not there, or a field does not fit it.
 
@@ -347,7 +337,6 @@ def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
 
 
 def _poses(map: SemanticMap, call: SkillCall) -> dict[str, Pose | None]:
-    """Return the poses that templates may name, as the map has them."""
     thing, receptacle = map.thing_of(call), map.target(call)
     room = None if thing is None else map.room_of(thing)
     place, stand = receptacle or room, receptacle or thing

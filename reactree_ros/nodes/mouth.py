@@ -32,12 +32,6 @@ _SAY = skill_of({"name": "say", "wording": "say {text}", "parameters": {"text": 
 class Mouth:
     """Says texts.
 
-    Args:
-        node: The node that it belongs to.
-        entry: What the robot's file says.
-        where: What errors begin with.
-        heartbeat: The node's.
-
     Raises:
         UserError: The speech package's type is not there, or a field does not fit it.
 
@@ -79,11 +73,9 @@ class Mouth:
             self._servers.of(self._call).stop(self._underway)
 
     def close(self) -> None:
-        """Take the clients out of the node."""
         self._servers.close()
 
     def _others(self, message: String) -> None:
-        """Say what a robot's skill, or anybody else, has published."""
         if message.data in self._own:
             self._own.remove(message.data)
         elif text := shortened_line(message.data, LONGEST):
@@ -105,7 +97,6 @@ class Mouth:
         sent.result.add_done_callback(lambda _: self._ended(sent, order))
 
     def _ended(self, sent: Underway, order: Order) -> None:
-        """Note that something was said, or why it was not."""
         if sent is not self._underway:
             return
         why: object = sent.result.exception() if not sent.result.cancelled() else ""
@@ -114,7 +105,6 @@ class Mouth:
         self._over(str(why or ""))
 
     def _look(self) -> None:
-        """Give up what takes too long."""
         self._calls.watch()
         self._servers.watch(SILENCE)
         if self._underway is not None and steady.now() > self._until and self._call is not None:

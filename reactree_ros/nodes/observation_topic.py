@@ -36,7 +36,6 @@ class ObservationTopic:
                 self._publish_raw(picture, data, msg)
 
     def _publish_raw(self, picture: Picture, data: bytes, msg: ObservationMsg) -> None:
-        """Publish a picture that somebody wants to have raw; it cannot be where it cannot be read."""
         if self._image.get_subscription_count():
             try:
                 self._image.publish(image_to_msg(picture, data, msg.stamp))

@@ -13,17 +13,16 @@ from reactree_ros.memory.spec import memory
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.diagnostics import Diagnostics
+from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.parameters import declare, settings_of
-from reactree_ros.nodes.reporter import Reporter
+from reactree_ros.nodes.reporter import Reporter, id_of
 from reactree_ros.nodes.ros_person import RosPerson
 from reactree_ros.nodes.ros_team import RosTeam
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.nodes.task import SHUTDOWN
+from reactree_ros.nodes.task import ERROR_CODES, SHUTDOWN, asked_for
 from reactree_ros.nodes.task_control import TaskControl
-from reactree_ros.nodes.task_diagnostics import report_of
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.task_runner import LAST_SCORE, TaskRunner
 from reactree_ros.nodes.task_server import TaskServer
@@ -92,7 +91,7 @@ class PlannerNode(Node):
             store = named.open()
             self._made.callback(store.close)
         self.heartbeat = Heartbeat(self)
-        self._lives = Lives(self, namespaces=settings.names)
+        self._lives = Lives(self, silence=settings.silence, namespaces=settings.names)
         bridges = [f"{robot}/{settings.bridge}" for robot in settings.names] or [settings.bridge]
         self._bridges = {name: self.resolve_topic_name(name) for name in bridges}
         self._others = {**self._bridges, settings.inference: self.resolve_topic_name(settings.inference)}
@@ -124,28 +123,17 @@ class PlannerNode(Node):
         )
         steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         steady.every(self, LOOK_PERIOD, self._calls.watch)
-        server = TaskServer(
+        self._server = TaskServer(
             self, self._queue, self._runner.carry_out, wake=self._wake.trigger, ended=self._reporter.end
         )
         self._made.callback(self._leave)
-        self._made.callback(server.close)
-        triggers = Triggers(self, settings.triggers) if settings.triggers else None
-        if triggers is not None:
-            self._made.callback(triggers.close)
-        Diagnostics(
-            self,
-            "task",
-            lambda: report_of(
-                self._queue,
-                server.last,
-                self._control.held(),
-                self._living(),
-                {} if triggers is None else triggers.status(),
-            ),
-        )
+        self._made.callback(self._server.close)
+        self._triggers = Triggers(self, settings.triggers) if settings.triggers else None
+        if self._triggers is not None:
+            self._made.callback(self._triggers.close)
+        Diagnostics(self, "task", self._report)
 
     def _tick(self) -> None:
-        """Tick the task that runs."""
         if self._queue.running is not None:
             self._runner.tick(self._queue.running)
 
@@ -153,9 +141,26 @@ class PlannerNode(Node):
         self._tick()
         self._reporter.look_for_watchers(show=self._queue.running is None)
 
-    def _living(self) -> dict[str, bool]:
-        """Say of each bridge and of the inference node whether it lives."""
-        return {name: bool(self._lives.living(full)) for name, full in self._others.items()}
+    def _report(self) -> Report:
+        task, last, held = self._queue.running, self._server.last, self._control.held()
+        living = {name: bool(self._lives.living(full)) for name, full in self._others.items()}
+        values: dict[str, object] = {
+            "goal": "none" if task is None else id_of(task.goal_handle),
+            "task": "none" if task is None else asked_for(task.goal_handle.request),
+            **({} if task is None else task.counts()),
+            "goals that wait": len(self._queue),
+            "last goal": "none yet" if last is None else f"{last.end or 'not begun'}; {last.message}".rstrip("; "),
+            **{name: "lives" if lives else "silent" for name, lives in living.items()},
+            "held because": held or "it is not",
+            **({} if self._triggers is None else self._triggers.status()),
+        }
+        if silent := [name for name, lives in living.items() if not lives]:
+            return Report(WARN, f"silent: {', '.join(silent)}", values)
+        if held:
+            return Report(WARN, f"held: {held}", values)
+        if task is None and last is not None and last.error_code in ERROR_CODES.values():
+            return Report(ERROR, f"the last task ended by an error: {last.message}", values)
+        return Report(OK, "waits for a goal" if task is None else "carries a task out", values)
 
     def begin_stop(self) -> None:
         """Interrupt the task that runs: what it has in flight is cancelled."""
@@ -176,7 +181,6 @@ class PlannerNode(Node):
         return self._queue.running is None and (self._rest.done() or not living)
 
     def destroy_node(self) -> None:
-        """Release memory, tree and endpoints."""
         self._made.close()
         super().destroy_node()
 
@@ -186,7 +190,6 @@ class PlannerNode(Node):
 
 
 def main() -> None:
-    """Run the node."""
     run_node(PlannerNode)
 
 

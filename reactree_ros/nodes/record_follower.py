@@ -98,10 +98,7 @@ class RecordFollower(Node):
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
-        folder: The folder of the copies.
-        name: The node's name.
         desk: Takes the questions; None: a desk of its own.
-        kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
         UserError: ROS allows no such name.
@@ -134,7 +131,6 @@ class RecordFollower(Node):
     # ------------------------------------------------------------------ the records
 
     def _heard(self, part: RecordPart) -> None:
-        """Append a part of a record if it follows what is there; otherwise ask for the missing part."""
         if not ID.fullmatch(part.run):
             self.get_logger().warning(f"a record's id is {part.run[:60]!r}; it is not followed", once=True)
             return
@@ -165,19 +161,16 @@ class RecordFollower(Node):
             self._take(copy, line)
 
     def _take(self, copy: _Copy, line: str) -> None:
-        """Take in a line of a record."""
         if copy.path == self._current and line.startswith(('{"e":"held"', '{"e":"end"')):
             self._took(json.loads(line))
 
     def _took(self, event: Mapping[str, Any]) -> None:
-        """Update the course from an event of the current run."""
         if event["e"] == "end":
             self._course = Course(ended=True, commands=COMMANDS)
         elif event["reason"] in ("", PAUSED):
             self._course = replace(self._course, paused=bool(event["reason"]))
 
     def _read(self) -> None:
-        """Ask for the missing parts of a record, one after the other."""
         lacking = next(((run, copy) for run, copy in self._copies.items() if copy.size < copy.known), None)
         if lacking is None or self._reading or not self._reader.service_is_ready():
             return
@@ -217,7 +210,6 @@ class RecordFollower(Node):
             answered(future.result())
 
     def _look(self) -> None:
-        """Give up late calls, and ask again for missing parts."""
         for future, call in list(self._calls.items()):
             if steady.now() > call.until:
                 del self._calls[future]
@@ -228,11 +220,9 @@ class RecordFollower(Node):
 
     @property
     def _is_looked_at(self) -> bool:
-        """Whether somebody may answer questions."""
         return steady.now() - self._looked < GONE
 
     def destroy_node(self) -> None:
-        """Release the endpoints."""
         self._desk.leave()
         self._answering.close()
         super().destroy_node()
@@ -240,14 +230,12 @@ class RecordFollower(Node):
     # ------------------------------------------------------------------ the person's hand, from other threads
 
     def course_of(self, record: Path) -> Course:
-        """See :meth:`Helm.course_of`."""
         if record != self._current:
             return Course(ended=True, commands=COMMANDS)
         self._looked = steady.now()
         return replace(self._course, asked=Asked.of(self._desk.next))
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
-        """See :meth:`Helm.commands`."""
         commands: dict[str, Callable[[str], object]] = {name: partial(self._want, record, name) for name in COMMANDS}
         if record == self._current and (one := self._desk.next) is not None:
             commands[f"answer {one.number}"] = partial(self._desk.answer, one.number, by=BY)
@@ -259,7 +247,6 @@ class RecordFollower(Node):
         self._handover.put(partial(self._do, record, command, words))
 
     def _tell(self, words: str) -> None:
-        """Pass a person's words to the current run."""
         if self._current is None:
             raise UserError("no run goes on that could take in what you say")
         self._want(self._current, "tell", words)

@@ -32,17 +32,17 @@ class RecordTopic:
         self._records: dict[str, bytearray] = {}
         self._latest = RecordPart()  # the current record, and how far it is published
 
-    def begin(self, goal_id: Any) -> Callable[[Event, str], None]:
+    def begin(self, goal_id: Any) -> Callable[[Event, bytes], None]:
         """Begin the record of a goal's run; returns the function that takes its events and their lines."""
         self.publish(unheard=True)
 
-        def write(event: Event, line: str) -> None:
+        def write(event: Event, line: bytes) -> None:
             if event["e"] == "run":
                 self._latest = RecordPart(run=event["id"], goal_id=goal_id)
                 self._records[event["id"]] = bytearray()
                 for run in list(self._records)[:-KEPT]:
                     del self._records[run]
-            self._records[self._latest.run] += f"{line}\n".encode("ascii")
+            self._records[self._latest.run] += line + b"\n"
 
         return write
 

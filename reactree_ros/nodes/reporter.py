@@ -124,12 +124,10 @@ class Reporter(Listener):
             self._happened.popleft()()
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        """Keep a reply: what is refused of it is reported with what it took."""
         if isinstance(answer, Reply):
             self._replies[node.index] = answer
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """Publish a decision."""
         moment = self._moment()
         self._replies.pop(node.index, None)
         self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
@@ -140,7 +138,6 @@ class Reporter(Listener):
         self._happened.append(lambda: self._decision(moment, node, said, reply, reason))
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
-        """Report an observation."""
         moment = self._moment()
 
         def tell() -> None:

@@ -77,7 +77,6 @@ class RobotBridgeNode(Bridge):
 
 
 def main() -> None:
-    """Run the node."""
     run_node(RobotBridgeNode)
 
 

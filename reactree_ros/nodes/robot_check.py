@@ -126,14 +126,12 @@ class Walk:
         self._found.append(Diagnosis(what, level, said, remedy))
 
     def _map(self, path: str) -> MapDocument:
-        """Read the map of a configuration, and note likely slips in it."""
         document = map_of(source := read_yaml(path))
         for note in notes_of(document, source):
             self._add("map", NOTE, note)
         return document
 
     def _permitted(self, config: RobotConfig, document: MapDocument | None, where: str, policy: Path | None) -> None:
-        """Start the MCP servers to see what their tools are, and check that a skill policy fits all skills."""
         check_programs(config.mcp, partial(config.at, where))
         with with_tools(lambda: _Declared(config, document), config.mcp) as world:
             if policy is not None:
@@ -142,7 +140,6 @@ class Walk:
             self._add("tools and policy", RIGHT, ", ".join(said))
 
     def _appears(self, there: Callable[[], bool]) -> None:
-        """Wait for something; the time of all such waits counts together."""
         self._until(there, max(0.0, self._patience - (steady.now() - self._begun)))
 
     def _or_wrong(self, what: str, make: Callable[[], Any], remedy: str = "correct that entry") -> Any:
@@ -155,7 +152,6 @@ class Walk:
     # ------------------------------------------------------------------ servers
 
     def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
-        """Check that all that a skill asks for is there, with its type."""
         what = f"skill '{verb}'"
         mapped = self._or_wrong(what, lambda: MappedSkill(entry, where, entry.declared(verb)))
         for leg in [] if mapped is None else mapped.legs:
@@ -165,7 +161,6 @@ class Walk:
                 self._there(f"{of}, cancel", leg.cancel.entry)
 
     def _there(self, what: str, entry: CallEntry) -> bool:
-        """Check that whoever is asked for something is there, and has the type that the configuration says."""
         if entry.kind in ("wait_for", "camera"):
             heard = bool(self._published(what, entry.server, entry.type))
         elif entry.kind == "publish":
@@ -177,7 +172,6 @@ class Walk:
         return heard
 
     def _is_heard(self, what: str, topic: str, kind: str) -> bool:
-        """Check that somebody hears a topic, with its type and without asking for earlier messages."""
         full = self._node.resolve_topic_name(topic)
         self._appears(lambda: bool(self._node.get_subscriptions_info_by_topic(full)))
         hearers = self._node.get_subscriptions_info_by_topic(full)
@@ -198,7 +192,6 @@ class Walk:
         return False
 
     def _server(self, what: str, action: str, service: str, kind: str) -> bool:
-        """Check that one server of a type has a name."""
         full = self._node.resolve_topic_name(action) if action else self._node.resolve_service_name(service)
         word = "action" if action else "service"
         self._appears(lambda: full in self._offered(action))
@@ -222,7 +215,6 @@ class Walk:
     # ------------------------------------------------------------------ topics
 
     def _published(self, what: str, topic: str, kind: str) -> list[Any]:
-        """Return the publishers of a topic, if all have its type; everything else is wrong."""
         full = self._node.resolve_topic_name(topic)
         self._appears(lambda: bool(self._node.get_publishers_info_by_topic(full)))
         publishers = self._node.get_publishers_info_by_topic(full)
@@ -293,7 +285,6 @@ class Walk:
             self._add(what, RIGHT, f"{level}, {entry.least:g} is too little")
 
     def _conditions(self, config: RobotConfig, *, where: str) -> None:
-        """Check that somebody says whether each condition holds, and what was said last."""
         heard: dict[str, Condition] = {}
         for name, entry in config.conditions.items():
             what, at = f"condition '{name}'", config.at(where, "conditions", name)
@@ -311,7 +302,6 @@ class Walk:
             condition.close()
 
     def _trigger(self, name: str, entry: TriggerEntry) -> None:
-        """Check that a trigger is due some time; its condition is looked at as such."""
         what, said = f"trigger '{name}'", f"{entry.occasion}: {entry.instruction!r}"
         now = self._node.get_clock().now().nanoseconds / 1e9
         if entry.when or Occasions(entry, now).next is not None:
@@ -354,7 +344,6 @@ class Walk:
         return True
 
     def _robot(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
-        """Check that the robot's pose is known, and in a room of the map."""
         what = "where it is"
         if config.pose is not None and not self._published(what, config.pose.topic, config.pose.type):
             return
@@ -424,7 +413,6 @@ class Walk:
     # ------------------------------------------------------------------ places
 
     def _places(self, planner: MappedCall, perception: Perception, map: SemanticMap) -> None:
-        """Have a path planned to every room and receptacle."""
         name = planner.entry.server
         action = bool(planner.entry.action)
         client: Any = (
@@ -450,7 +438,6 @@ class Walk:
             self._add("places", RIGHT, f"{name} plans a path to each of the {len(things)}")
 
     def _planned(self, client: Any, order: Order) -> str:
-        """Return why there is no path; empty: there is one."""
         planner, goal, limit = order.call, order.goal, order.limit
         server, action = planner.entry.server, bool(planner.entry.action)
         asked = client.send_goal_async(goal) if action else client.call_async(goal)
@@ -481,7 +468,6 @@ class _Declared(RecordedWorld):
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:
-    """Return a hint at similar names; empty: there is none."""
     last = name.rpartition("/")[2]
     alike = [one for one in others if one.rpartition("/")[2] == last] or difflib.get_close_matches(name, others)
     return f", or write its name: {' or '.join(sorted(alike)[:3])}" if alike else ""

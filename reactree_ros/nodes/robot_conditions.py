@@ -37,7 +37,6 @@ class Condition(ConfiguredTopic):
         self._sent_at, self._heard_at = -1, 0.0  # in nanoseconds by the sender's clock; by ours
 
     def listen(self) -> None:
-        """Begin to hear the topic."""
         self._subscriptions += hear_all(self._node, self._kind, self._entry.topic, WithInfo(self._hear))
 
     def _hear(self, msg: Any, info: Mapping[str, int]) -> None:
@@ -60,8 +59,6 @@ class Conditions:
 
     Args:
         node: Whose subscriptions are used.
-        config: The robot.
-        where: The configuration's file, for errors.
 
     Raises:
         UserError: A name, a type or a field is wrong.
@@ -75,7 +72,6 @@ class Conditions:
         self._by_wording = {config.conditions[name].wording: one for name, one in self._by_name.items()}
 
     def listen(self) -> None:
-        """Begin to hear the topics."""
         for one in self._by_name.values():
             one.listen()
 
@@ -96,7 +92,6 @@ class Conditions:
         return list(filter(None, (one.mismatch() for one in self._by_name.values())))
 
     def close(self) -> None:
-        """Take the subscriptions out of the node."""
         for one in self._by_name.values():
             one.close()
 
@@ -105,7 +100,6 @@ class Waiting:
     """A wait for a condition that is under way; it ends as soon as that holds, or the time is over.
 
     Args:
-        call: The skill.
         conditions: All that there are.
         halted: Says why nothing may go on.
         after: Words the observation.

@@ -36,9 +36,7 @@ class Errand:
     Args:
         robot: Who carries it out.
         mapped: What is asked for it, one after the other.
-        values: What templates may name.
         words: The first sentence of the observation if it goes well.
-        pending: Gets the observation.
 
     Raises:
         NoValue: A template names something that the skill does not have.
@@ -114,7 +112,6 @@ class Errand:
             self._stop()
 
     def _stop(self) -> None:
-        """Have what is under way stopped, and say so to whom the configuration names besides."""
         underway, cancel = self.underway, self._orders[self._number].cancel
         moved = underway.sent_at is not None and not underway.over and underway.stop_since is None
         self._server.stop(underway)
@@ -123,7 +120,6 @@ class Errand:
             said.result.add_done_callback(lambda _: self._told_to_stop(cancel, said.result))
 
     def _told_to_stop(self, cancel: Order, said: Pending[tuple[int, Any]]) -> None:
-        """Say in the log where nobody took in that something is to stop."""
         try:
             outcome, reason, _ = cancel.call.verdict(cancel, *said.take())
         except Exception as error:
@@ -164,7 +160,6 @@ class Errand:
             self._fail(f"{underway.server} did not answer within {patience:g} s")
 
     def _has_to_end(self) -> tuple[Outcome, str] | None:
-        """Say why nothing may go on; None if it may."""
         if stopped := self._robot.stop.engaged():
             return Outcome.HALTED, stopped
         if low := self._robot.battery.too_low():
@@ -173,7 +168,6 @@ class Errand:
         return (Outcome.POSTCONDITION if self._leg.checks else Outcome.TIMEOUT, late) if late else None
 
     def _late(self, now: float) -> str:
-        """Say that it takes too long; empty if it does not."""
         limits = (self._orders[self._number].asked.limit, self._leg_began), (self._limit, self._began)
         limit = next((limit for limit, began in limits if now - began > limit), 0.0)
         if limit and self._leg.checks:
@@ -184,14 +178,12 @@ class Errand:
         return f"it took longer than {limit:g} s and was stopped{said}" if limit else ""
 
     def _end(self, outcome: Outcome, reason: str) -> None:
-        """Stop the robot and end the skill when it has stopped."""
         self._ask_no_more()
         self._end_as, self._end_since = (outcome, self._failed(reason)), steady.now()
         self._stop()
         self.step()
 
     def _ended(self) -> None:
-        """Take in how the robot's server ended a goal."""
         leg, asked = self._leg, self._orders[self._number].asked
         try:
             status, result = self.underway.result.take()
@@ -228,11 +220,9 @@ class Errand:
 
     @property
     def _question(self) -> str:
-        """What is asked about the picture."""
         return "" if self._leg.picture is None else self._leg.picture.asked(self._call.values)
 
     def _ask(self, picture: Picture) -> None:
-        """Ask the eyes about the picture that was taken; the answer comes in :meth:`step`."""
         assert self._robot.eyes is not None  # a configuration without them has no such check
         self._asking = picture, self._robot.eyes.whether(self._question, picture)
 
@@ -251,7 +241,6 @@ class Errand:
             self._end(*end)
 
     def _looked(self, glance: Glance, *pictures: Picture) -> None:
-        """Take in what the eyes said, and look again or go on."""
         eyes, check = self._robot.eyes, self._leg.picture
         assert eyes is not None
         assert check is not None
@@ -274,7 +263,6 @@ class Errand:
     # ------------------------------------------------------------------ what has been done
 
     def _judged(self, outcome: Outcome, reason: str) -> None:
-        """Go on after what a server said of how a goal ended."""
         if outcome is Outcome.DONE:
             self._leg_is_done()
         elif self._leg.checks:
@@ -289,7 +277,6 @@ class Errand:
             self._finish(outcome, self._failed(reason))
 
     def _leg_is_done(self) -> None:
-        """Note what the robot has done, and go on with what comes next."""
         if not self._leg.checks:
             self._reported = self._leg.call.entry.server
         if self._leg.settles:
@@ -307,13 +294,11 @@ class Errand:
         self.step()
 
     def _apply(self) -> None:
-        """Change what is known by what is under way, which was done."""
         changed = SkillCall(replace(self._call.skill, effect=self._leg.effect), self._call.values)
         self._robot.map().apply(changed, self._robot.senses.now())
 
     @property
     def _looks(self) -> bool:
-        """Whether the robot looks what is before it at the end."""
         return looks(self._call.skill) or bool(self._mapped.detections) or self._mapped.entry.takes_pictures
 
     def _look_around(self) -> None:
@@ -339,7 +324,6 @@ class Errand:
         self._finish(Outcome.DONE, self._words)
 
     def _unlike(self, map: SemanticMap, call: SkillCall) -> str:
-        """Say what of the skill's own checks is not detected, or still is; empty if all is as it should be."""
         assert self._done is not None
         for check in self._mapped.detections:
             name, place = (str(call.values.get(one, "")) for one in (check.seen or check.gone, check.at))
@@ -348,7 +332,6 @@ class Errand:
         return ""
 
     def _away(self, map: SemanticMap, call: SkillCall) -> float:
-        """Return how far the robot is from where it is said to have arrived, in metres; 0 if that is near enough."""
         place, within = map.by_name.get(call.value("at")), self._robot.config.arrived_within
         away = None if place is None else map.away_from(place)
         return away if within and away is not None and away > within else 0.0
@@ -372,21 +355,18 @@ class Errand:
     # ------------------------------------------------------------------ servers that are not as they should be
 
     def _lost(self, reason: str) -> None:
-        """Try again what a server has forgotten, if that does no harm."""
         if self._leg.repeatable:
             self._again(reason)
         else:
             self._fail(f"{reason}; nobody knows how far '{self._call}' got")
 
     def _again(self, reason: str) -> None:
-        """Send a goal again by and by, of which nothing came because of its server."""
         if self._trouble is None:
             self._robot.node.get_logger().warning(f"'{self._call}' is tried again: {reason}")
         self._trouble = reason, steady.now() if self._trouble is None else self._trouble[1]
         self.again_at = steady.now() + AGAIN
 
     def _step_after_trouble(self) -> None:
-        """Look whether a goal is to be sent again, or what its end without a reason was."""
         now, underway = steady.now(), self.underway
         if stopped := self._robot.stop.engaged():
             self._end(Outcome.HALTED, stopped)
@@ -424,12 +404,10 @@ class Errand:
         self.pending.fail(WorldError(reason))
 
     def _expect_late(self) -> None:
-        """Take in what comes of a skill that nobody waits for any more."""
         if self._done is None:  # otherwise that is known
             self.underway.result.add_done_callback(lambda _: self._take_late())
 
     def _take_late(self) -> None:
-        """Take in what a skill has changed after all that was done before it could be stopped."""
         answer, leg = self.underway.result, self._leg
         if leg.checks:
             self._apply()  # it was done, though nobody has looked whether it was
@@ -442,7 +420,6 @@ class Errand:
             self._apply()
 
     def _note_departure(self) -> None:
-        """Note that the robot has left where it was, if it may have begun to go somewhere else."""
         underway = self.underway
         refused = underway.over and not underway.accepted
         if self._leg.moves and self._done is None and underway.sent_at is not None and not refused:

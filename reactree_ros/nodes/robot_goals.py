@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from action_msgs.msg import GoalStatus
@@ -119,7 +120,6 @@ class Server(abc.ABC):
         underway: Underway,
         doubted: Callable[[], None] | None = None,
     ) -> None:
-        """Send a goal as soon as the server has a service; see :class:`Waiting`."""
 
         def given_up() -> None:
             _give_up(underway)
@@ -131,15 +131,12 @@ class Server(abc.ABC):
 
 
 class _OneAnswer(ActionClient):
-    """rclpy's client of an action, which takes the first answer to a goal; rclpy's own raises where another follows."""
+    """rclpy's client of an action, which takes the first answer to a goal: rclpy's own may raise at a second one."""
 
     async def execute(self, taken_data: Any) -> None:
-        """Take in what came; see :meth:`rclpy.waitable.Waitable.execute`."""
-        goal = taken_data.get("goal")
-        if goal is not None and (asked := self._pending_goal_requests.get(goal[0])) is not None and asked.done():
-            self._node.get_logger().warning(f"{self._action_name} answers a goal twice: there is more than one server")
-            taken_data = {name: data for name, data in taken_data.items() if name != "goal"}
-        await super().execute(taken_data)
+        """Receive what came; see :meth:`rclpy.waitable.Waitable.execute`."""
+        with suppress(RuntimeError):
+            await super().execute(taken_data)
 
 
 class ActionOf(Server):
@@ -152,7 +149,6 @@ class ActionOf(Server):
         self._handles: dict[Underway, Any] = {}
 
     def send(self, what: str, goal: Any) -> Underway:
-        """Send a goal as soon as the server is there."""
         underway = Underway(what, self.name)
 
         def accepted(future: Any) -> None:
@@ -201,7 +197,6 @@ class ActionOf(Server):
         underway.result.fail(error)
 
     def stop(self, underway: Underway) -> None:
-        """Have a goal stopped; also one that was not accepted yet."""
         underway.told_to_stop()
         if underway.sent_at is None:
             underway.over = True
@@ -228,15 +223,12 @@ class ActionOf(Server):
             underway.over = True
 
     def ready(self) -> bool:
-        """Whether the server is there."""
         return bool(self._client.server_is_ready())
 
     def unlike(self, kind: str) -> str:
-        """Say that the action is there with another type."""
         return server_mismatch(self.node, self.name, kind, action=True)
 
     def close(self) -> None:
-        """Take the client out of the node."""
         self._client.destroy()
 
 
@@ -248,7 +240,6 @@ class ServiceOf(Server):
         self._client = node.create_client(kind, name)
 
     def send(self, what: str, goal: Any) -> Underway:
-        """Send a request as soon as the server is there."""
         underway = Underway(what, self.name)
 
         def answered(future: Any) -> None:
@@ -265,22 +256,18 @@ class ServiceOf(Server):
         return underway
 
     def stop(self, underway: Underway) -> None:
-        """Have a request forgotten that was not sent yet."""
         underway.told_to_stop()
         if underway.sent_at is None:
             underway.over = True
             underway.result.cancel()
 
     def ready(self) -> bool:
-        """Whether the server is there."""
         return bool(self._client.service_is_ready())
 
     def unlike(self, kind: str) -> str:
-        """Say that the service is there with another type."""
         return server_mismatch(self.node, self.name, kind, action=False)
 
     def close(self) -> None:
-        """Take the client out of the node."""
         self.node.destroy_client(self._client)
 
 

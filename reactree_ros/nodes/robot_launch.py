@@ -62,7 +62,6 @@ def robots_of(context: LaunchContext, arguments: Arguments, bridge: NodeArgument
 
 
 def _configs_of(robots: str) -> dict[str, str]:
-    """Return the configuration of each of several robots."""
     configs: dict[str, str] = {}
     for one in robots.split(","):
         name, _, path = (part.strip() for part in one.partition("="))
@@ -81,7 +80,6 @@ def _configs_of(robots: str) -> dict[str, str]:
 
 
 def _loaded(paths: Iterable[str]) -> Mapping[str, RobotConfig]:
-    """Return configurations by their files."""
     try:
         return {path: load_robot(path) for path in paths}
     except UserError as error:
@@ -93,7 +91,6 @@ def _voices(loaded: Mapping[str, RobotConfig]) -> list[str]:
 
 
 def _started(loaded: Mapping[str, RobotConfig], context: LaunchContext, arguments: Arguments) -> list[Node]:
-    """Return the nodes that configurations start, the same node of several once, and those that speak for a robot."""
     entries: list[StartEntry] = []
     for config in loaded.values():
         entries += [entry for entry in config.start if entry not in entries]

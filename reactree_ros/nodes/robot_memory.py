@@ -22,7 +22,6 @@ class KeptSightings:
 
     Args:
         house_map: The map; its maker closes it.
-        robot: The robot's name.
         warn: Says what goes wrong.
     """
 

@@ -12,10 +12,9 @@ from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mapped_skill import MappedSkill
 from reactree_ros.nodes.robot_conditions import Conditions
-from reactree_ros.nodes.robot_detector import DetectorClient
+from reactree_ros.nodes.robot_detector import DetectorClient, Prompts
 from reactree_ros.nodes.robot_memory import KeptSightings
 from reactree_ros.nodes.robot_perception import Perception
-from reactree_ros.nodes.robot_prompts import Prompts
 from reactree_ros.nodes.robot_servers import Servers
 from reactree_ros.nodes.robot_topics import Battery, Names
 from reactree_ros.robot.config import RobotConfig
@@ -29,9 +28,7 @@ class RobotParts:
     """A robot's parts, of which some may be away.
 
     Args:
-        node: Whose clients and subscriptions are used.
         mapped: The skills whose servers are used.
-        where: The configuration's file, for errors.
         asks: Whether the robot's detector is asked.
         eyes: Who looks at pictures; None: nobody.
         kept: Keeps what is seen from start to start; None: nothing is kept.
@@ -134,7 +131,6 @@ class RobotParts:
         }
 
     def close(self) -> None:
-        """Take clients and subscriptions out of the node."""
         self.senses.close()
         self.stop.close()
         self.battery.close()

@@ -40,7 +40,6 @@ class Perception:
 
     Args:
         document: Its map; None: it comes from a topic.
-        where: Start of error messages.
         kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:
@@ -199,7 +198,6 @@ class Perception:
             self._kept.missed(self.map.overlooked(call, since))
 
     def _note_clock(self, map: SemanticMap) -> None:
-        """Drop everything with a stamp from before the clock was set back."""
         before, self._looked = self._looked, self.now()
         if self._looked < before:
             self._warn(f"the clock was set back by {before - self._looked:.1f} s; perception starts anew")
@@ -209,7 +207,6 @@ class Perception:
             map.clock_was_set_back(self._looked)
 
     def _robot(self, frame: str) -> Pose | None:
-        """Return the robot's pose in a frame; None: unknown."""
         if self._robot_pose is None:
             return self.in_frame(frame, Pose(self._config.base_frame, 0.0, 0.0))
         said = self._robot_pose.pose(frame)
@@ -241,7 +238,6 @@ class Perception:
         return True
 
     def close(self) -> None:
-        """Take the subscriptions out of the node."""
         self._listener.unregister()
         if self._robot_pose is not None:
             self._robot_pose.close()

@@ -60,7 +60,6 @@ class Servers:
         self._say_emergency(stop_timeout)
 
     def _say_emergency(self, stop_timeout: float) -> None:
-        """Say once that the robot does not stop, and that it has stopped after all."""
         before, self._emergency = self._emergency, self.emergency(stop_timeout)
         if self._emergency and not before:
             self._node.get_logger().fatal(f"emergency: {self._emergency}")
@@ -103,7 +102,6 @@ class Servers:
         return {server.name: "there" if server.ready() else "away" for server in self._servers.values()}
 
     def close(self) -> None:
-        """Take the clients out of the node."""
         for pending in self._resting:
             pending.cancel()
         for server in self._servers.values():

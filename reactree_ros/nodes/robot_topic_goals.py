@@ -44,7 +44,6 @@ class Publishing(Server):
             self._publish(underway)
 
     def _publish(self, underway: Underway) -> None:
-        """Publish what is due, or end what has lasted long enough."""
         order, due = self._orders[underway]
         now = steady.now()
         if underway.result.done():  # nobody hears it any more
@@ -59,14 +58,12 @@ class Publishing(Server):
             underway.result.succeed((GoalStatus.STATUS_SUCCEEDED, None))
 
     def stop(self, underway: Underway) -> None:
-        """Publish no more of it."""
         underway.told_to_stop()
         self._orders.pop(underway, None)
         underway.over = True
         underway.result.cancel()
 
     def ready(self) -> bool:
-        """Whether somebody hears the topic."""
         return bool(self._publisher.get_subscription_count())
 
     def unlike(self, kind: str) -> str:
@@ -75,7 +72,6 @@ class Publishing(Server):
         return another_type(full, (one.topic_type for one in self.node.get_subscriptions_info_by_topic(full)), kind)
 
     def close(self) -> None:
-        """Take the publisher out of the node."""
         self.node.destroy_publisher(self._publisher)
 
 
@@ -88,7 +84,6 @@ class Listening(Server):
         self._hearing: dict[Underway, list[Any]] = {}
 
     def send(self, what: str, goal: Order) -> Underway:
-        """Begin to wait."""
         underway = Underway(what, self.name)
         underway.sent_at, underway.accepted = steady.now(), True
         underway.says = f"{self.name} was silent"
@@ -111,13 +106,11 @@ class Listening(Server):
             self.node.destroy_subscription(subscription)
 
     def stop(self, underway: Underway) -> None:
-        """Wait no more."""
         underway.told_to_stop()
         self._end(underway)
         underway.result.cancel()
 
     def ready(self) -> bool:
-        """Whether somebody publishes the topic."""
         return bool(self.node.count_publishers(self.node.resolve_topic_name(self.name)))
 
     def unlike(self, kind: str) -> str:
@@ -125,6 +118,5 @@ class Listening(Server):
         return topic_mismatch(self.node, self.name, kind)
 
     def close(self) -> None:
-        """Take the subscriptions out of the node."""
         for underway in list(self._hearing):
             self._end(underway)

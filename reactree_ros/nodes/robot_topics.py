@@ -141,10 +141,6 @@ NAMED: Mapping[str, type] = {"names": list}
 class DetectionReader:
     """Reads detections from messages or answers of any type.
 
-    Args:
-        entry: The detector's entry in the configuration.
-        where: Start of error messages.
-
     Attributes:
         kind: The type of the topic, the action or the service.
 
@@ -180,12 +176,7 @@ class DetectionReader:
         return [kind for kind, *_ in self._read(msg, "")]
 
     def found(self, msg: Any, document: MapDocument) -> list[DetectedObject]:
-        """Return the detections whose class has a word on the map, or may have one, and of persons.
-
-        Args:
-            msg: The message or answer.
-            document: The map.
-        """
+        """Return the detections whose class has a word on the map, or may have one, and of persons."""
         seen, tracking = [], document.objects
         for kind, score, own, at, pose in self._read(msg, self.entry.frame or frame_of(msg) or document.frame):
             person = document.person(own, kind) if score >= tracking.min_score else ""
@@ -221,7 +212,6 @@ def _field(kind: Any, path: str, fits: Callable[[Any], bool], where: str) -> Cal
 
 
 def _of_array(msg: Any, frame: str) -> Any:
-    """Yield the detections of a ``vision_msgs/msg/Detection3DArray``, each by its best hypothesis."""
     for detection in msg.detections:
         best = max(detection.results, key=lambda result: result.hypothesis.score, default=None)
         if best is None:
@@ -245,10 +235,6 @@ def hear_all(node: Node, kind: Any, topic: str, hear: Callable[..., None]) -> li
 
 class ConfiguredTopic:
     """A topic that the configuration names, of whatever type; nothing is heard before :meth:`subscribe`.
-
-    Args:
-        entry: The topic's entry in the configuration; None: there is no such topic.
-        where: Start of error messages.
 
     Raises:
         UserError: The topic's name or its type is wrong.
@@ -276,7 +262,6 @@ class ConfiguredTopic:
         return topic_mismatch(self._node, self._entry.topic, self._entry.type, self.hearing)
 
     def close(self) -> None:
-        """Take the subscriptions out of the node."""
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
 
@@ -296,7 +281,6 @@ class Battery(ConfiguredTopic):
             self._field = _field(self._kind, entry.field, is_number, where)
 
     def listen(self) -> None:
-        """Begin to hear the topic."""
         if self._entry is not None:
             self.subscribe(self._hear, qos_profile_sensor_data)
 
@@ -310,7 +294,6 @@ class Battery(ConfiguredTopic):
         return f"the battery is at {self.level:.3g}, and {self._entry.least:g} is too little to go on"
 
     def in_words(self) -> str:
-        """Say how full the battery is, for people."""
         if self._entry is None:
             return "nobody says"
         unheard = self.mismatch() or f"not heard on {self._entry.topic} yet"

@@ -51,10 +51,7 @@ class RobotWorld(SharedWorld):
     A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
 
     Args:
-        node: Whose clients and subscriptions are used.
-        config: The robot.
         heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
-        where: The configuration's file, for errors.
         eyes: Who looks at pictures, if skills are checked by some.
         dry_run: Log every goal and send none; a skill is then taken to go well at once.
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.
@@ -119,7 +116,6 @@ class RobotWorld(SharedWorld):
 
     @property
     def _errand(self) -> Errand | Waiting | None:
-        """The skill that is being carried out."""
         return None if self._last is None or self._last.over else self._last
 
     # ------------------------------------------------------------------ the port
@@ -146,7 +142,6 @@ class RobotWorld(SharedWorld):
         return Pending.of(self._robot.map().corrected(correction, self._robot.senses.now()))
 
     def _with_conditions(self, observation: Observation) -> Observation:
-        """Add which conditions hold, if that has changed since it was told."""
         before, self._told_conditions = self._told_conditions, self._robot.conditions.told()
         if self._told_conditions == before:
             return observation
@@ -229,7 +224,6 @@ class RobotWorld(SharedWorld):
             return told(Outcome.PRECONDITION, f"You cannot {skill}: {missing(map, call, str(error))}.")
 
     def _wait(self, call: SkillCall, after: Callable[[Outcome, str], Observation]) -> Pending[Observation]:
-        """Begin to wait for a condition; a dry run takes it to hold."""
         if self._dry_run:
             self._node.get_logger().info(f"dry run: {call}")
             return Pending.of(after(Outcome.DONE, f"You {call}."))
@@ -237,13 +231,11 @@ class RobotWorld(SharedWorld):
         return waiting.pending
 
     def _log(self, orders: Sequence[Asked], call: SkillCall) -> None:
-        """Log what would be asked for a skill."""
         for one in orders:
             stop = "" if one.cancel is None else f"; stopped by {one.cancel.in_words()}"
             self._node.get_logger().info(f"dry run: {call} -> {one.asked.in_words()}{stop}")
 
     def _read(self, map: SemanticMap, said: str) -> tuple[MapSkills, SkillCall | str]:
-        """Read a skill as one of the robot's own or of the household's, or say what is wrong with it."""
         readings = [(conduct, conduct.read(map, said)) for conduct in self._conducts]
         if (call := next((one for one in readings if isinstance(one[1], SkillCall)), None)) is not None:
             return call
@@ -277,7 +269,6 @@ class RobotWorld(SharedWorld):
         return pending
 
     def close(self) -> None:
-        """Take clients, subscriptions and the timer out of the node."""
         self._charging.close()
         self._stop_cancelled()
         self._node.destroy_timer(self._timer)
@@ -314,7 +305,6 @@ class RobotWorld(SharedWorld):
         self._charging.look(active=self._active(), free=not obstacle)
 
     def _begin_next(self) -> None:
-        """Begin the skill that waits as soon as nothing is in its way any more; it fails if that lasts too long."""
         next = self._next
         if next is None:
             return

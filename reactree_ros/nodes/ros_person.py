@@ -109,7 +109,6 @@ class RosPerson(Person):
         return all(client.service_is_ready() for client in (self._send, self._cancel, self._get))
 
     def ask(self, question: Question) -> Pending[Answer]:
-        """See :meth:`Person.ask`."""
         now = steady.now()
         answer: Pending[Answer] = Pending()
         there_by = max(self._since + DISCOVERY, now + AT_ONCE)
@@ -123,7 +122,6 @@ class RosPerson(Person):
     # ------------------------------------------------------------------ in the node's executor
 
     def _look(self) -> None:
-        """Put new questions, check open ones, cancel those whose wait is over."""
         while self._new:
             self._open.append(self._new.popleft())
         now, servers = steady.now(), self._servers()
@@ -162,7 +160,6 @@ class RosPerson(Person):
             one.answer.fail(NobodyAnswers(one.nobody or "whoever was asked has gone"))
 
     def _servers(self) -> int:
-        """Count the servers; a killed one may count for a while yet."""
         if not self.there:
             return 0
         if not hasattr(self._node, "count_services"):  # before Jazzy
@@ -170,7 +167,6 @@ class RosPerson(Person):
         return max(1, int(self._node.count_services(self._send.srv_name)))
 
     def _put(self, one: _Asked, now: float) -> None:
-        """Put a question to all servers; those that have it already reject it."""
         first, one.put_at = one.put_at is None, now
         asked = one.question
         goal = AskPerson.Goal(question=asked.text, reason=asked.goal, skill=asked.skill, seconds=one.until - now)
@@ -226,13 +222,11 @@ class RosPerson(Person):
         one.requests.append((client, ask(client, request, answered)))
 
     def _forget(self, one: _Asked, *clients: Client) -> None:
-        """Drop the open requests of some clients."""
         for client, future in list(one.requests):
             if client in clients:
                 client.remove_pending_request(future)
                 one.requests.remove((client, future))
 
     def _tell_over(self, one: _Asked) -> None:
-        """Cancel a question at all servers."""
         request = _PROTOCOL.CancelGoalService.Request(goal_info=GoalInfo(goal_id=one.id))
         self._request(one, self._cancel, request, lambda response: None)

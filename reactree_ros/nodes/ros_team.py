@@ -35,12 +35,10 @@ class RosTeam(WorldWrapper):
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
-        """Words of any robot."""
         return tuple(dict.fromkeys(word for robot in self.robots.values() for word in robot.recallable))
 
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
-        """Words of any robot."""
         return tuple(dict.fromkeys(word for robot in self.robots.values() for word in robot.words))
 
     @property
@@ -49,7 +47,6 @@ class RosTeam(WorldWrapper):
         return self.inner.about
 
     def follow(self, changed: Callable[[], None]) -> None:
-        """See :meth:`RosWorld.follow`."""
         for robot in self.robots.values():
             robot.follow(changed)
 
@@ -62,11 +59,9 @@ class RosTeam(WorldWrapper):
         return mapped(_all([robot.learn() for robot in self.robots.values()]), lambda learnt: learnt[0])
 
     def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
-        """See :meth:`RosWorld.reset_to`."""
         return self.inner.reset_to(task_id, seed)
 
     def score(self) -> Pending[Score | None]:
-        """Ask how far the goal of the world's task is reached."""
         return self.score_of("")
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
@@ -91,7 +86,6 @@ class RosTeam(WorldWrapper):
         return answer
 
     def halted(self) -> str:
-        """Say which robots may not move, and why."""
         reasons = {name: robot.halted() for name, robot in self.robots.items()}
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason)
 
@@ -100,23 +94,19 @@ class RosTeam(WorldWrapper):
         return mapped(_all([robot.at_rest() for robot in self.robots.values()]), lambda _: None)
 
     def stop(self) -> None:
-        """Cancel the skills that are in flight."""
         for robot in self.robots.values():
             robot.stop()
 
     def close(self) -> None:
-        """Take the clients out of the node."""
         for robot in self.robots.values():
             robot.close()
 
     def leave(self) -> None:
-        """See :meth:`RosWorld.leave`."""
         for robot in self.robots.values():
             robot.leave()
 
 
 def _all(pending: Sequence[Pending[Any]]) -> Pending[list[Any]]:
-    """Return all results together; one failure fails it, and cancelling it cancels all."""
     together: Pending[list[Any]] = Pending(on_cancel=lambda: [one.cancel() for one in pending])
 
     def take(done: Future[Any]) -> None:

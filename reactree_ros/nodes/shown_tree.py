@@ -26,8 +26,6 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.names import telling_names
 from reactree_ros.tree.tried import is_unreached
 
-#: Snapshots that show only a new decision, and take longer than QUICK (in seconds), get at most this share of the time.
-SHARE, QUICK = 0.1, 0.01
 #: Longest detail of a behaviour's box, in characters; the viewer cuts it to some 15 to 25.
 DETAIL = 40
 #: In a tree of more behaviours, subtrees of goal nodes that are not at work are not sent: whenever the tree grows, the
@@ -58,11 +56,7 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
     The viewer takes every text for HTML and runs its scripts, so ``<`` is sent as another character.
 
     Large trees stay usable: in a tree of more than LARGE behaviours, the subtree of a goal node that is not at work is
-    only counted in the detail (``agent +9: done``). Unchanged behaviours are not converted again. Tick statistics are
-    made only while a stream is open.
-
-    Args:
-        root: Its root.
+    only counted in the detail (``agent +9: done``). Unchanged behaviours are not converted again.
     """
 
     def __init__(self, root: Behaviour) -> None:
@@ -71,8 +65,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         self._news = False
         self._names: dict[UUID, str] = {}
         self._kept: dict[UUID, tuple[object, BehaviourMsg]] = {}
-        self._counted = False  # whether this tick has statistics
-        self._sent = self._cost = 0.0  # time and duration of the last snapshot, in seconds
 
     def setup(self, *given: Any, **kwargs: Any) -> None:
         """Make the endpoints; snapshots are sent from now on (py_trees_ros 2.5 sends one here)."""
@@ -109,15 +101,12 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         return answer
 
     def _snapshots_post_tick_handler(self, tree: Any) -> None:
-        pause = 0.0 if self._cost < QUICK else self._cost / SHARE
-        told = self._news and steady.now() - self._sent >= pause
-        self._send(changed=self.snapshot_visitor.changed or told)
+        self._send(changed=self.snapshot_visitor.changed or self._news)
         self.blackboard_exchange.post_tick_handler(
             visited_client_ids=self.snapshot_visitor.visited_blackboard_client_ids
         )
 
     def _send(self, *, changed: bool) -> None:
-        """Send a snapshot on each stream on which one is due."""
         now, due = steady.now(), []
         for stream in self.snapshot_streams.values():
             last, period = stream.last_snapshot_timestamp, stream.parameters.snapshot_period
@@ -139,23 +128,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
                     item.current_value = _plain(item.current_value)
             stream.publisher.publish(msg)
             stream.last_snapshot_timestamp = now
-        self._sent = steady.now()
-        self._cost = self._sent - now
-
-    # ------------------------------------------------------------------ statistics: called by py_trees_ros
-
-    def _statistics_pre_tick_handler(self, tree: Any) -> None:
-        wanted = bool(self.snapshot_streams)
-        if wanted and not self._counted:
-            for series in (self.time_series, self.tick_interval_series, self.tick_duration_series):
-                series.clear()
-        self._counted = wanted
-        if wanted:
-            super()._statistics_pre_tick_handler(tree)
-
-    def _statistics_post_tick_handler(self, tree: Any) -> None:
-        if self._counted:
-            super()._statistics_post_tick_handler(tree)
 
     # ------------------------------------------------------------------ what
 
@@ -166,7 +138,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         return [KeyValue(key=key, value=_plain(str(Blackboard.storage.get(key, "-")))) for key in keys]
 
     def _messages(self) -> list[BehaviourMsg]:
-        """Return the shown behaviours as messages; unchanged ones as they were converted before."""
         kept, self._kept = self._kept, {}
         folded = self._folded()
         tips: dict[UUID, UUID | None] = {}
@@ -191,7 +162,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         return [msg for _, msg in self._kept.values()]
 
     def _folded(self) -> dict[UUID, int]:
-        """Return the goal nodes that are sent without their subtrees, with the sizes of these."""
         everything: list[Behaviour] = [self.root]
         for behaviour in everything:  # it grows meanwhile
             everything += behaviour.children
@@ -230,7 +200,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         return msg
 
     def _name(self, behaviour: Behaviour) -> str:
-        """Return a behaviour's name; for goal nodes of an expansion, one that tells them from their siblings."""
         parent = behaviour.parent
         if not isinstance(behaviour, GoalNode) or parent is None or isinstance(parent, GoalNode):
             return behaviour.name

@@ -70,10 +70,6 @@ class SkillGoals:
     Attributes:
         name: Of the action.
         clients: Of the services that it is made of.
-
-    Args:
-        node: The owner of the clients.
-        bridge: Name of the bridge node, relative to the node's namespace.
     """
 
     def __init__(self, node: Node, bridge: str) -> None:
@@ -89,7 +85,6 @@ class SkillGoals:
         self._goals: dict[bytes, SkillGoal] = {}
 
     def server_is_ready(self) -> bool:
-        """Whether the bridge is there."""
         return all(client.service_is_ready() for client in self.clients)
 
     def send(self, goal: SkillGoal, id: UUID) -> None:
@@ -108,7 +103,6 @@ class SkillGoals:
             self._cancel_goal.call_async(ExecuteSkill.Impl.CancelGoalService.Request(goal_info=info))
 
     def close(self) -> None:
-        """Take clients, subscription and timer out of the node."""
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._ended)
         for client in self.clients:
@@ -131,7 +125,6 @@ class SkillGoals:
             self._finish(goal, lambda: goal.end.succeed(told))
 
     def _look(self) -> None:
-        """Ask for the result of what takes longer, so that no end is missed."""
         for goal in self._goals.values():
             if goal.accepted_at is not None and goal.asked is None and steady.now() - goal.accepted_at > ASK_AFTER:
                 request = ExecuteSkill.Impl.GetResultService.Request(goal_id=goal.id)
@@ -157,7 +150,6 @@ class SkillGoals:
 
 
 def _goal(skill: str, trace: str) -> ExecuteSkill.Goal:
-    """Return a skill as a goal: in words, and of a declared skill as data."""
     if not isinstance(skill, SkillCall):
         return ExecuteSkill.Goal(skill=skill, trace=trace)
     arguments = json.dumps(skill.values)

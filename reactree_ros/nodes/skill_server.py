@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
@@ -14,11 +14,10 @@ from reactree_interfaces.msg import SkillEnded
 from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, asked, mapped
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.messages import OUTCOME_CODES, offered_to_msg, settings_from
 from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.ros_person import DISCOVERY, HINT, RosPerson
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import settled
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.plugins.settings import or_nearest
@@ -41,9 +40,9 @@ class SkillServer:
     def __init__(
         self, node: Node, host: WorldHost, topic: ObservationTopic, person: RosPerson, *, confirm_timeout: float
     ) -> None:
-        self._log, self._host, self._topic, self._person = node.get_logger(), host, topic, person
+        self._node, self._log = node, node.get_logger()
+        self._host, self._topic, self._person = host, topic, person
         self._confirm_timeout = confirm_timeout
-        self._waker = Waker(node)
         self._skill: Pending[Any] | None = None
         self._question: Pending[str] | None = None  # an open question to a person
         self._goal_handle: Any = None
@@ -68,12 +67,10 @@ class SkillServer:
         return "" if self._goal_handle is None else str(self._goal_handle.request.skill)
 
     def stop(self) -> None:
-        """Stop the skill that is carried out."""
         if self._skill is not None:
             self._skill.cancel()
 
     def close(self) -> None:
-        """Take the server out of the node."""
         self._action.destroy()
 
     def confirm(self, skill: str, reason: str) -> Pending[str]:
@@ -164,7 +161,7 @@ class SkillServer:
             return _gone(WorldError(f"'{goal.skill}' did not begin: the bridge was deactivated"))
         self._goal_handle = goal_handle
         self._skill = pending = asked(lambda: world.execute(skill))
-        await self._waker.settled(pending)
+        await settled(self._node, pending)
         stopped = pending.cancelled()
         try:
             observation = refusal("canceled", Outcome.CANCELED) if stopped else pending.take()
@@ -173,7 +170,7 @@ class SkillServer:
         skills = asked(world.available_skills)  # after a stop, this waits for the skill's end
         if not stopped:
             self._skill = skills
-        await self._waker.settled(skills)
+        await settled(self._node, skills)
         if stopped and not goal_handle.is_cancel_requested:  # the client did not stop it
             return _gone(WorldError(f"'{goal.skill}' was stopped: the bridge was deactivated, or is ending"))
         try:

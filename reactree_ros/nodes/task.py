@@ -22,7 +22,6 @@ from reactree_ros.nodes.adapters import Introduction
 from reactree_ros.nodes.messages import as_json
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
-from reactree_ros.nodes.waiting import Awaited
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
@@ -63,7 +62,7 @@ class Task:
         episode: The run; None before it begins.
         way: Brings a resumed run to its place; None: the run is new.
         steering: Lets a person pause it and say decisions; None before it begins.
-        ended: Set when the episode has ended.
+        ended: Settled when the episode has ended.
         stopped: Error code and message, if it is to stop before its end.
         asked: An open question to the bridge outside of the episode; None: there is none.
         asked_until: When it is given up, in seconds (:func:`steady.now`).
@@ -77,7 +76,7 @@ class Task:
         self.episode: Episode | None = None
         self.way: WayBack | None = None
         self.steering: Steering | None = None
-        self.ended = Awaited()
+        self.ended: Pending[None] = Pending()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
         self.asked_until = 0.0
@@ -215,7 +214,6 @@ def spec_of_goal(
     """Return what the run of a goal is.
 
     Args:
-        goal: The goal.
         settings: What holds if the goal does not say otherwise.
         task: The task that the bridge's world was reset to; None: it was not.
         model: What the inference node says of the language model; None: nothing yet.

@@ -14,7 +14,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes.reporter import id_of
 from reactree_ros.nodes.task import STOPPED
 from reactree_ros.nodes.task_queue import TaskQueue
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import settled
 from reactree_ros.person.port import is_stop
 from reactree_ros.view.steering import PAUSED, Steering
 
@@ -30,8 +30,7 @@ class TaskControl:
     """
 
     def __init__(self, node: Node, queue: TaskQueue, *, halted: Callable[[], str], wake: Callable[[], None]) -> None:
-        self._log, self._queue, self._halted, self._wake = node.get_logger(), queue, halted, wake
-        self._waker = Waker(node)
+        self._node, self._log, self._queue, self._halted, self._wake = node, node.get_logger(), queue, halted, wake
         self.paused = ""
         node.create_service(Trigger, "~/pause", lambda _, response: self._hold(PAUSED, response))
         node.create_service(Trigger, "~/resume", lambda _, response: self._hold("", response))
@@ -74,7 +73,6 @@ class TaskControl:
         return task.steering
 
     def _hold(self, reason: str, response: Trigger.Response) -> Trigger.Response:
-        """Hold tasks for a reason; without one let them go on."""
         self.paused = reason
         with suppress(UserError):  # none runs, or it is on its way back: it holds when it arrives
             steering = self._steering()
@@ -103,7 +101,7 @@ class TaskControl:
             response.message = str(error)
             return response
         self._wake()
-        await self._waker.settled(said)
+        await settled(self._node, said)
         response.message = said.take()
         response.success = not response.message
         return response

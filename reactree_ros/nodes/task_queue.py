@@ -32,7 +32,6 @@ class TaskQueue:
         self.closed = False
 
     def __len__(self) -> int:
-        """How many goals wait."""
         return len(self._waiting)
 
     def rejects(self) -> str:

@@ -43,7 +43,7 @@ from reactree_ros.nodes.task import (
 )
 from reactree_ros.nodes.task_control import TaskControl
 from reactree_ros.nodes.task_queue import TaskQueue
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import settled
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import household_to_dict
 from reactree_ros.record.verdict import EpisodeEnd
@@ -79,7 +79,6 @@ class TaskRunner:
         self.memory, self._memory_name = memory, memory_name
         self._control, self._reporter, self._wake = control, reporter, wake
         self._record = RecordTopic(node)
-        self._waker = Waker(node)
 
     async def carry_out(self, task: Task) -> ExecuteTask.Result:
         """Carry a task out; returns its result.
@@ -101,7 +100,7 @@ class TaskRunner:
             await self._answered(task, self._world.learn(), settings.decision_timeout)
         if not task.stopped:
             self._begin(task, spec, settings, record=record, reset=reset, model=model)
-            await task.ended
+            await settled(self._node, task.ended)
         return await self._conclude(task, settings)
 
     def _begin(
@@ -117,9 +116,7 @@ class TaskRunner:
         """Begin a task's episode, or bring that of a record back.
 
         Args:
-            task: The task.
             spec: What the run is, as far as the goal says it.
-            settings: For what the goal leaves open.
             record: The run that is resumed; None: a new one.
             reset: What the bridge says of the task of its world; None: it was not reset.
             model: The language model.
@@ -175,11 +172,9 @@ class TaskRunner:
             task.episode.tick()
         self._record.publish()
         if task.episode.finished:
-            task.ended.set_result(None)
-            self._waker.wake()
+            task.ended.succeed(None)
 
     async def _introduced(self, task: Task) -> Introduction:
-        """Wait a moment for the language model's description; an empty one if none comes."""
         asked = self._model.introduction()
         try:
             found: Introduction = await self._answered(task, asked, INTRODUCTION)
@@ -201,7 +196,6 @@ class TaskRunner:
         return stop_of(record)
 
     def _return(self, task: Task) -> None:
-        """Bring a resumed run nearer to its place."""
         assert task.way is not None  # it is on it
         assert task.steering is not None
         until = steady.now() + SLICE
@@ -222,7 +216,7 @@ class TaskRunner:
             WorldError: It did not answer in time, or cannot.
         """
         task.asked, task.asked_until = answer, steady.now() + limit
-        await self._waker.settled(answer)
+        await settled(self._node, answer)
         task.asked = None
         if answer.cancelled():
             raise WorldError(f"the bridge did not answer within {limit:g} s")
@@ -262,6 +256,6 @@ class TaskRunner:
         """Keep what a run has learnt, in the memory's thread: it embeds texts, and tries routines out."""
         remember = partial(episode.remember, result)
         added = Pending.of(remember()) if self.memory is None else self.memory.do(remember)
-        (await self._waker.settled(added)).take()
+        (await settled(self._node, added)).take()
         for said in episode.learning.told:
             self._node.get_logger().info(f"goal {id_of(task.goal_handle)}: {in_one_line(said)}")

@@ -6,13 +6,12 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.reporter import id_of
 from reactree_ros.nodes.task import CANCELED, SHUTDOWN, STOPPED, Task, asked_for
@@ -57,7 +56,6 @@ class TaskServer:
         )
 
     def close(self) -> None:
-        """Take the server out of the node."""
         self._action.destroy()
 
     def _consider(self, goal: ExecuteTask.Goal) -> GoalResponse:
@@ -103,7 +101,6 @@ class TaskServer:
         return result
 
     async def _result_of(self, task: Task) -> ExecuteTask.Result:
-        """Carry a task out; every error becomes an error code."""
         try:
             return await self._carry_out(task)
         except UserError as error:
@@ -115,7 +112,6 @@ class TaskServer:
             return task.failed(ExecuteTask.Result.BUG, f"{type(error).__name__}: {error}")
 
     def _without_turn(self, goal_handle: Any) -> ExecuteTask.Result:
-        """End a goal that still waits: it was canceled, a person said stop, or the node shuts down."""
         task, canceled = Task(goal_handle), goal_handle.is_cancel_requested
         goal_handle.canceled() if canceled else goal_handle.abort()
         task.stop(*(CANCELED if canceled else SHUTDOWN if self._queue.closed else STOPPED))

@@ -44,10 +44,6 @@ class Triggers:
     A trigger has one goal at a time. What is due by time meanwhile, or while all are off, does not come later; a
     condition that has begun to hold does.
 
-    Args:
-        node: The planner.
-        path: The robot's file.
-
     Raises:
         UserError: The file cannot be used, or a condition does not fit its topic's type.
     """
@@ -77,7 +73,6 @@ class Triggers:
         return {f"trigger {one.name}": f"{off}{one.in_words()}" for one in self._triggers}
 
     def _look(self) -> None:
-        """Start what is due."""
         now = self._now()
         if not (now and self._client.server_is_ready()):  # a simulation's clock has not begun
             return
@@ -113,6 +108,5 @@ class Triggers:
         trigger.occasions.ended(self._now(), stopped=result.error_code == ExecuteTask.Result.CANCELED)
 
     def close(self) -> None:
-        """Take client and subscriptions out of the node."""
         self._client.destroy()
         self._conditions.close()

@@ -29,11 +29,7 @@ def serve(
     """Serve the page of a planner until a signal ends the process.
 
     Args:
-        planner: Name of the planner node.
         say: Called with the page's address.
-        host: The interface.
-        port: The port; 0: a free one.
-        args: ROS arguments; by default the process's.
 
     Returns:
         The signal; 0: there was none.
@@ -57,7 +53,6 @@ def serve(
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--planner-node", default=PLANNER, help="name of the planner node")
     parser.add_argument(

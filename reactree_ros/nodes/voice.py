@@ -79,12 +79,6 @@ class VoiceNode(AnswerNode):
     Uses:
         the action or service of ``voice.says``; ``PLANNER/hear`` and ``PLANNER/execute_task``.
 
-    Args:
-        entry: What the robot's file says.
-        where: What errors begin with.
-        planner: Name of the planner.
-        kwargs: Passed on to :class:`rclpy.node.Node`.
-
     Raises:
         UserError: A type is not there, or a field does not fit it.
     """
@@ -115,7 +109,6 @@ class VoiceNode(AnswerNode):
         return self.idle
 
     def destroy_node(self) -> None:
-        """Release the endpoints."""
         self._client.destroy()
         self.mouth.close()
         super().destroy_node()
@@ -141,11 +134,9 @@ class VoiceNode(AnswerNode):
 
     @property
     def _question(self) -> Open | None:
-        """The question that was asked; None if none is open."""
         return None if self._asked is None or self._asked.answer.done() else self._asked
 
     def _ignored(self, words: str, meant: str | None) -> str:
-        """Say why words count for nothing; empty if they count."""
         if self.mouth.speaking:
             return "the robot is speaking"
         if self.mouth.echo.is_echo(words):
@@ -158,7 +149,6 @@ class VoiceNode(AnswerNode):
     # ------------------------------------------------------------------ what words are for
 
     def _stop(self, words: str) -> None:
-        """Stop every task."""
         self.get_logger().warning(f"heard {in_one_line(words)!r}: stops")
         self.mouth.hush()
         one = self._question
@@ -171,7 +161,6 @@ class VoiceNode(AnswerNode):
             self.mouth.say(str(error))
 
     def _pass_on(self, words: str) -> None:
-        """Tell the planner what was said during a task."""
         told: Pending[None] = Pending()
         told.add_done_callback(lambda _: self._told(told))
         self._send(words, told)
@@ -181,7 +170,6 @@ class VoiceNode(AnswerNode):
             self.mouth.say(str(error))
 
     def _begin(self, instruction: str) -> None:
-        """Send the planner an instruction."""
         if not self._client.server_is_ready():
             self.mouth.say(f"there is no planner {self._planner}")
             return
@@ -206,12 +194,10 @@ class VoiceNode(AnswerNode):
     # ------------------------------------------------------------------ what goes on
 
     def _note(self, statuses: GoalStatusArray) -> None:
-        """Note which tasks run."""
         living = (one for one in statuses.status_list if one.status in _LIVES)
         self._tasks = frozenset(bytes(one.goal_info.goal_id.uuid) for one in living)
 
     def _put_questions(self) -> None:
-        """Say the question to answer now, once."""
         if self._tasks and not self._client.server_is_ready():
             self._tasks = frozenset()  # the planner has gone, with its tasks
         one = self._desk.next
@@ -235,7 +221,6 @@ def voice_of(robot: str) -> tuple[VoiceEntry, str]:
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robot-config", default="", help="the robot's file; empty: the topics heard and speech")
     parser.add_argument("--planner-node", default=PLANNER, help="name of the planner node")

@@ -17,13 +17,6 @@ from reactree_ros.world.skill_policy import Range
 class Field:
     """A field of a result or a message, and what it should hold.
 
-    Args:
-        kind: The message class.
-        path: Of the field.
-        wanted: What it should hold.
-        where: What errors begin with.
-        names: What templates may name.
-
     Raises:
         UserError: There is no such field, or it never holds that.
 
@@ -79,5 +72,4 @@ def _same(value: Any, wanted: Any) -> bool:
 
 
 def told(value: Any) -> str:
-    """Return a value in words."""
     return shortened_line(f"{value:g}" if isinstance(value, float) else str(value), 60)

@@ -16,7 +16,7 @@ from reactree_ros.background.pending import Pending, asked
 from reactree_ros.background.worker import Worker
 from reactree_ros.nodes.messages import as_json, household_to_msg, offered_to_msg
 from reactree_ros.nodes.observation_topic import ObservationTopic
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import settled
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.team import SharedWorld
@@ -32,8 +32,7 @@ class WorldServices:
     """Offers a world's calls as services: ``~/reset``, ``~/observe``, ``~/available_skills`` and so on."""
 
     def __init__(self, node: Node, host: WorldHost, tasks: Bridge, topic: ObservationTopic) -> None:
-        self._host, self._tasks, self._topic = host, tasks, topic
-        self._waker = Waker(node)
+        self._node, self._host, self._tasks, self._topic = node, host, tasks, topic
         self._resetting: Pending[None] | None = None  # settles when the reset that is under way has ended
         group = ReentrantCallbackGroup()
         for kind, name, answer in (
@@ -48,7 +47,6 @@ class WorldServices:
             node.create_service(kind, f"~/{name}", partial(self._answer, answer), callback_group=group)
 
     async def _answer(self, answer: Answer, request: Any, response: Any) -> Any:
-        """Answer a request; an error becomes an error code."""
         try:
             await answer(request, response)
         except _NotActive as error:
@@ -64,8 +62,7 @@ class WorldServices:
         return self._host.world
 
     async def _said(self, ask: Callable[[], Pending[T]]) -> T:
-        """Wait for the world's answer."""
-        return (await self._waker.settled(asked(ask))).take()
+        return (await settled(self._node, asked(ask))).take()
 
     async def _aside(self, work: Callable[[], T]) -> T:
         """Call a slow function in a thread: some tasks have to ask their simulator."""
@@ -75,7 +72,7 @@ class WorldServices:
     async def _reset_in_turn(self, request: ResetWorld.Request, response: ResetWorld.Response) -> None:
         """Reset the world; concurrent resets wait, so that each reports its own task."""
         while self._resetting is not None:
-            await self._waker.settled(self._resetting)
+            await settled(self._node, self._resetting)
         self._resetting = ended = Pending[None]()
         try:
             await self._reset(request, response)

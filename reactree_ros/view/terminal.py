@@ -26,7 +26,7 @@ from reactree_ros.llm.tally import requests_in_words
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
-from reactree_ros.record.schema import Event, reply_from_dict
+from reactree_ros.record.schema import Event, value_from_dict
 from reactree_ros.record.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
 from reactree_ros.view.words import COUNTS, STATUSES, sign_of
 from reactree_ros.world.port import Outcome
@@ -291,7 +291,7 @@ def _failed(moment: Moment, event: Event) -> Iterator[Line]:
     if event["of"] == "answer":
         yield Line(f"Nobody answers: {event['message']}", "yellow", indent=2)
     elif "took" in event:
-        yield from _in_vain(reply_from_dict(event["took"]))
+        yield from _in_vain(value_from_dict(Reply, event["took"]))
 
 
 def _heard(moment: Moment, event: Event) -> Iterator[Line]:
@@ -306,7 +306,7 @@ def _refused(moment: Moment, event: Event) -> Iterator[Line]:
 def _reply(moment: Moment, event: Event) -> Iterator[Line]:
     if event.get("warning"):
         yield Line(f"! {event['warning']}", "yellow")
-    yield from _in_vain(reply_from_dict(event))
+    yield from _in_vain(value_from_dict(Reply, event))
 
 
 def _in_vain(reply: Reply) -> Iterator[Line]:

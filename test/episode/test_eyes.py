@@ -203,6 +203,7 @@ def test_what_more_than_half_of_the_looks_say_counts(
 ERRS = {"misses": 0.05, "mistakes": 0.05, "blind": 0.05}
 
 
+@pytest.mark.slow
 def test_eyes_catch_nearly_all_grasps_that_are_falsely_reported(task: Task) -> None:
     robot = SlippingWorld(task, share=0.2, seed=2)
     world = looking(robot, Detector(2, **ERRS), looks=3)
@@ -274,6 +275,7 @@ def test_each_class_has_a_colour_of_its_own_and_what_is_closed_is_not_drawn(task
 # ---------------------------------------------------------------------- runs
 
 
+@pytest.mark.slow
 def test_a_run_with_eyes_counts_what_they_take_and_comes_again_as_recorded(task: Task, tmp_path: Path) -> None:
     robot = SlippingWorld(task, share=0.5, seed=1)
     world = WorldWithEyes(robot, Eyes(Detector(1, **ERRS), "detector", SOON), CHECKS)
@@ -322,6 +324,7 @@ def test_each_robot_of_a_team_has_the_eyes(task: Task) -> None:
     assert team["robot_2"].execute("look").result(SOON).pictures[0].words == "a room"
 
 
+@pytest.mark.slow
 def test_the_command_line_asks_another_server_about_pictures_and_shows_it_to_nobody_else(
     cli: Cli, tmp_path: Path
 ) -> None:
@@ -364,6 +367,7 @@ def test_a_wrong_name_or_setting_of_eyes_is_refused_in_one_line(cli: Cli, vision
     assert said in ended.err
 
 
+@pytest.mark.slow
 def test_eyes_in_python(tmp_path: Path) -> None:
     with Peer(chats=True, choose=lambda options: options[0]) as peer:
         result = run(

@@ -65,7 +65,7 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "grow", "nodes": [node(2, None)]}, "the node 2 has no parent"),
         ({"e": "grow", "nodes": [node(9, 0)]}, "the node 9 comes before the node 2"),
         ({"e": "grow", "nodes": [node(2, 0, kind="cat")]}, "nodes.0.kind should be 'agent', "),
-        ({"e": "grow", "nodes": [node(2, 0, name=None)]}, "nodes.0.name should be an instance of str, not None"),
+        ({"e": "grow", "nodes": [node(2, 0, name=None)]}, "nodes.0.name should be a valid string, not None"),
         ({"e": "grow", "nodes": [node(10**400, 0)]}, "nodes.0.node should be less than or equal to"),
         ({"e": "status", "of": [[7, "running"]]}, "there is no node 7"),
         ({"e": "status", "of": [[0, "asleep"]]}, "'asleep' is none of the statuses running, "),

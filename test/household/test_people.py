@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from reactree_ros.errors import UserError
 from reactree_ros.household import people
 from reactree_ros.household.errands import DESTINATIONS, draw_errand
 from reactree_ros.household.expert.knowledge import rooms_for
@@ -21,7 +22,7 @@ from reactree_ros.household.naming import KEPT, NOUNS, TAUGHT, Naming, draw_name
 from reactree_ros.household.people import say_as_people, say_impossible, say_openly
 from reactree_ros.household.person import SimulatedPerson
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import GoalCondition, Task, TaskError, parse_tasks
+from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.household.wording import PLACES, THINGS, Wish
 from reactree_ros.person.port import Question
@@ -105,7 +106,7 @@ def test_names_are_translated_there_and_back() -> None:
 )
 def test_names_that_leave_it_open_what_is_meant_are_refused(names: dict[str, str], why: str) -> None:
     (document,) = generate_house(seed=1, tasks=1)
-    with pytest.raises(TaskError, match=why):
+    with pytest.raises(UserError, match=why):
         parse_tasks({**document, "names": names})
 
 

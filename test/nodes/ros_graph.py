@@ -221,6 +221,8 @@ class Graph:
         executor = self._executors.pop(node)
         executor.remove_node(node)
         node.destroy_node()
+        if hasattr(node, "trigger_shutdown"):  # while rclpy's state machine exists, the node does
+            node._state_machine.destroy_when_not_in_use()
         executor.shutdown()
 
     def close(self) -> None:

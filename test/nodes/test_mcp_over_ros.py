@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import itertools
 import json
 import os
@@ -12,37 +11,28 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
+from mcp import Client
 from mcp_peer import STUCK, Peer, Robot, faulty_calls
+from mcp_types import ElicitResult
+from ros_graph import Graph, HeldWorld
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.mcp.robot import Questions
+from reactree_ros.mcp.server import Door
+from reactree_ros.nodes import mcp_robot
+from reactree_ros.nodes.mcp_robot import RobotNode, RosRobot
+from reactree_ros.nodes.watchdog import Watchdog
 from reactree_ros.world.port import Observation, Outcome
-
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from ros_graph import HeldWorld
-
-    from reactree_ros.nodes import mcp_robot
-    from reactree_ros.nodes.mcp_robot import RobotNode, RosRobot
-    from reactree_ros.nodes.watchdog import Watchdog
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
 
 pytest.importorskip("mcp")
 
-from mcp import Client
-from mcp_types import ElicitResult
-
-from reactree_ros.mcp.server import Door
-
-pytestmark = pytest.mark.ros
 
 T = TypeVar("T")
 RULES = {

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING
-
 import pytest
+from doubles import ScriptedModel, ScriptedWorld
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from ros_graph import Graph
+from test_adapters import ros_model, ros_world
 
-if importlib.util.find_spec("rclpy"):
-    from doubles import ScriptedModel, ScriptedWorld
-    from test_adapters import ros_model, ros_world
+from reactree_ros.episode import Episode
+from reactree_ros.planners.spec import planner
+from reactree_ros.telemetry import watching
 
-    from reactree_ros.episode import Episode
-    from reactree_ros.planners.spec import planner
-    from reactree_ros.telemetry import watching
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 SCRIPT = {"root": ["Act: go to kitchen 1", "Act: done"]}
 
 

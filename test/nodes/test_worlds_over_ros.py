@@ -7,11 +7,14 @@ import queue
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from doubles import ScriptedModel
 from plans import BARE
+from reactree_interfaces.srv import DescribeHousehold
+from ros_graph import Graph
 from webshop_catalogue import GOALS
 from webshop_peer import WebShopPeer
 from webshop_plans import parts_of
@@ -20,23 +23,12 @@ from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
+from reactree_ros.nodes.adapters import RosWorld
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import WorldWrapper
-
-if importlib.util.find_spec("rclpy"):
-    from reactree_interfaces.srv import DescribeHousehold
-
-    from reactree_ros.nodes.adapters import RosWorld
-    from reactree_ros.nodes.calls import Calls
-    from reactree_ros.nodes.heartbeat import Heartbeat
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 #: Longest time for a whole check, in seconds.
 BOUND = 120.0

@@ -195,6 +195,7 @@ def asks_first(prompt: str) -> str:
     return decide(prompt) if knows else "Ask: Which apple?"
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_in_a_terminal() -> None:
     asked = ["--planner", "reactree_wm:questions=1:fixed_example=false"]
     code, printed = run_by(asks_first, {"Type the answer, then Enter.": "the red one\n"}, *asked)
@@ -202,6 +203,7 @@ def test_a_question_is_answered_in_a_terminal() -> None:
     assert code == 0, printed
 
 
+@pytest.mark.slow
 def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
     asked = ["--planner", "reactree_wm:questions=1:fixed_example=false", "--answer-timeout", "0.5"]
     code, printed = run_by(asks_first, {}, *asked)
@@ -213,6 +215,7 @@ def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
 FOR_LONG = ("--max-decisions", "100000", "--stuck-after", "0")
 
 
+@pytest.mark.slow
 def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
     code, printed = run_by(lambda _: "Think: hm", {"Think: hm": "please stop\n"}, *FOR_LONG)
     assert "The person says: please stop" in printed
@@ -220,6 +223,7 @@ def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
     assert code == 1
 
 
+@pytest.mark.slow
 def test_a_word_in_a_terminal_corrects_the_house_once_it_is_shown_and_confirmed() -> None:
     def say(prompt: str) -> str:
         return "Act: failure" if "The person confirms it" in prompt else "Think: hm"

@@ -115,7 +115,7 @@ class JobRunner:
                 write=events.append,
             )
             result = self._runs.carry_out(episode)
-            record = "".join(f"{encoded(event)}\n" for event in events).encode("ascii")
+            record = b"".join(encoded(event) + b"\n" for event in events)
             files = {RECORD: gzip.compress(record, mtime=0)}
             if self._suite.goal is not None and not result.broken:
                 files[GOAL] = goal_as_json(self._suite.goal(task, world)).encode()

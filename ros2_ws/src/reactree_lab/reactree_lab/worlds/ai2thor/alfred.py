@@ -15,16 +15,13 @@ from reactree_lab.worlds.ai2thor.wording import room_of
 from reactree_ros.agent.words import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json, text_of
+from reactree_ros.plugins.settings import fault_of
 from reactree_ros.world.port import Score
 
 #: File name of each trial in the original data set.
 TRAJ_DATA = "traj_data.json"
 #: The splits of ALFRED; a folder of the original data set has one of these names in its path.
 SPLITS = ("train", "valid_seen", "valid_unseen", "tests_seen", "tests_unseen")
-
-
-class TrialError(UserError, ValueError):
-    """An ALFRED file or folder cannot be used; the message says where and why."""
 
 
 class TaskType(str, enum.Enum):
@@ -178,19 +175,23 @@ class Trial(_Task):
         )
 
 
-class _Annotation(_Document):
+class Annotation(_Document):
+    """One person's words for a task."""
+
     task_desc: _Text
 
 
-class _Annotations(_Document):
-    anns: Annotated[list[_Annotation], Field(min_length=1)]
+class Annotations(_Document):
+    """What people said of a task."""
+
+    anns: Annotated[list[Annotation], Field(min_length=1)]
 
 
 class _TrajData(_Task):
     """One original file."""
 
     task_id: _Text
-    turk_annotations: _Annotations
+    turk_annotations: Annotations
 
 
 Thing = Mapping[str, Any]
@@ -320,13 +321,13 @@ def load_trials(path: str | Path) -> list[Trial]:
         The trials in the order of the file, or of the paths in the folder.
 
     Raises:
-        TrialError: There is nothing to read, or a trial is not usable; the message names file, line and field.
+        UserError: There is nothing to read, or a trial is not usable; the message names file, line and field.
     """
     path = Path(path)
     if path.is_dir():
         files = sorted(path.rglob(TRAJ_DATA))
         if not files:
-            raise TrialError(f"{path}: holds no {TRAJ_DATA}; give a folder of ALFRED, such as json_2.1.0/valid_seen")
+            raise UserError(f"{path}: holds no {TRAJ_DATA}; give a folder of ALFRED, such as json_2.1.0/valid_seen")
         return [_original(file) for file in files]
     if path.suffix == ".json":
         return [_original(path)]
@@ -334,15 +335,15 @@ def load_trials(path: str | Path) -> list[Trial]:
 
 
 def _trimmed(path: Path) -> list[Trial]:
-    lines = enumerate(_read(path).splitlines(), start=1)
-    trials = [_checked(Trial, _parsed(line, f"{path}:{number}"), f"{path}:{number}") for number, line in lines if line]
+    lines = enumerate(text_of(path).splitlines(), start=1)
+    trials = [_checked(Trial, line, f"{path}:{number}") for number, line in lines if line]
     if not trials:
-        raise TrialError(f"{path}: holds no trial")
+        raise UserError(f"{path}: holds no trial")
     return trials
 
 
 def _original(path: Path) -> Trial:
-    data = _checked(_TrajData, _parsed(_read(path), str(path)), str(path))
+    data = _checked(_TrajData, text_of(path), str(path))
     folders = path.resolve().parts[:-1]
     return Trial.model_validate(
         {
@@ -357,32 +358,15 @@ def _original(path: Path) -> Trial:
     )
 
 
-def _read(path: Path) -> str:
-    try:
-        return text_of(path)
-    except UserError as error:
-        raise TrialError(str(error)) from None
-
-
-def _parsed(text: str, place: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise TrialError(f"{place}: is not JSON: {error}") from None
-
-
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def _checked(model: type[_Model], document: Any, place: str) -> _Model:
+def _checked(model: type[_Model], text: str, place: str) -> _Model:
     try:
-        return model.model_validate(document)
+        return model.model_validate(parse_json(text))
     except ValidationError as error:
-        first = error.errors()[0]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    if first["type"] == "value_error":  # the error contains the value itself
-        message = str(first["ctx"]["error"])
-    else:
-        value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
-        message = first["msg"][0].lower() + first["msg"][1:] + value
-    raise TrialError(f"{place}: {path.lstrip('.') or 'the trial'}: {message}")
+        fault = fault_of(error, model)
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault.path)
+        raise UserError(f"{place}: {path.lstrip('.') or 'the trial'}: {fault.with_value}") from None
+    except ValueError as error:
+        raise UserError(f"{place}: is not JSON: {error}") from None

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from reactree_lab.worlds.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
+from reactree_lab.worlds.ai2thor.alfred import TRAJ_DATA, Annotations, PddlParams, Trial
 from reactree_lab.worlds.alfworld.rooms import (
     TREATMENTS,
     Receptacle,
@@ -289,21 +289,13 @@ def _id(name: str) -> str:
 # ---------------------------------------------------------------------- files
 
 
-class _Annotation(BaseModel):
-    task_desc: str
-
-
-class _Annotations(BaseModel):
-    anns: list[_Annotation]
-
-
 class _TrajData(BaseModel):
     """The used part of a trial's file next to a game."""
 
     model_config = ConfigDict(extra="ignore")
     task_type: str
     pddl_params: PddlParams
-    turk_annotations: _Annotations | None = None
+    turk_annotations: Annotations | None = None
 
 
 def game_files(folder: Path) -> list[Path]:
@@ -344,7 +336,7 @@ def _instruction(file: Path, data: Mapping[str, Any], beside: _TrajData | None) 
             return str(parse_json(f'"{asked[1]}"'))
         except ValueError as error:
             raise UserError(f"{file}: the goal in its grammar is no text: {error}") from None
-    if beside is not None and beside.turk_annotations is not None and beside.turk_annotations.anns:
+    if beside is not None and beside.turk_annotations is not None:
         return beside.turk_annotations.anns[0].task_desc
     raise UserError(f"{file}: neither its grammar nor {TRAJ_DATA} next to it names the goal")
 
