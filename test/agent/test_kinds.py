@@ -420,7 +420,6 @@ NAMES_SEVERAL = {
     "household/expert/decisions.py": "what the expert says",
     "reactree_lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
     "reactree_lab/planners/recode/code_runner.py": "what code planners tell listeners",
-    "llm/check/questions.py": "asks a model for an act, and for a thought",
 }
 _CLASSES = {kind.__name__: kind.name for kind in kinds().values()}
 _WORDS = re.compile(rf"(?<!\w)({'|'.join({kind.word for kind in kinds().values()})}):")

@@ -67,7 +67,7 @@ class Speaker:
 def speaker() -> Iterator[Speaker]:
     with (
         Peer(owned_by="somebody", obeys=(), chats=True, context=None) as peer,
-        clients(chat=True, method="unconstrained", constraints=("json_schema",)) as make,
+        clients(chat=True, method="unconstrained", dialect="openai") as make,
     ):
         yield Speaker(peer, make(peer))
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from clients import PATIENCE, Model
 from hosted_peers import (
-    drops_the_system_message,
     fastapi_lacks,
     groq_lacks,
     mistral_lacks,
@@ -82,8 +81,8 @@ SERVERS = {
         {**CHAT, "chat layout": JOINED, "method": "one_request", "constraints": "grammar, json_schema"},
         (NO_CACHE,),
     ),
-    "SGLang with a template that drops the system text": Server(
-        {"owned_by": "sglang", "template": drops_the_system_message},
+    "SGLang with a template that knows no system role": Server(
+        {"owned_by": "sglang", "template": takes_no_system_role},
         {**CHAT, "chat layout": JOINED, "method": "one_request"},
         (NO_CACHE,),
     ),
