@@ -12,7 +12,6 @@ from pydantic import Field
 
 from reactree_local.llama_server import Served
 from reactree_ros.errors import UserError
-from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
@@ -57,10 +56,7 @@ class LlamaEngine(OpenAIEngine):
     _server: Any = None
 
     def __init__(self, served: Served, *, is_known: bool = False, **options: Any) -> None:
-        obeyed = (ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
-        super().__init__(
-            base_url="http://127.0.0.1", key=served.key, constraints=obeyed, retries=0, remember=False, **options
-        )
+        super().__init__(base_url="http://127.0.0.1", key=served.key, dialect="llamacpp", retries=0, **options)
         self._served, self._is_known = served, is_known
         self.name = f"llama.cpp with {served}"
 
