@@ -227,7 +227,6 @@ class VirtualHomeClient:
             process.wait()
 
     def _ask(self, action: str, *texts: object, numbers: Sequence[int] = ()) -> _Answer:
-        """Send a request; return the answer."""
         said = [text if isinstance(text, str) else json.dumps(text) for text in texts]
         asked = {"id": str(time.time()), "action": action, "intParams": list(numbers), "stringParams": said}
         request = Request(f"http://{self.address}", json.dumps(asked).encode(), {"Content-Type": "application/json"})

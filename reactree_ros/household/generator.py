@@ -281,8 +281,6 @@ def _names_in(seed: int, rooms: int, nouns: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
-    """Selects the errands of a house that become its tasks."""
-
     house: str
     without: frozenset[str]
     about: frozenset[str]
@@ -361,7 +359,6 @@ def _relation(place: str) -> str:
 
 
 def _errand_of(rng: random.Random, name: str) -> Errand:
-    """Draw an errand of one of WAH's types."""
     kind = _KINDS[name]
     needed = _draw_goal(rng, kind)
     wanted = {(thing, kind.receptacle): count for thing, count in needed.items()}

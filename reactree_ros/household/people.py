@@ -83,8 +83,6 @@ def _filled(rng: random.Random, slot: str, slots: Mapping[str, Sequence[str]]) -
 
 
 class _Somebody(Speaker):
-    """Says errands as people do."""
-
     def _draw_name(self, names: Sequence[str]) -> str:
         return names[0] if self.rng.random() < 0.3 else self.rng.choice(names)
 
@@ -340,7 +338,6 @@ class _Opener:
         return any(f" {name} " in text for name in (*one.split("|"), *several.split("|")))
 
     def _like(self, name: str) -> Iterator[str]:
-        """Yield things like a thing."""
         groups = [group[0].split() for group in PEOPLES["open"]["groups"]]
         return iter(next((group for group in groups if name in group), list(_THINGS)))
 

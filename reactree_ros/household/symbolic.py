@@ -203,7 +203,6 @@ class SymbolicWorld(SharedWorld):
             self.scene.lose(thing)
 
     def _with_others(self, observation: Observation) -> Observation:
-        """Add the other agents in the room to an observation."""
         told = [
             teammate_here(name, tuple(thing.name for thing in looking.held(other.scene)))
             for name, other in self._team.items()

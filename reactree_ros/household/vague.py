@@ -58,7 +58,6 @@ def _things(rng: random.Random, moved: Sequence[GoalCondition], left_out: set[st
 
 
 def _kind(rng: random.Random, moved: Sequence[GoalCondition]) -> str:
-    """Draw a common name of some things."""
     classes = {one.item for one in moved}
     fitting = [kind for kind in _KINDS if classes <= kind[0] or not kind[0]]
     _, one, several = rng.choice(fitting)

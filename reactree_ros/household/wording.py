@@ -151,11 +151,9 @@ class Speaker:
         return self._one_of(kind).format(**words)
 
     def _names_of_place(self, group: Sequence[Wish]) -> Sequence[str]:
-        """Return the names of the place where some things are wanted."""
         return self.places[group[0].place]
 
     def _names_of_thing(self, wish: Wish, group: Sequence[Wish]) -> Sequence[str]:
-        """Return the names of a thing that is wanted with others."""
         return self.things[wish.thing]
 
     def _phrases(self, group: Sequence[Wish], style: str) -> list[str]:
@@ -270,7 +268,6 @@ def _slip(rng: random.Random, text: str) -> str:
 
 
 def _beside(letter: str) -> Iterator[str]:
-    """Yield a letter's neighbours on the keyboard."""
     for row in _KEYS:
         at = row.find(letter.lower())
         if at >= 0:

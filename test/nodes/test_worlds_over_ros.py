@@ -15,9 +15,8 @@ from doubles import ScriptedModel
 from plans import BARE
 from reactree_interfaces.srv import DescribeHousehold
 from ros_graph import Graph
-from webshop_catalogue import GOALS
+from webshop_catalogue import GOALS, way_to
 from webshop_peer import WebShopPeer
-from webshop_plans import parts_of
 
 from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.household.houses import HOUSES
@@ -107,7 +106,7 @@ def test_a_robot_behind_a_bridge_keeps_to_the_port(graph: Graph, tmp_path: Path)
 
 def test_a_shop_over_http_is_shopped_in_over_ros_and_one_that_is_gone_is_told(graph: Graph) -> None:
     goal = GOALS[2]
-    said = [*(decision for part in parts_of(goal).values() for decision in part), "Act: done"]
+    said = way_to(goal)
     graph.inference(ScriptedModel({goal.instruction: said}))
     graph.planner(planner=f"react:{BARE}")
     with WebShopPeer() as peer:

@@ -295,7 +295,6 @@ def _without_summaries(items: list[Item]) -> list[Item]:
 
 
 def _things_in(answer: str, asked: Item | None) -> list[Item]:
-    """Return the things that an answer names, each with its count."""
     if asked is not None:
         answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
     read = read_sentence(answer)

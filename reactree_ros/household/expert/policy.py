@@ -239,7 +239,6 @@ def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _regret(goal: Goal, situation: Situation) -> str:
-    """Say why a goal is given up."""
     held = any(word_of(instance) == goal.thing for instance in situation.held)
     if isinstance(goal, Operate):
         return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"

@@ -668,7 +668,6 @@ class Sentence:
 
 
 def _holds(place: str) -> bool:
-    """Return whether things can be put in or on a place."""
     return place in (TABLE, WASHER) or not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
 
 

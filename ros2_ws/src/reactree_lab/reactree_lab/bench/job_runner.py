@@ -87,7 +87,6 @@ class JobRunner:
         return dataclasses.replace(finished, line=line)
 
     def close(self) -> None:
-        """Cancel the runs under way, and release the language models and the memories."""
         self._runs.cancel()
         for model in self._models.values():
             model.close()

@@ -199,14 +199,11 @@ def _check_numbers(numbers: Sequence[int], start: int) -> None:
 
 @dataclass
 class PlanShared(Shared):
-    """The shared state of the nodes of one run.
-
-    Attributes:
-        happened: Its last skills with their observations.
-    """
+    """The shared state of the nodes of one run."""
 
     questions: int = 0  # most questions of one version of the plan
     asked: int = 0  # questions asked so far
+    #: Its last skills with their observations.
     happened: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_SKILLS))
 
 
@@ -216,7 +213,6 @@ class _PlanCode(CodeRunner):
     _shared: PlanShared
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
-        """Carry out a skill, or have a question answered."""
         if call.function == RUN:
             seen = yield from self.act_for_code(call.text)
             self._shared.happened.append(f"run: {call.text}\n{seen}")
@@ -260,14 +256,10 @@ class StepNode(_PlanCode):
         FAILURE if an assertion or anything else failed (see :attr:`error`), the budget is exhausted, or the language
         model, the world or the sandbox failed.
         INVALID when interrupted: work in progress is cancelled.
-
-    Attributes:
-        flow: How the plan goes on after it.
-        error: Why it failed; None if it did not.
     """
 
-    flow = OfAttempt(lambda _: Flow.NEXT)
-    error = OfAttempt[BlockError | None](lambda _: None)
+    flow = OfAttempt(lambda _: Flow.NEXT)  # how the plan goes on after it
+    error = OfAttempt[BlockError | None](lambda _: None)  # why it failed; None if it did not
     _reply = OfAttempt[Reply](lambda node: node._given)
 
     def __init__(
@@ -326,7 +318,6 @@ class AdaPlannerNode(_PlanCode):
         return (yield from self.until_it_runs(_STOPS, self._carry_out, self._feedback, done=done, max_tokens=tokens))
 
     def _carry_out(self, said: str, reply: Reply) -> Generator[Step, Any, None]:
-        """Run a plan."""
         solution = read_solution(said, reasoning=reply.reasoning, cut=reply.cut)
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
@@ -352,7 +343,6 @@ class AdaPlannerNode(_PlanCode):
         raise child.error
 
     def _feedback(self, error: BlockError) -> Generator[Step, Any, str]:
-        """Return the model's feedback after a failure."""
         if not error.line:
             return f"{_FEEDBACK}\n{error}\nNothing of it was run. Write the whole function again."
         done = "\n".join(self._shared.happened) or "(none)"

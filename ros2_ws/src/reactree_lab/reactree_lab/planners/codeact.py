@@ -75,7 +75,6 @@ class CodeActNode(CodeRunner):
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
 
     def _run(self, block: Block) -> Generator[Step, Any, str]:
-        """Run a piece of code; return its error."""
         self._printed, self._statements = "", 0
         try:
             if (yield from self.run_block(block.statements)) is not Flow.NEXT:

@@ -40,12 +40,9 @@ class Bin:
 
 
 class _Weighed(Text):
-    """A text with its probability."""
-
     sure = 1.0
 
     def choose(self, scores: Any) -> None:
-        """Choose the likeliest token, and record its probability."""
         super().choose(scores)
         shares = np.exp(scores - scores.max())  # those of forbidden tokens are 0
         self.sure *= float(shares.max() / shares.sum())
@@ -84,7 +81,6 @@ def _learnable(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def regex_of(may_say: Mapping[str, Any]) -> str:
-    """Return a dataset's constraint as decoding uses it."""
     if options := may_say.get("options"):
         return choice_regex(options)
     flows = tuple(map(flow_named, may_say.get("control_flows", ())))
@@ -101,7 +97,6 @@ def exact_by_kind(looked: Sequence[Looked]) -> dict[str, tuple[int, int]]:
 
 
 def calibration(looked: Sequence[Looked]) -> tuple[float, list[Bin]]:
-    """Return the expected calibration error, and its non-empty bins."""
     bins = []
     for number in range(BINS):
         those = [one for one in looked if min(BINS - 1, int(one.sure * BINS)) == number]

@@ -235,7 +235,6 @@ class Learner:
 
 
 def _with_lora(layer: Any) -> torch.Tensor:
-    """Return a layer's weights with its LoRA matrices added."""
     weights: torch.Tensor = layer.base_layer.weight + layer.get_delta_weight(layer.active_adapters[0])
     return weights
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solving import solution
 
-from reactree_lab.planners.action_tree import ActionTree
 from reactree_lab.planners.plan import steps_of, tidied
-from reactree_lab.planners.tree_planner import TreePlannerNode, plan_of
+from reactree_lab.planners.tree_planner import ActionTree, TreePlannerNode, plan_of
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult

@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from alfworld_paths import EXAMPLES, expert_path, parts_of, plan_for, told, write_game
+from alfworld_paths import expert_path, plan_for, write_game
 from doubles import ScriptedModel
-from plans import BARE, carried_out
+from plans import BARE, carried_out, example_of
 
 from reactree_lab.bench.alfworld import SPEC as SUITE
 from reactree_lab.worlds.ai2thor.alfred import load_trials
@@ -78,26 +78,24 @@ def test_it_keeps_to_the_port() -> None:
 
 
 @pytest.mark.parametrize(("task_type", "seed"), GAMES)
-def test_the_expert_wins_by_the_port_what_it_wins_without_and_a_tree_does_too(
-    task_type: str, seed: int, tmp_path: Path
-) -> None:
+def test_the_expert_wins_by_the_port_what_it_wins_without(task_type: str, seed: int, tmp_path: Path) -> None:
     task = made_up(task_type, seed)
     path = expert_path(tmp_path, task)
     assert path
-    parts = parts_of([command for command, _ in path])
-    flat, said = carried_out(AlfworldWorld(task), task.instruction, parts, expands=False)
-    assert "".join(f"Act: {command}\n{feedback}\n" for command, feedback in path) in said
-    tree, _ = carried_out(AlfworldWorld(task), task.instruction, parts, expands=True)
-    for result in (flat, tree):
-        assert (result.gsr, result.ssr, result.status, result.steps) == (1, 1, "success", len(path))
-    assert tree.agent_nodes == len(parts) + 1
+    said = [*(f"Act: {command}" for command, _ in path), "Act: done"]
+    result, text = carried_out(AlfworldWorld(task), task.instruction, said)
+    assert "".join(f"Act: {command}\n{feedback}\n" for command, feedback in path) in text
+    assert (result.gsr, result.ssr, result.status, result.steps) == (1, 1, "success", len(path))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", ["react", "reactree", "hiagent_example", "codeact_example", "recode_examples", "adaplanner_example"]
+)
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(name: str) -> None:
-    result, said = told(name)
+    task = made_up(COOL, 9_999)  # past the greatest seed of a suite
+    result, said = example_of(name, AlfworldWorld(task), task.instruction)
     assert (result.gsr, result.status) == (1, "success")
-    assert prompt(SPEC.household.prompts, f"{name}.txt") == said.removesuffix("\n")
+    assert prompt(SPEC.household.prompts, f"{name}.txt") == said
 
 
 def test_a_planner_that_knows_where_things_are_wins_and_comes_nearer_step_by_step() -> None:

@@ -188,8 +188,6 @@ class Annotations(_Document):
 
 
 class _TrajData(_Task):
-    """One original file."""
-
     task_id: _Text
     turk_annotations: Annotations
 

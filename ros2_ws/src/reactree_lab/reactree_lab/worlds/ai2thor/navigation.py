@@ -78,7 +78,6 @@ class Navigation:
 
 
 def _pose(position: Pose, rotation: float, horizon: float) -> Pose:
-    """Return the arguments of ``TeleportFull``."""
     return {
         "position": {axis: position[axis] for axis in "xyz"},
         "rotation": {"x": 0.0, "y": rotation, "z": 0.0},

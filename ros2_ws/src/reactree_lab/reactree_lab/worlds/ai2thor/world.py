@@ -176,16 +176,13 @@ class Ai2ThorWorld(WorkerWorld):
         return self._simulator.step(action, **arguments)
 
     def _look(self) -> Observation:
-        """Look around: the room's fixed receptacles, and held things."""
         view = self._view()
         return self._told(Observation(view.starting_text(), rooms=(self._room,)), view.fixed())
 
     def _skills(self) -> list[str]:
-        """List the skills for the room's fixed receptacles and for visible things."""
         return self._view().available_skills()
 
     def _rate(self) -> Score:
-        """Score the trial's goal as ALFRED does."""
         assert self._trial is not None
         view = self._view()
         cleaned, heated, cooled = (frozenset(self._treated[how]) for how in ("cleaned", "heated", "cooled"))
@@ -359,7 +356,6 @@ def _check_start(settings: Ai2ThorSettings) -> None:
 
 
 def _port_for(settings: Ai2ThorSettings) -> int:
-    """Return a port that can be listened on."""
     try:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -118,11 +118,9 @@ class AlfworldWorld(WorkerWorld):
         return turn
 
     def _skills(self) -> Sequence[str]:
-        """List TextWorld's admissible commands."""
         return self._now.commands
 
     def _let_go(self) -> None:
-        """Release the process for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 
@@ -185,7 +183,6 @@ class AlfworldWorld(WorkerWorld):
         return bool(verb) and set(named.split(f" {_OF_TWO[verb]} ") if verb in _OF_TWO else [named]) <= names
 
     def _rate(self) -> Score:
-        """Return whether the game was won, and the share of its goal conditions that hold."""
         turn = self._now
         if self._won or self._task.wanted is None:
             return Score(float(self._won), float(self._won))

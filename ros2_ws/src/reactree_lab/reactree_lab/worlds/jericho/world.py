@@ -105,7 +105,6 @@ class JerichoWorld(WorkerWorld):
         self._load()
 
     def _let_go(self) -> None:
-        """Release the interpreter for the next episode."""
         if self._interpreter is not None:
             SPARE.give_back(self._interpreter)
 
@@ -114,7 +113,6 @@ class JerichoWorld(WorkerWorld):
             self._interpreter.stop()
 
     def _rate(self) -> Score:
-        """Return the best share of the highest score so far; in a game without a score, whether it was won."""
         return Score(float(self._best == 1), self._best)
 
     def _load(self) -> GameReply:

@@ -104,7 +104,6 @@ def _shipped(domain: Path) -> model.Problem:
 
 
 def _parts(conditions: Iterable[Any]) -> list[Any]:
-    """Split a conjunction of conditions."""
     return [part for one in conditions for part in (_parts(one.args) if one.is_and() else [one])]
 
 

@@ -83,14 +83,12 @@ class PddlWorld(WorkerWorld):
         return self._engine.skills()
 
     def _rate(self) -> Score:
-        """Return the best share of the goal's facts so far, and whether it was all of them."""
         return Score(float(self._best == 1), self._best)
 
     def _look(self) -> Observation:
         return Observation(f"{START_LINE} {', '.join(self._words.listed(self._engine.facts()))}.")
 
     def _take(self, skill: str) -> Observation:
-        """Carry out a skill; return its effects, or what prevents it."""
         if not self._engine.knows(skill):
             return Observation(f"There is no way to {skill} here.", Outcome.UNKNOWN_SKILL)
         self._worker.check_wanted()

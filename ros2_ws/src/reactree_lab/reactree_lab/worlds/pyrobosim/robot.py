@@ -188,7 +188,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return drawn_floor(self._felt(), self._house.truth(), camera=camera)
 
     def _begin(self, seed: int | None = None) -> None:
-        """Reset the house for all its robots."""
         self._house.begin(self._seed if seed is None else seed)
 
     def _let_go(self) -> None:
@@ -226,7 +225,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return self._located(self._with_others(looking.look_around(scene)), everything=True)
 
     def _with_others(self, observation: Observation) -> Observation:
-        """Add the other robots in the room, by their last sensations, to an observation."""
         here = self._here.agent_room.name
         told = [one.in_words() for one in self._companions if one.room == here]
         return replace(observation, text=observation.text + "".join(told))
@@ -354,7 +352,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return reason
 
     def _do(self, kind: str, target: str = "") -> _End:
-        """Carry out a robot's action; return its end."""
         ended = self._moved(kind, target)
         if ended.status == "SUCCESS":
             return _DONE
@@ -438,7 +435,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
 
 def _said(skill: Skill, end: _End) -> str:
-    """Word why a skill was not done."""
     thing = skill.thing
     what = f"{skill.verb} the {thing.word} ({thing.number})"
     if end.outcome is Outcome.PRECONDITION:

@@ -91,11 +91,9 @@ class ScienceWorld(WorkerWorld):
         return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
 
     def _rate(self) -> Score:
-        """Return the simulator's score, as it was when the task was over."""
         return Score(float(self._score == 1), max(0.0, self._score))
 
     def _let_go(self) -> None:
-        """Release the simulator for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 

@@ -132,13 +132,11 @@ class WebShop(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _let_go(self) -> None:
-        """Release the environment for the next episode."""
         self._task.told()
         if self._shop is not None:
             give_back(self._shop)
 
     def _rate(self) -> Score:
-        """Return the reward of the purchase."""
         return Score(float(self._reward == 1), self._reward)
 
     def _begin(self, seed: int | None = None) -> Shop:
@@ -165,7 +163,6 @@ class WebShop(WorkerWorld):
         return Observation(f"{START_LINE} {self._page}{options}")
 
     def _can(self) -> Actions:
-        """Return the possible actions on the page that can be sent to the server."""
         if self._actions is None:
             actions = self._here.actions()
             clickables = [one for one in dict.fromkeys(actions.clickables) if _can_be_said(one)]
@@ -173,7 +170,6 @@ class WebShop(WorkerWorld):
         return self._actions
 
     def _skills(self) -> list[str]:
-        """List clickable names and, if there is a search bar, a search for the instruction."""
         if self._over:
             return []
         can = self._can()
@@ -225,7 +221,6 @@ def _click(name: str) -> str:
 
 
 def _can_be_said(name: str) -> bool:
-    """Return whether the server reads a click on a name correctly."""
     return bool(name.strip()) and name == name.lower() and not re.search(r"[\[\n]", name) and name != _SEARCH_BUTTON
 
 
