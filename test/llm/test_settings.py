@@ -86,11 +86,9 @@ def test_every_engine_gets_how_examples_stand_in_a_chat(name: str, monkeypatch: 
 
 
 def test_what_is_not_set_is_left_to_vllm() -> None:
-    assert VllmSettings().options == {"enable_prefix_caching": True}
-    more = VllmSettings(
-        dtype="bfloat16", gpu_memory_utilization=0.5, enable_prefix_caching=False, engine_args={"dtype": "half"}
-    )
-    assert more.options == {"dtype": "half", "gpu_memory_utilization": 0.5, "enable_prefix_caching": False}
+    assert VllmSettings().options == {}
+    more = VllmSettings(dtype="bfloat16", gpu_memory_utilization=0.5, engine_args={"dtype": "half"})
+    assert more.options == {"dtype": "half", "gpu_memory_utilization": 0.5}
 
 
 BAD: dict[str, tuple[str | bytes, str]] = {
@@ -197,7 +195,7 @@ def test_options_are_checked_as_files_are() -> None:
     [
         ("expert", {}),
         ("openai", {"base_url": URL, "dialect": "vllm", "method": "rounds", "api_key_file": "~/key"}),
-        ("vllm", {"model": "a/b", "engine_args": {"max_num_seqs": 64}, "enable_prefix_caching": False}),
+        ("vllm", {"model": "a/b", "engine_args": {"max_num_seqs": 64}, "max_model_len": 4096}),
         ("fallback", {"models": [{"llm": "openai", "request_timeout": 5}, {"llm": "expert"}]}),
     ],
 )
@@ -232,7 +230,8 @@ def test_without_its_extra_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch,
     )
     with pytest.raises(UserError) as refused:
         made("fallback", models=[{"llm": llm, "model": "x"}]) if inside else made(llm, model="some/model")
-    assert str(refused.value).endswith(f": {install_line(f'reactree_ros[{llm}]')}")
+    extra = f"reactree_local[{llm}]" if llm == "transformers" else f"reactree_ros[{llm}]"
+    assert str(refused.value).endswith(f": {install_line(extra)}")
     assert "\n" not in str(refused.value)
 
 

@@ -15,6 +15,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from reactree_interfaces.srv import ModelReady
 from ros_graph import Graph, activate
 
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
@@ -32,7 +33,6 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.planner.adapters import RosLanguageModel

@@ -23,6 +23,7 @@ from ros_graph import Graph
 from solving import solution
 
 from reactree_lab.planners.plan import tidied
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
@@ -34,7 +35,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.context import Listener

@@ -11,9 +11,9 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from reactree_lab.training.checkpoint import write_whole
+from reactree_local.network import COSINES, GRAPH, HIDDEN, PAST, READ, SCORES, SINES, TOKENS, WEIGHTS
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, parse_json, text_of
-from reactree_ros.llm.small.network import COSINES, GRAPH, HIDDEN, PAST, READ, SCORES, SINES, TOKENS, WEIGHTS
 
 #: Versions of the operators (with RMSNormalization) and of the format.
 _OPSET, _IR = 23, 11

@@ -14,8 +14,8 @@ from torch import nn
 
 from reactree_lab.training.batches import FILLING, Pass
 from reactree_lab.training.settings import PRESETS, TrainSettings
+from reactree_local.network import TOKENIZER, WEIGHTS
 from reactree_ros.errors import UserError
-from reactree_ros.llm.small.network import TOKENIZER, WEIGHTS
 
 #: Name of :func:`attend` in the transformers library's registry.
 _ATTENTION = "reactree_training"

@@ -22,6 +22,8 @@ from reactree_lab.dataset.settings import ABOUT
 from reactree_lab.training import dataset
 from reactree_lab.training.curves import CSV, PLOT
 from reactree_lab.training.prepared import Prepared
+from reactree_local.network import WEIGHTS
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
@@ -31,8 +33,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.small.engine import PACKAGED
-from reactree_ros.llm.small.network import WEIGHTS
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record

@@ -2,72 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
+from reactree_local.engine import InProcessEngine
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
-from reactree_ros.llm.in_process.thread_engine import OneByOneEngine
 from reactree_ros.llm.mending import mend
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.installation import install_line
 
-#: Default number of tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
-STATE_TOKENS = 65536
 
-
-class Network:
-    """A model of the transformers library that reads one text at a time."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def read(self, tokens: Sequence[int], states: Any) -> tuple[Any, Any]:
-        """Read more tokens of a text; return the next token's scores (float32) and the text's states."""
-        import torch
-        from transformers import DynamicCache
-
-        states = DynamicCache(config=self.model.config) if states is None else states
-        with torch.inference_mode():
-            asked = torch.tensor([tokens], device=self.model.device)
-            scores = self.model(asked, past_key_values=states, use_cache=True, logits_to_keep=1).logits[0, -1]
-            return scores.float().cpu().numpy(), states
-
-
-def is_plain(states: Any) -> bool:
-    """Return whether every layer attends to all tokens, and keeps something for each.
-
-    States of a sliding window, or of a layer that sums up earlier tokens, cannot be cut.
-    """
-    from transformers.cache_utils import DynamicLayer
-
-    return all(type(layer) is DynamicLayer for layer in states.layers)
-
-
-def first(states: Any, count: int) -> Any:
-    """Return the states of a text's first tokens; the tensors are shared."""
-    from transformers import DynamicCache
-    from transformers.cache_utils import DynamicLayer
-
-    part = DynamicCache()
-    part.layers = []
-    for layer in states.layers:
-        cut = DynamicLayer()
-        cut.lazy_initialization(layer.keys, layer.values)
-        cut.keys, cut.values = layer.keys[..., :count, :], layer.values[..., :count, :]
-        part.layers.append(cut)
-    return part
-
-
-class TransformersEngine(OneByOneEngine):
+class TransformersEngine(InProcessEngine):
     """Generates with a Hugging Face model in this process, one text after the other.
 
     The model lies on the GPU if there is one, and computes in bfloat16 there unless the options say otherwise.
@@ -75,11 +27,10 @@ class TransformersEngine(OneByOneEngine):
     Args:
         model: A Hugging Face model, a folder, or a GGUF file.
         adapter: Folder of a LoRA adapter of peft, merged into the model; empty: none.
-        state_tokens: Tokens whose attention states are kept. 0 keeps none; otherwise the latest text is always kept.
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
     """
 
-    chunk = 2048
+    most_kept = 4  # of a large model they take gigabytes
 
     def __init__(
         self,
@@ -89,12 +40,10 @@ class TransformersEngine(OneByOneEngine):
         reasoning: Reasoning | None = None,
         examples: Examples | None = None,
         adapter: str = "",
-        state_tokens: int = STATE_TOKENS,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
         self._adapter = adapter
-        self._state_tokens = state_tokens
         self._options = dict(options or {})
         self.name = f"transformers with {model}"
 
@@ -119,9 +68,30 @@ class TransformersEngine(OneByOneEngine):
         except ValueError as error:  # the probe says so
             self.vocabulary, self.misfit = None, " ".join(str(error).split())[:200]
         self.context = getattr(config, "max_position_embeddings", None)
-        self._network = Network(model)
-        self._kept = KeptPrompts(self._state_tokens, first=first, is_plain=is_plain)
+        self._network = model
         return tokenizer
+
+    def read(self, tokens: Sequence[int], states: Any) -> tuple[Any, Any]:
+        """Read more tokens; the states are changed in place."""
+        import torch
+        from transformers import DynamicCache
+
+        states = DynamicCache(config=self._network.config) if states is None else states
+        with torch.inference_mode():
+            asked = torch.tensor([tokens], device=self._network.device)
+            scores = self._network(asked, past_key_values=states, use_cache=True, logits_to_keep=1).logits[0, -1]
+            return scores.float().cpu().numpy(), states
+
+    def first(self, states: Any, count: int) -> Any:
+        """Return a copy of the states; those of a sliding window, or that sum up earlier tokens, cannot be cut."""
+        from transformers.cache_utils import DynamicLayer
+
+        part = copy.deepcopy(states)
+        if count < part.get_seq_length():
+            if not all(type(layer) is DynamicLayer for layer in part.layers):
+                return None
+            part.crop(count)
+        return part
 
     def _load_model(self, where: str, gguf: Mapping[str, str]) -> Any:
         import torch
@@ -152,24 +122,16 @@ def _listed(token: int | list[int] | None) -> list[int]:
 class TransformersSettings(LocalEngineSettings):
     """Settings of a Hugging Face model in this process."""
 
-    state_tokens: int = Field(
-        default=STATE_TOKENS,
-        ge=0,
-        description="tokens of earlier requests to keep once they are read. The latest request is kept however long; "
-        "0: none",
-    )
-
 
 def _make(settings: TransformersSettings) -> LanguageModel:
     if settings.adapter and find_spec("peft") is None:
-        raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_ros[transformers]')}")
+        raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
     engine = TransformersEngine(
         settings.named_model("transformers"),
         chat=settings.chat,
         reasoning=settings.reasoning,
         examples=settings.examples,
         adapter=settings.adapter,
-        state_tokens=settings.state_tokens,
         options=settings.engine_args,
     )
     return settings.queue(engine)
@@ -179,7 +141,7 @@ SPEC = ModelSpec(
     name="transformers",
     summary="a local Hugging Face model",
     settings=TransformersSettings,
-    extra="reactree_ros[transformers]",
+    extra="reactree_local[transformers]",
     needs=("torch", "transformers", "llguidance"),
     make=_make,
     flags=("model",),

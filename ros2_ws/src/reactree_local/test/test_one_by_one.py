@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reactree_local.engine import CHUNK
+from reactree_local.matcher import Matcher
+from reactree_local.text import Text
+from reactree_local.transformers_engine import TransformersEngine
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
-from reactree_ros.llm.in_process.held import Held
-from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
-from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
-from reactree_ros.llm.transformers_engine import TransformersEngine
+
+pytestmark = pytest.mark.llm
 
 HOUSE = " ".join(f"You see a {thing} ({number})." for number in range(9) for thing in ("fridge", "apple", "sofa"))
 
@@ -25,22 +27,18 @@ class Loaded:
     def __init__(self, folder: Path) -> None:
         self.engine = TransformersEngine(str(folder))
         self.tokenizer = self.engine.load()
+        self.model: Any = self.engine._network
 
-    @property
-    def model(self) -> Any:
-        return self.engine._network.model  # type: ignore[attr-defined,union-attr]
-
-    def said(self, prompt: str | Sequence[int], held: Constraint | None = None, **generation: Any) -> Row:
-        row = Row(
+    def said(self, prompt: str | Sequence[int], held: Constraint | None = None, **generation: Any) -> Text:
+        text = Text(
             list(self.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt),
             Generation((), constraint=held, **generation),
             tokenizer=self.tokenizer,
             ends=self.engine.ends,
-            held=None if held is None else Held(self.engine.vocabulary, held),
-            marked=False,
+            matcher=None if held is None else Matcher(self.engine.vocabulary, held),
         )
-        self.engine.say(row)
-        return row
+        self.engine.write(text)
+        return text
 
     def of_the_library(self, prompt: list[int], tokens: int) -> list[int]:
         import torch
@@ -84,7 +82,6 @@ def passes(loaded: Loaded) -> Iterator[list[int]]:
     loaded.model.forward = forward
 
 
-@pytest.mark.llm
 @pytest.mark.parametrize("kind", ["loaded", "sliding"])
 def test_what_is_said_is_the_librarys_own_greedy_text_whatever_was_said_before(
     kind: str, request: pytest.FixtureRequest
@@ -92,95 +89,57 @@ def test_what_is_said_is_the_librarys_own_greedy_text_whatever_was_said_before(
     one: Loaded = request.getfixturevalue(kind)
     for prompt in (HOUSE, HOUSE[:90], f"{HOUSE} Now.", HOUSE):
         row = one.said(prompt, max_tokens=24)
-        assert row.said == one.of_the_library(row.prompt, 24)
+        assert row.tokens == one.of_the_library(row.prompt, 24)
 
 
-@pytest.mark.llm
 def test_a_text_ends_where_all_that_is_wanted_has_come(loaded: Loaded) -> None:
     wanted = loaded.said("Your task is to: x\n", max_tokens=40).generated().text[:20]
     row = loaded.said(
         "Your task is to: x\n", max_tokens=40, until=lambda text: wanted if text.startswith(wanted) else ""
     )
     assert (row.generated().text, row.generated().finish_reason) == (wanted, "stop")
-    assert len(row.said) < 40
+    assert len(row.tokens) < 40
 
 
-@pytest.mark.llm
 def test_a_prompt_that_is_longer_than_one_pass_reads_is_read_in_several(loaded: Loaded, passes: list[int]) -> None:
-    loaded.said([20 + number % 200 for number in range(loaded.engine.chunk + 2)], max_tokens=3)
-    assert passes == [loaded.engine.chunk, 2, 1, 1]
+    loaded.said([20 + number % 200 for number in range(CHUNK + 2)], max_tokens=3)
+    assert passes == [CHUNK, 2, 1, 1]
 
 
-@pytest.mark.llm
 def test_what_a_constraint_forces_is_not_computed_token_by_token(loaded: Loaded, passes: list[int]) -> None:
     said = "Act: go to kitchen cabinet 12 and pick up "
     held = Constraint(ConstraintKind.REGEX, f"{said}(apple|plate) at once")
     row = loaded.said(HOUSE, held, max_tokens=60)
     assert row.generated().text in (f"{said}apple at once", f"{said}plate at once")
-    assert len(row.said) > 10
+    assert len(row.tokens) > 10
     assert len(passes) <= 3
 
 
-@pytest.mark.llm
 def test_of_a_prompt_that_was_read_only_its_end_is_read_and_a_reply_is_known_too(loaded: Loaded) -> None:
     first = loaded.said(HOUSE, max_tokens=9)
     second = loaded.said(f"{HOUSE} Now.", max_tokens=9)
     assert first.cached == 0
     assert len(second.prompt) - 6 < second.cached < len(second.prompt)
-    more = loaded.said([*second.prompt, *second.said, 300, 301], max_tokens=2)
+    more = loaded.said([*second.prompt, *second.tokens, 300, 301], max_tokens=2)
     assert more.cached == len(second.prompt) + 8  # the last token that was said was never read
 
 
-@pytest.mark.llm
 def test_of_a_sliding_window_a_text_is_known_as_a_whole_or_not_at_all(sliding: Loaded) -> None:
     row = sliding.said(HOUSE, max_tokens=8)
-    whole = [*row.prompt, *row.said[:-1]]
-    for prompt, cached in (([*whole[:-3], 300], 0), ([*whole, 300, 301], len(whole)), ([*whole, 300, 301], 0)):
+    whole = [*row.prompt, *row.tokens[:-1]]
+    for prompt, cached in (([*whole[:-3], 300], 0), ([*whole, 300, 301], len(whole))):
         more = sliding.said(prompt, max_tokens=8)
-        assert (more.cached, more.said) == (cached, sliding.of_the_library(prompt, 8))
+        assert (more.cached, more.tokens) == (cached, sliding.of_the_library(prompt, 8))
 
 
-@pytest.mark.llm
 def test_a_matcher_in_error_is_an_error_and_no_end(loaded: Loaded) -> None:
-    held = Held(loaded.engine.vocabulary, Constraint(ConstraintKind.CHOICE, ["done"]))
+    matcher = Matcher(loaded.engine.vocabulary, Constraint(ConstraintKind.CHOICE, ["done"]))
     with pytest.raises(ServerUnavailable, match="llguidance failed within the constraint"):
-        held.follow(loaded.tokenizer.encode("x")[0])
+        matcher.follow(loaded.tokenizer.encode("x")[0])
     with pytest.raises(ServerUnavailable, match="llguidance failed within the constraint"):
-        held.mask(np.zeros(loaded.model.config.vocab_size, np.float32))
+        matcher.mask(np.zeros(loaded.model.config.vocab_size, np.float32))
 
 
-@pytest.mark.llm
 def test_a_constraint_that_is_none_is_refused(loaded: Loaded) -> None:
     with pytest.raises(RequestRejected, match="llguidance refuses the constraint"):
-        Held(loaded.engine.vocabulary, Constraint(ConstraintKind.REGEX, "a{2,1}"))
-
-
-# ---------------------------------------------------------------------- what is kept
-
-
-def kept(*texts: Sequence[int], limit: int) -> KeptPrompts:
-    prompts = KeptPrompts(limit)
-    for text in texts:
-        prompts.keep(list(text), None)
-    return prompts
-
-
-def test_prompts_are_kept_up_to_a_number_of_tokens_and_those_not_used_for_longest_go_first() -> None:
-    prompts = kept(range(10), range(100, 110), range(200, 210), limit=30)
-    assert prompts.find([*range(15)])[0] == 10
-    prompts.keep(list(range(300, 310)), None)
-    assert prompts.tokens == 30
-    assert [prompts.find([*text, 0])[0] for text in (range(10), range(100, 110), range(200, 210))] == [10, 0, 10]
-
-
-def test_a_prompt_that_begins_another_one_is_not_kept_twice() -> None:
-    prompts = kept(range(10), range(20), range(5), limit=100)
-    assert prompts.tokens == 20
-    assert prompts.find([*range(9)])[0] == 8  # the last token is left to compute
-
-
-def test_the_latest_prompt_is_kept_however_long_unless_none_is() -> None:
-    prompts = kept(range(5), range(100, 110), limit=9)
-    assert prompts.tokens == 10
-    assert prompts.find([*range(100, 111)])[0] == 10
-    assert kept([1], limit=0).tokens == 0
+        Matcher(loaded.engine.vocabulary, Constraint(ConstraintKind.REGEX, "a{2,1}"))

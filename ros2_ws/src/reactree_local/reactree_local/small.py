@@ -8,20 +8,17 @@ from typing import Any
 
 from pydantic import Field
 
+from reactree_local import network
+from reactree_local.engine import InProcessEngine
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.engine_settings import AnsweringLimits
 from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.in_process.kept_prompts import KeptPrompts
-from reactree_ros.llm.in_process.thread_engine import OneByOneEngine
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
-from reactree_ros.llm.small import network
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
 #: Folder of the model that comes with the package.
-PACKAGED = Path(__file__).parent / "model"
-#: Default number of prompt tokens kept: the prompts of some 16 agent nodes, 38 MB.
-STATE_TOKENS = 4096
+PACKAGED = Path(__file__).parent / "weights/small"
 
 
 class Words:
@@ -47,17 +44,16 @@ class Words:
         return str(self._tokenizer.decode(list(tokens), skip_special_tokens=skip_special_tokens))
 
 
-class SmallEngine(OneByOneEngine):
+class SmallEngine(InProcessEngine):
     """Generates with a small model, one text after the other.
 
     Args:
         model: The model's folder, as ``reactree lab train`` makes it.
-        state_tokens: Prompt tokens to keep. 0 keeps none; otherwise the latest prompt is always kept.
     """
 
-    def __init__(self, model: str, *, state_tokens: int = STATE_TOKENS, threads: int = 1) -> None:
+    def __init__(self, model: str, *, threads: int = 1) -> None:
         super().__init__(model, chat=False)
-        self._state_tokens, self._threads = state_tokens, threads
+        self._threads = threads
         self.name = f"small model in {model}"
 
     def load(self) -> Words:
@@ -77,8 +73,16 @@ class SmallEngine(OneByOneEngine):
                 f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
             ) from error
         self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
-        self._kept = KeptPrompts(self._state_tokens, first=network.first)
         return words
+
+    def read(self, tokens: Sequence[int], states: Any) -> tuple[Any, Any]:
+        """Read more tokens; the states are arrays that nobody changes."""
+        scores, states = self._network.read(tokens, states)
+        return scores, states
+
+    def first(self, states: Any, count: int) -> Any:
+        """Return the states of the first tokens."""
+        return network.first(states, count)
 
     def status(self) -> Mapping[str, str]:
         """Describe the model and how it answers."""
@@ -89,12 +93,6 @@ class SmallSettings(AnsweringLimits):
     """Settings of a small model."""
 
     model: str = Field(default="", description="folder of the model; empty: the one that comes with the package")
-    state_tokens: int = Field(
-        default=STATE_TOKENS,
-        ge=0,
-        description="prompt tokens to keep once they are read, 9 KB each in the model that comes with the package; "
-        "more for many planners. The latest prompt is kept however long; 0: none",
-    )
     threads: int = Field(default=1, ge=1, le=256, description="threads of the network")
 
 
@@ -103,7 +101,7 @@ def _folder(settings: SmallSettings) -> str:
 
 
 def _make(settings: SmallSettings) -> LanguageModel:
-    engine = SmallEngine(_folder(settings), state_tokens=settings.state_tokens, threads=settings.threads)
+    engine = SmallEngine(_folder(settings), threads=settings.threads)
     return FairQueue(EngineModel(engine, request_timeout=settings.request_timeout), settings.max_concurrent)
 
 
@@ -111,7 +109,7 @@ SPEC = ModelSpec(
     name="small",
     summary="a small model that `reactree lab train` made, in this process, without torch",
     settings=SmallSettings,
-    extra="reactree_ros[small]",
+    extra="reactree_local[small]",
     needs=("onnxruntime", "tokenizers", "llguidance"),
     make=_make,
     flags=("model",),

