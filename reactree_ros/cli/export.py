@@ -1,4 +1,4 @@
-"""``reactree export``."""
+"""``reactree record export``."""
 
 from __future__ import annotations
 

@@ -9,11 +9,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reactree_ros.cli import map as house_map
 from reactree_ros.cli.opening import open_memory, progress
 from reactree_ros.cli.options import memory_option
 from reactree_ros.memory.spec import NamedMemory
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory, or a map.")
+app.add_typer(house_map.app, name="map")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reactree_ros.routine.keeping import Kept
     from reactree_ros.routine.model import Node, Routine
 
-AFTER = "memory"
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the routines of an episodic memory.")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
 Name = Annotated[str, typer.Argument(help="The routine, see `reactree routine list`.")]

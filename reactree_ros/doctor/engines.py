@@ -33,7 +33,7 @@ print(json.dumps({
 def local_engines() -> Iterator[Diagnosis]:
     """Yield diagnoses about torch, CUDA, vLLM, llama.cpp and the base model of `--llm mind`."""
     if importlib.util.find_spec("torch") is None:
-        said = "not installed; only --llm transformers, vllm, reactree train and episodic memory need it"
+        said = "not installed; only --llm transformers, vllm, reactree lab train and episodic memory need it"
         yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_ros[transformers]"))
     else:
         yield from _torch()

@@ -20,7 +20,6 @@ from reactree_ros.files.whole_file import write_whole
 from reactree_ros.plugins.diagnosis import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
-AFTER = "house"
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
 
 
@@ -135,6 +134,21 @@ def robot_check(
     wrong = sum(one.level is Level.WRONG for one in found)
     typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
+
+
+@app.command()
+def answer(
+    planner_node: Annotated[
+        str,
+        typer.Option(help="Answer only this planner node and its bridges.", show_default="all planners and bridges"),
+    ] = "",
+) -> None:
+    """Answer the questions of planners and bridges on ROS 2 at this terminal, until Ctrl-C.
+
+    What you type while no question is open goes to the current run; 'stop' ends it. From a pipe, each line answers the
+    next question, and it ends after the last one.
+    """
+    raise typer.Exit(over_ros("answer", "reactree robot answer").serve(planner_node, args=[]))
 
 
 add_more("robot", app)

@@ -348,7 +348,9 @@ def test_the_command_line_asks_another_server_about_pictures_and_shows_it_to_nob
     assert recorded.run["vision"]["base_url"] == peer.base_url
     assert replay(recorded).identical
     theirs = changed_header(save, tmp_path / "theirs.jsonl", {"seal": ""})
-    ended = cli("fork", theirs, "--at", 2, "--say", "Think: again.", "--json", "--world-option", "pictures=true")
+    ended = cli(
+        "record", "fork", theirs, "--at", 2, "--say", "Think: again.", "--json", "--world-option", "pictures=true"
+    )
     assert "Nobody is asked about pictures now; to have that, add --vision openai" in ended.err
     assert ended.code == 0, "the record's own server is not asked, and is not missed"
 

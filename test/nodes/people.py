@@ -18,7 +18,7 @@ PLANNER, BRIDGE = "/reactree_planner", "/household_bridge"
 
 
 class Answerer:
-    """Answers by a desk, as `reactree answer` and the page do.
+    """Answers by a desk, as `reactree robot answer` and the page do.
 
     Attributes:
         node: The node.

@@ -247,14 +247,14 @@ def test_a_question_is_answered_in_a_terminal() -> None:
 
 @pytest.mark.slow
 def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
-    asked = ["--planner", "reactree_wm:questions=1:fixed_example=false", "--answer-timeout", "0.5"]
+    asked = ["--planner", "reactree_wm:questions=1:fixed_example=false", "--option", "answer_timeout=0.5"]
     code, printed = run_by(asks_first, {}, *asked)
     assert "Nobody answers: no answer within 0.5 s" in printed
     assert code == 1
 
 
 #: A run that has not been told yet does not end by itself, however busy the machine is.
-FOR_LONG = ("--max-decisions", "100000", "--stuck-after", "0")
+FOR_LONG = ("--max-decisions", "100000", "--option", "stuck_after=0")
 
 
 @pytest.mark.slow

@@ -241,7 +241,7 @@ def test_a_fork_that_only_says_done_is_green_nowhere(cli: Cli, tmp_path: Path) -
     save, forked = tmp_path / "run.jsonl", tmp_path / "fork.jsonl"
     assert cli("run", "Put 1 pudding and 1 apple on the coffee table", "--save", save).code == 0
 
-    out = cli("fork", save, "--at", 1, "--say", "Act: done", "--save", forked)
+    out = cli("record", "fork", save, "--at", 1, "--say", "Act: done", "--save", forked)
 
     assert out.code == 1
     assert "✗ Goal not reached (end: done, GSR 0.00, SSR 0.00)" in out.out

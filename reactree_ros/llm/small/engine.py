@@ -51,7 +51,7 @@ class SmallEngine(OneByOneEngine):
     """Generates with a small model, one text after the other.
 
     Args:
-        model: The model's folder, as ``reactree train`` makes it.
+        model: The model's folder, as ``reactree lab train`` makes it.
         state_tokens: Prompt tokens to keep. 0 keeps none; otherwise the latest prompt is always kept.
     """
 
@@ -73,7 +73,7 @@ class SmallEngine(OneByOneEngine):
         except Exception as error:  # any error of three libraries
             problem = " ".join(str(error).split())[:300]
             raise ServerUnavailable(
-                f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree train` made, "
+                f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree lab train` made, "
                 f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
             ) from error
         self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
@@ -109,7 +109,7 @@ def _make(settings: SmallSettings) -> LanguageModel:
 
 SPEC = ModelSpec(
     name="small",
-    summary="a small model that `reactree train` made, in this process, without torch",
+    summary="a small model that `reactree lab train` made, in this process, without torch",
     settings=SmallSettings,
     extra="reactree_ros[small]",
     needs=("onnxruntime", "tokenizers", "llguidance"),

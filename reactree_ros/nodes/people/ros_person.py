@@ -32,7 +32,7 @@ from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is
 #: Name of the action, below the name of the asking node.
 ACTION = "ask_person"
 #: The ways to answer, for errors that nobody does.
-HINT = "`reactree answer` in a terminal does, and the page of `reactree view --ros` while somebody looks at it"
+HINT = "`reactree robot answer` in a terminal does, and the page of `reactree view --ros` while somebody looks at it"
 #: Time between two checks of open questions, in seconds.
 LOOK_PERIOD = 0.1
 #: Longest wait for a server after the start of the asking node, in seconds.

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from reactree_ros.cli.commands import ROBOTS, Command
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
+
+COMMAND = Command(
+    name="mcp",
+    summary="Serve the robot to an assistant by the Model Context Protocol.",
+    panel=ROBOTS,
+    module="reactree_doors.mcp.command",
+)
 
 
 def check_installed() -> None:

@@ -15,9 +15,9 @@ from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.opening import chosen_planner, open_map, open_memory, open_model
 from reactree_ros.cli.options import (
     Chosen,
-    FromSettings,
     Named,
     NamedModel,
+    RunOptionsGiven,
     memory_option,
     options_from,
     takes,
@@ -34,14 +34,13 @@ if TYPE_CHECKING:
     from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.world.spec import Place
 
-AFTER = "answer"
 #: Options that --ros may stand with.
 WITH_ROS = ("ros", "planner_node", "http", "host", "port")
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
-@takes(world=Named(WORLDS, "world"), llm=NamedModel(), options=FromSettings(RunOptions))
+@takes(world=Named(WORLDS, "world"), llm=NamedModel(), options=RunOptionsGiven())
 def mcp(
     http: Annotated[
         bool,

@@ -127,7 +127,7 @@ def _serve(jobs: Connection, settings: BenchSettings, at_once: int) -> None:
             jobs.send(said)
 
     with (
-        exporting("reactree bench"),
+        exporting("reactree lab bench"),
         ThreadPoolExecutor(at_once) as threads,
         contextlib.closing(runner),
         contextlib.suppress(EOFError, OSError),

@@ -1,4 +1,4 @@
-"""``reactree examples``."""
+"""``reactree lab examples``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from reactree_ros.cli.opening import DEFAULT_PLANNER, progress
 from reactree_ros.cli.run import WHO_PLANS
 
 app = typer.Typer(add_completion=False)
-AFTER = "bootstrap"
 
 
 @app.command()
