@@ -315,8 +315,8 @@ def test_a_bridge_that_was_restarted_is_learnt_anew(graph: Graph, tmp_path: Path
     served = Served(graph, tmp_path)
     assert of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
     graph.kill(bridge)
-    listed = served.node.calls._listed.values()
-    graph.until(lambda: all(one.away_since for one in listed), "it is seen to be gone")
+    name = served.node.bridge.result()
+    graph.until(lambda: served.node.calls.life(name) is None, "it is seen to be gone")
     world = ScriptedWorld()
     graph.bridge(world)
     result = served.call("skill_open", thing="fridge 1")
