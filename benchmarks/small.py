@@ -121,7 +121,7 @@ def show_alone(model: Path, data: Path, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path, help="folder of a model that `reactree train` made")
+    parser.add_argument("model", type=Path, help="folder of a model that `reactree lab train` made")
     parser.add_argument("--data", type=Path, required=True, help="a dataset")
     parser.add_argument("--vllm", default=sys.executable, help="an interpreter that has vLLM")
     parser.add_argument("--nodes", type=int, default=2 * AT_ONCE, help="goal nodes")

@@ -67,7 +67,7 @@ class Compared(Settings):
     presets: list[str] = Field(default=[], description="shapes of models from scratch")
     base: str = Field(
         default="",
-        description="a pretrained model, as for `reactree train --base`, whose LoRA matrices are learnt",
+        description="a pretrained model, as for `reactree lab train --base`, whose LoRA matrices are learnt",
     )
     llm: str = Field(default="transformers", description="language model that runs a base with its LoRA matrices")
     llm_options: dict[str, Any] = Field(default={"chat": False}, description="settings of that language model")
@@ -82,7 +82,9 @@ class Compared(Settings):
     )
     houses: int = Field(ge=1, description="plain houses with the expert's decisions, one task each")
     varied: int = Field(ge=1, description="varied houses, likewise")
-    people: float = Field(default=0, description="share of these where people live, see `reactree dataset --people`")
+    people: float = Field(
+        default=0, description="share of these where people live, see `reactree lab dataset --people`"
+    )
     corrections: int = Field(ge=1, description="plain houses in which the common model acts and the expert corrects it")
     exercises: int = Field(
         default=20_000, ge=1, description="exercises, in the training of finding and in the common training"
@@ -92,7 +94,7 @@ class Compared(Settings):
     )
     shares: Shares = Field(default=Shares(), description="shares of the tokens by kind")
     finding: dict[str, Any] = Field(
-        default_factory=dict, description="settings of `reactree train`: mostly short exercises"
+        default_factory=dict, description="settings of `reactree lab train`: mostly short exercises"
     )
     together: dict[str, Any] = Field(
         default_factory=dict, description="settings of the common training on all planners; none: leave it out"
@@ -164,7 +166,7 @@ def train(data: Mapping[Path, float], settings: Mapping[str, Any], out: Path) ->
     """Train a model on datasets with their shares of the tokens; return its folder, or that of its LoRA matrices."""
     named = [part for folder in data for part in ("--data", folder)]
     shares = ",".join(f"{share:g}" for share in data.values())
-    reactree("train", *named, *flags({**settings, "shares": shares}), "--out", out)
+    reactree("lab", "train", *named, *flags({**settings, "shares": shares}), "--out", out)
     return out / (ADAPTER if settings.get("base") else "model")
 
 
@@ -232,15 +234,15 @@ class Comparison:
         """Make the data, train, run the benches, report."""
         compared, contenders = self.compared, {}
         if compared.exercised:
-            reactree("dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
+            reactree("lab", "dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
         if not (compared.start or compared.base):
             short = ("--exercises", compared.short, "--short", "--first-seed", _SHORT)
-            reactree("dataset", *short, "--out", self._data("short"))
+            reactree("lab", "dataset", *short, "--out", self._data("short"))
         for planner in compared.planners:
             plain = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
             varied = ("--houses", compared.varied, "--first-seed", _VARIED, "--people", compared.people)
             for kind, houses in (("plain", plain), ("varied", varied)):
-                reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
+                reactree("lab", "dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
         for shape in compared.shapes:
             for name, model in self._models(shape):
                 who = {"planner": contender(name), **self._run_by(model)}
@@ -255,8 +257,8 @@ class Comparison:
             workers = ("--workers", compared.workers or os.cpu_count(), "--at-once", compared.at_once)
             everybody = ("--contenders", file, *workers)
             bench = self.out / f"bench_{name}"
-            reactree("bench", "--suite", suite, *suite_options(settings), *everybody, "--out", bench)
-            reactree("report", bench)
+            reactree("lab", "bench", "--suite", suite, *suite_options(settings), *everybody, "--out", bench)
+            reactree("lab", "report", bench)
 
     def _run_by(self, model: Path) -> dict[str, Any]:
         """Return the language model, with its settings, that runs a trained model or LoRA matrices."""
@@ -302,7 +304,7 @@ class Comparison:
                 who = ("--planner", planner, "--on-policy", acting.pop("llm"), "--model", acting.pop("model"))
                 how = (*suite_options(acting, "--on-policy-option"), "--workers", compared.workers)
                 how = (*how, "--at-once", compared.at_once)
-                reactree("dataset", *houses, *who, *how, "--out", self._corrections(planner, shape))
+                reactree("lab", "dataset", *houses, *who, *how, "--out", self._corrections(planner, shape))
                 data |= self._of(planner, shape)
         if compared.corrected:
             common = self._train(f"corrected{whose}", data, {**shape, "start": common, **compared.corrected})

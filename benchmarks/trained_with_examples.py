@@ -44,7 +44,9 @@ class WithExamples(Settings):
     memory_houses: int = Field(ge=1, description="houses whose runs fill a memory")
     tested_houses: int = Field(ge=1, description="houses whose decisions are compared")
     runs: int = Field(default=0, ge=0, description="houses with whole runs")
-    finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
+    finding: dict[str, Any] = Field(
+        default_factory=dict, description="settings of `reactree lab train`: mostly exercises"
+    )
     training: dict[str, Any] = Field(default_factory=dict, description="settings of the training after that")
 
 
@@ -89,7 +91,9 @@ class CarryingOver:
             found = () if memory is None else ("--memory", memory)
             examples = ("--examples", 1, *found) if found else ()
             kind = "none" if memory is None else memory.stem
-            reactree("eval", model, "--data", self._dataset(f"tested_{kind}", *tested, *examples), "--decisions", 0)
+            reactree(
+                "lab", "eval", model, "--data", self._dataset(f"tested_{kind}", *tested, *examples), "--decisions", 0
+            )
             if compared.runs:
                 self._run(kind, model, found)
 
@@ -98,21 +102,23 @@ class CarryingOver:
         subjects = ",".join(self.compared.subjects)
         suite = {"about": subjects, "houses": self.compared.runs, "first_seed": _TESTED, "tasks_per_house": 1}
         who = ("--planner", contender(self.compared.planner), "--llm", "small", "--model", model)
-        bench, most = self.out / f"bench_{kind}", ("--max-examples", 1) if found else ()
+        bench, most = self.out / f"bench_{kind}", ("--option", "max_examples=1") if found else ()
         workers = ("--workers", os.cpu_count())
-        reactree("bench", "--suite", "generated", *suite_options(suite), *who, *found, *most, *workers, "--out", bench)
-        reactree("report", bench)
+        reactree(
+            "lab", "bench", "--suite", "generated", *suite_options(suite), *who, *found, *most, *workers, "--out", bench
+        )
+        reactree("lab", "report", bench)
 
     def _remember(self, memory: Path, which: str, seed: int) -> None:
         """Fill a memory with the expert's runs."""
         houses = {"houses": self.compared.memory_houses, "first_seed": seed, "tasks_per_house": 1}
         who = ("--llm", "expert", "--planner", bare(self.compared.planner))
         suite = ("--suite", "generated", *suite_options(houses), "--suite-option", which)
-        reactree("bootstrap", *suite, *who, "--memory", memory)
+        reactree("lab", "bootstrap", *suite, *who, "--memory", memory)
 
     def _dataset(self, name: str, *arguments: object) -> Path:
         folder = self.out / "data" / name
-        reactree("dataset", *arguments, "--planner", self.compared.planner, "--out", folder)
+        reactree("lab", "dataset", *arguments, "--planner", self.compared.planner, "--out", folder)
         return folder
 
     def _train(self, name: str, data: dict[Path, int], settings: dict[str, Any]) -> Path:

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 from sphinx.ext.autodoc.mock import mock
 
-from reactree_ros.cli import app
-from reactree_ros.cli.commands import in_order
+from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.listing import markdown_table, words_table
+from reactree_ros.cli.loading import below, load
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.nodes.settings import (
@@ -30,6 +29,7 @@ from reactree_ros.nodes.settings import (
 )
 from reactree_ros.plugins import REGISTRIES
 from reactree_ros.plugins.settings import Settings
+from reactree_ros.tree.options import RunOptions
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
 ROS = [
@@ -146,19 +146,20 @@ def words() -> Iterator[str]:
 
 def command_line() -> Iterator[str]:
     """Say what each command does, with its options."""
-    group: Any = typer.main.get_command(app)
-    for name in in_order():
-        yield from command(f"reactree {name}", group.get_command(None, name), level=2)
+    for one in COMMANDS:
+        yield from command(f"reactree {one.name}", load(one), level=2)
+    yield "## Options of a run\n"
+    yield "Give one as `--option NAME=VALUE`.\n"
+    yield from settings_table(RunOptions)
 
 
 def command(name: str, of: Any, *, level: int) -> Iterator[str]:
     """Say what a command does, and those below it."""
     yield f"{'#' * level} `{name}`\n"
     yield f"{plain(help_text(of.help or ''))}\n"
-    below = getattr(of, "commands", None)
-    if below:
-        for one, sub in below.items():
-            yield from command(f"{name} {one}", sub, level=level + 1)
+    if hasattr(of, "list_commands"):
+        for one in of.list_commands(None):
+            yield from command(f"{name} {one}", below(of, one), level=level + 1)
         return
     arguments = [one for one in of.params if one.param_type_name == "argument"]
     usage = " ".join(f"{one.name.upper()}" for one in arguments)

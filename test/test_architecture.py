@@ -64,4 +64,4 @@ def test_every_file_that_is_named_is_there() -> None:
 def test_every_command_that_is_named_is_there() -> None:
     for text in (CONTRIBUTING, SECURITY, ARCHITECTURE):
         for line in re.findall(r"`reactree ([^`]*)`", text):
-            assert shlex.split(line)[0] in COMMANDS.own, line
+            assert shlex.split(line)[0] in COMMANDS.names, line

@@ -100,7 +100,6 @@ def test_all_is_every_extra_for_users_but_what_wants_an_environment_of_its_own_o
         "docs",
         "test",
         "test-docs",
-        "test-fleet",
         "test-llm",
         "test-real",
         "test-view",

@@ -226,6 +226,7 @@ def test_a_terminal_that_is_closed_ends_a_run_in_order(start: Start, tmp_path: P
     assert end["result"]["end"] == "interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(
     ("what", "code"),
@@ -239,4 +240,4 @@ def test_a_terminal_that_is_closed_ends_a_run_in_order(start: Start, tmp_path: P
 )
 def test_every_command_ends_with_its_workers(start: Start, tmp_path: Path, name: str, what: str, code: int) -> None:
     arguments = [one.format(out=tmp_path / "out") for one in COMMANDS[name]]
-    assert start(WORK.format(what=what), name, *arguments).ended()[0] == code
+    assert start(WORK.format(what=what), "lab", name, *arguments).ended()[0] == code

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import copy
 import enum
-import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import pytest
 import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from reactree_doors.trees.xml_in import routine_of_xml
 from reactree_lab.bench.jobs import read_contenders
 from reactree_lab.training.settings import TrainSettings, read_recipe
-from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.completion import kinds
+from reactree_ros.cli.loading import every_command
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import Task, load_tasks
@@ -28,7 +28,6 @@ from reactree_ros.llm.settings import load_models_file
 from reactree_ros.plugins.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
-from reactree_ros.routine.xml_in import routine_of_xml
 from reactree_ros.world.skill_policy import load_policy
 from reactree_ros.world.tools.settings import check_programs, load_servers
 
@@ -201,49 +200,31 @@ def test_a_misspelt_name_is_told_with_the_nearest(kind: str, name: str) -> None:
             assert f"did you mean '{value}'" in str(error.value)
 
 
-def few(annotation: Any) -> list[str]:
-    """Return the values of an option or an argument that is one of a few."""
-    if isinstance(annotation, enum.EnumMeta):
-        return [str(one.value) for one in annotation]  # type: ignore[var-annotated]
-    return next((found for one in get_args(annotation) if (found := few(one))), [])
-
-
 def options_of_few() -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
     """Yield every option and argument of every command that is one of a few values, and those."""
-    for command in COMMANDS.own:
-        infos = COMMANDS.get(command).app.registered_commands
-        for info in infos:
-            path = (command,) if len(infos) == 1 else (command, info.name or info.callback.__name__)
-            for name, one in inspect.signature(info.callback, eval_str=True).parameters.items():
-                about = next(iter(getattr(one.annotation, "__metadata__", ())), None)
-                if values := few(one.annotation):
-                    decls = [*(getattr(about, "param_decls", None) or ()), getattr(about, "default", None)]
-                    said = [one for one in decls if isinstance(one, str) and one.startswith("--")]
-                    named = [*said, f"--{name.replace('_', '-')}"][0]
-                    yield path, "" if type(about).__name__ == "ArgumentInfo" else named, values
+    for path, command in every_command():
+        for one in command.params:
+            kind = one.type_descriptor.annotation if hasattr(one, "type_descriptor") else one.type
+            if isinstance(kind, enum.EnumMeta):
+                values = [str(value.value) for value in kind]  # type: ignore[var-annotated]
+                yield path, one.opts[0] if one.param_type_name == "option" else "", values
 
 
-CHOICES = list(options_of_few())
-
-
-@pytest.mark.parametrize(("command", "option", "values"), CHOICES)
-def test_a_misspelt_value_of_an_option_is_told_with_the_nearest(
-    cli: Cli, command: tuple[str, ...], option: str, values: list[str]
-) -> None:
-    value = values[-1]
-    ended = cli(*command, *([option] if option else []), misspelt(value))
-    assert (ended.code, ended.out) == (2, "")
-    assert f"did you mean '{value}'?" in ended.err
-
-
-def test_there_are_options_of_a_few_values() -> None:
-    assert {option for _, option, _ in CHOICES} >= {"--as", "--parallel"}
+def test_a_misspelt_value_of_any_option_is_told_with_the_nearest(cli: Cli) -> None:
+    tried = set()
+    for command, option, values in options_of_few():
+        ended = cli(*command, *([option] if option else []), misspelt(values[-1]))
+        assert (ended.code, ended.out) == (2, ""), (command, option)
+        assert f"did you mean '{values[-1]}'?" in ended.err, (command, option)
+        tried.add(option)
+    assert tried >= {"--as", "--routines"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
         (["rnu"], "'run'"),
+        (["run", "--option", "parallel=concurent"], "'concurrent'"),
         (["memory", "imprt"], "'import'"),
         (["run", "--huse", "villa"], "--house"),
         (["run", "--house", "vila"], "'villa'"),
@@ -253,8 +234,8 @@ def test_there_are_options_of_a_few_values() -> None:
         (["run", "--world", "pdll"], "'pddl'"),
         (["run", "--world", "pddl", "--world-option", "domian=x"], "'domain'"),
         (["run", "--llm", "opnai"], "'openai'"),
-        (["bench", "--suite", "genrated", "--out", "x"], "'generated'"),
-        (["recordings", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
+        (["lab", "bench", "--suite", "genrated", "--out", "x"], "'generated'"),
+        (["lab", "recordings", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
     ],
 )
 def test_what_is_misspelt_on_the_command_line_is_told_with_the_nearest(

@@ -1,6 +1,6 @@
 """Draws how planners compare whose models were trained alike, from `trained.csv`: GSR by things asked for, and by size.
 
-And the curves of their trainings from scratch, from what `reactree train` wrote: `learning_PLANNER.csv`.
+And the curves of their trainings from scratch, from what `reactree lab train` wrote: `learning_PLANNER.csv`.
 
 python docs/figures/trained.py FOLDER
 """

@@ -11,17 +11,14 @@ import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from typer.core import TyperGroup
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.cli.commands import COMMANDS, app_of, in_order
-from reactree_ros.cli.defaults import DefaultsFile, leaves
+from reactree_ros.cli.commands import COMMANDS
+from reactree_ros.cli.loading import Commands
 from reactree_ros.cli.signals import ASKED, leave
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.plugins.settings import or_nearest
-from reactree_ros.world.port import WorldError
 
 NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141
 #: Added to the number of the signal that ended a command, as shells do.
@@ -35,40 +32,6 @@ EXIT_CODES = (
 
 # Of the click that typer uses: newer versions of typer bundle their own.
 UsageError: Any = typer.BadParameter.__base__
-
-
-class Commands(TyperGroup):
-    """Imports each command when it is called."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order of the help."""
-        return in_order()
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; None if there is none of that name."""
-        if cmd_name not in COMMANDS.names:
-            return None
-        command: Any = typer.main.get_command(app_of(cmd_name))
-        command.name = cmd_name
-        return command
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the called command, with its defaults from the user's file."""
-        name, command, rest = super().resolve_command(ctx, args)
-        if ctx.resilient_parsing or name is None or command is None or "--help" in rest:
-            return name, command, rest
-        file = DefaultsFile()
-        try:
-            file.check()
-            ctx.default_map = {name: file.default_map((name,), command)}
-            path = (name, *rest[:1]) if hasattr(command, "commands") else (name,)
-            called = dict(leaves((name,), command)).get(path)
-            if called is not None and (said := file.changes(path, called)):
-                print(in_one_line(f"defaults: {said}"), file=sys.stderr)  # noqa: T201
-        except UserError:
-            if name != "doctor":  # doctor reports what is wrong in it
-                raise
-        return name, command, rest
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, epilog=EXIT_CODES)
@@ -128,13 +91,22 @@ def main() -> None:
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
             _stop_writing()
-        except (UserError, WorldError, OSError) as error:
+        except Exception as error:
+            if not _is_expected(error):
+                raise
             if ASKED.number:  # an error of the interrupted work
                 _fail_by(signal.Signals(ASKED.number))
             said = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
                 said = f"{error.filename}: {error.strerror}"
             _fail(in_one_line(said), BAD_INPUT)
+
+
+def _is_expected(error: Exception) -> bool:
+    """Return whether one line says enough of an error; any other one is a bug."""
+    from reactree_ros.world.port import WorldError
+
+    return isinstance(error, (UserError, WorldError, OSError))
 
 
 def _with_nearest(message: str) -> str:
@@ -157,6 +129,8 @@ def _stop_writing() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    from rich.console import Console
+
     said = redacted(message)
     said = said if len(said) <= LONGEST_MESSAGE else f"{said[:LONGEST_MESSAGE]}…"
     Console(stderr=True, soft_wrap=True).print(f"error: {said}", style="red", markup=False, highlight=False)

@@ -43,5 +43,7 @@ def kinds() -> dict[str, Registry[Any]]:
 
 def listed(incomplete: str) -> Named:
     """Complete what `reactree list` shows: a kind, or any registered name."""
-    found = [(kind, f"all {kind}, with their settings") for kind in (*kinds(), "words") if kind.startswith(incomplete)]
+    found = [
+        (kind, f"all {kind}") for kind in (*kinds(), "words", "options", "defaults") if kind.startswith(incomplete)
+    ]
     return found + [one for registry in kinds().values() for one in names_of(registry)(incomplete)]

@@ -85,44 +85,33 @@ class DefaultsFile:
             if not isinstance(table, Mapping):
                 raise UserError(f"{self.path}: '{name}' must be a table: write [{name}], and its options below")
 
-    def faults(self, commands: Mapping[str, Any]) -> Iterator[str]:
-        """Yield each fault of the file once; if its tables cannot be read, only that."""
+    def faults(self, commands: Mapping[tuple[str, ...], Any]) -> Iterator[str]:
+        """Yield each fault of the file once, given all commands; if its tables cannot be read, only that."""
         try:
             self.check()
         except UserError as error:
             yield str(error)
             return
         found = dict.fromkeys(self._strangers(commands))
-        for name, one in commands.items():
-            for path, command in leaves((name,), one):
-                found |= dict.fromkeys(self._refused(path, command))  # once, although [all] belongs to each command
+        for path, command in commands.items():
+            for entry in [*self._entries((ALL,)), *self._entries(path)]:
+                try:
+                    self._default(path, command, entry)
+                except UserError as error:
+                    found[str(error)] = None  # once, although [all] belongs to each command
         yield from found
 
-    def _refused(self, path: Sequence[str], command: Any) -> Iterator[str]:
-        """Yield the faults of a command's entries."""
-        try:
-            entries = [*self._entries((ALL,)), *self._entries(path)]
-        except UserError as error:
-            yield str(error)
-            return
-        for entry in entries:
-            try:
-                self._default(path, command, entry)
-            except UserError as error:
-                yield str(error)
-
-    def _strangers(self, commands: Mapping[str, Any]) -> Iterator[str]:
+    def _strangers(self, commands: Mapping[tuple[str, ...], Any]) -> Iterator[str]:
         """Yield entries that would be silently ignored, because they belong to no command."""
-        every = [command for name, one in commands.items() for _, command in leaves((name,), one)]
-        options = {name for command in every for name, _ in _options(command)}
+        options = {name for command in commands.values() for name, _ in _options(command)}
         for _, key, _ in self._entries((ALL,)):
             if key.replace("-", "_") not in options:
                 yield f"{self.path}: {ALL}.{key}: no command has such an option; `reactree COMMAND --help` lists them"
-        for group in commands:
-            below = _below(commands[group]) or {}
-            for _, name, _ in self._entries((group,)) if below else ():
+        for group in {path[:1] for path in commands if len(path) > 1}:
+            below = {path[1] for path in commands if path[:1] == group}
+            for _, name, _ in self._entries(group):
                 if name not in below:
-                    yield f"{self.path}: '{group}.{name}' is no command; {did_you_mean(name, list(below))}"
+                    yield f"{self.path}: '{group[0]}.{name}' is no command; {did_you_mean(name, sorted(below))}"
 
     def defaults(self, path: Sequence[str], command: Any) -> dict[str, Default]:
         """Return the file's defaults for a command, by parameter name.
@@ -134,12 +123,6 @@ class DefaultsFile:
         for entry in [*self._entries((ALL,)), *self._entries(path)]:  # later entries win
             found |= self._default(path, command, entry)
         return found
-
-    def default_map(self, path: Sequence[str], command: Any) -> dict[str, Any]:
-        """Return the same in typer's form; for a group, with each of its commands."""
-        if (below := _below(command)) is not None:
-            return {name: self.default_map((*path, name), one) for name, one in below.items()}
-        return {name: default.value for name, default in self.defaults(path, command).items()}
 
     def changes(self, path: Sequence[str], command: Any) -> str:
         """Return a line that names the built-in defaults which the file changes; empty if it changes none."""
@@ -253,20 +236,6 @@ def _of_user() -> Iterator[tuple[str, Any]]:
             for text in value if isinstance(value, list) else ():
                 own, _, rest = str(text).partition("=")
                 yield own, rest
-
-
-def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield a command with its path; for a group, each of its commands."""
-    if (below := _below(command)) is None:
-        yield path, command
-        return
-    for name, one in below.items():
-        yield from leaves((*path, name), one)
-
-
-def _below(command: Any) -> Mapping[str, Any] | None:
-    """Return the commands of a group; None if it is no group."""
-    return getattr(command, "commands", None)
 
 
 def default_of_option(command: Any) -> Iterator[tuple[Any, str]]:

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from reactree_ros.cli import NOT_ACHIEVED, Commands
-from reactree_ros.cli.commands import in_order
+from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.defaults import NAME, DefaultsFile
+from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.options import memory_option
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
@@ -64,13 +64,13 @@ def doctor(
 
 def _defaults() -> Iterator[Diagnosis]:
     """Yield what the user's file of defaults sets, or its faults."""
-    file, group = DefaultsFile(), Commands(name="reactree")
+    file = DefaultsFile()
     if not file.path.exists():
         yield Diagnosis(NAME, Level.NOTE, f"there is no {file.path}")
         return
-    faults = list(file.faults({name: group.get_command(None, name) for name in in_order()}))
+    faults = list(file.faults(dict(every_command())))
     for said in faults:
-        remedy = "correct it; `reactree config show` then shows the value of each option"
+        remedy = "correct it; `reactree list defaults` then shows the value of each option"
         yield Diagnosis(NAME, Level.WRONG, said, remedy)
     if not faults:
         yield Diagnosis(NAME, Level.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")

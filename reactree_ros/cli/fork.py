@@ -1,4 +1,4 @@
-"""``reactree fork``."""
+"""``reactree record fork``."""
 
 from __future__ import annotations
 

@@ -8,20 +8,26 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import completion
+from reactree_ros.cli.commands import COMMANDS
+from reactree_ros.cli.defaults import DefaultsFile, default_of_option
+from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import shown
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.installation import install_line
-from reactree_ros.plugins.settings import choices, or_nearest
+from reactree_ros.plugins.settings import Settings, choices, did_you_mean, or_nearest
+from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
-#: The one list that comes from no registry.
-WORDS = "words"
+#: The lists that come from no registry.
+WORDS, OPTIONS, DEFAULTS = "words", "options", "defaults"
 _WORDS_HEAD = ("use", "properties", "words")
 
 
@@ -32,8 +38,15 @@ def listing(
         typer.Argument(
             metavar="[NAME]",
             help="A planner, world, language model, memory or suite by name, or a kind: planners, worlds, models, "
-            "memories, suites, words. By default everything, one line each.",
+            "memories, suites, options, words, defaults. By default everything, one line each.",
             autocompletion=completion.listed,
+        ),
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[COMMAND]...",
+            help="After `defaults`: a command, such as `run` or `llm check`, to see all of its options.",
         ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables, with the settings.")] = False,
@@ -42,11 +55,22 @@ def listing(
     """List planners, worlds, language models, memories and task suites, or show the settings of one.
 
     Give a setting as --world-option, --llm-option or --suite-option NAME=VALUE, a planner's as --planner
-    NAME:OPTION=VALUE, and a memory's as --memory NAME:SETTING=VALUE. `words` lists the words for furniture and objects
-    that semantic maps and the expert use.
+    NAME:OPTION=VALUE, and a memory's as --memory NAME:SETTING=VALUE.
+
+    `options` lists the options of a run: give one as --option NAME=VALUE. `words` lists the words for furniture and
+    objects that semantic maps and the expert use. `defaults` lists what your own `reactree.toml` sets, which the
+    command line overrides.
     """
+    if command and name != DEFAULTS:
+        raise UserError(f"'{' '.join(command)}': only `reactree list {DEFAULTS}` takes a command")
     if name == WORDS:
         _list_words(markdown=markdown)
+        return
+    if name == OPTIONS:
+        Console().print(_settings_table("option", RunOptions), markup=False, highlight=False)
+        return
+    if name == DEFAULTS:
+        _list_defaults(tuple(command or ()), Console())
         return
     registries = completion.kinds()
     if name is not None and name not in registries:
@@ -62,11 +86,38 @@ def listing(
         _show(name, specs[name], Console())
 
 
+def _list_defaults(words: tuple[str, ...], console: Console) -> None:
+    """Print the options that the user's file sets, or all options of the commands below some words."""
+    file = DefaultsFile()
+    said = str(file.path) if file.path.exists() else f"There is no {file.path}"
+    console.print(in_one_line(said), style="dim", soft_wrap=True, markup=False, highlight=False)
+    commands = {path: command for path, command in every_command() if path[: len(words)] == words}
+    if not commands:
+        raise UserError(f"'{' '.join(words)}' is no command; {did_you_mean(words[0], COMMANDS.names)}")
+    table = Table("command", "option", "value", "from", box=None, pad_edge=False)
+    for path, command in commands.items():
+        defaults = file.defaults(path, command)
+        for option, builtin in default_of_option(command):
+            row = [" ".join(path), option.opts[0]]
+            if default := defaults.get(option.name):
+                table.add_row(*row, in_one_line(str(shown(option.name, default.value))), default.key)
+            elif words:
+                table.add_row(*row, builtin, "built in")
+    if table.row_count:
+        console.print(table)
+
+
 def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
     """Print everything registered under a name, with its settings."""
     found = {kind: registry for kind, registry in registries.items() if _plain(name) in registry.names}
     if not found:
-        known = [*registries, WORDS, *(one for registry in registries.values() for one in registry.names)]
+        known = [
+            *registries,
+            WORDS,
+            OPTIONS,
+            DEFAULTS,
+            *(one for registry in registries.values() for one in registry.names),
+        ]
         hint = or_nearest(name, known) or "; `reactree list` shows all names"
         raise UserError(f"'{name}' is no known name{hint}")
     for kind, registry in found.items():
@@ -79,12 +130,12 @@ def _plain(name: str) -> str:
 
 
 def _show_all(specs: Mapping[str, Sequence[Spec]], console: Console) -> None:
-    """Print a line for each: its name and summary, cut at the end of the line."""
+    """Print name and summary of each."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(
         no_wrap=True, min_width=max((len(_named(spec)) for found in specs.values() for spec in found), default=1)
     )
-    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_column()
     for kind, found in specs.items():
         table.add_row(Text(kind.capitalize(), style="bold underline"), "")
         for spec in found:
@@ -132,11 +183,15 @@ def _show(title: str, specs: Sequence[Spec], console: Console) -> None:
         console.print(f"\n{_named(spec)}: {spec.summary}{needs}", style="bold", markup=False, highlight=False)
         if not spec.settings.model_fields:
             continue
-        table = Table("setting", "default", "allowed", "description")
-        for name, field in spec.settings.model_fields.items():
-            table.add_row(name, default_text(field), allowed_text(field), field.description)
-        console.print(table, markup=False, highlight=False)
+        console.print(_settings_table("setting", spec.settings), markup=False, highlight=False)
     console.print()
+
+
+def _settings_table(title: str, settings: type[Settings]) -> Table:
+    table = Table(Column(title, overflow="fold"), "default", "allowed", "description")
+    for name, field in settings.model_fields.items():
+        table.add_row(name, default_text(field), allowed_text(field), field.description)
+    return table
 
 
 def _named(spec: Spec, quote: str = "") -> str:

@@ -1,4 +1,4 @@
-"""``reactree map``."""
+"""``reactree memory map``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from reactree_ros.errors import UserError
 if TYPE_CHECKING:
     from reactree_ros.memory.house_map import HouseMap
 
-AFTER = "routine"
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage what is kept of houses from run to run.")
 File = Annotated[Path, typer.Argument(help="The file, as `reactree run --map` and the bridges' house_map name it.")]
 House = Annotated[str, typer.Option(help="Which of the file's houses; by default the only one.")]
@@ -63,7 +62,7 @@ def map_show(name: Name, file: File, house: House = "") -> None:
     with _opened(file, house) as kept:
         word = next((one.thing.word for one in kept.beliefs() if name in (one.thing.name, one.thing.word)), None)
         if word is None:
-            raise UserError(f"{file}: nothing is known of '{name}'; see `reactree map list {file}`")
+            raise UserError(f"{file}: nothing is known of '{name}'; see `reactree memory map list {file}`")
         beliefs = [one for one in kept.beliefs(word) if name in (one.thing.name, word)]
         likely, now = kept.likely(word), kept.clock()
     for belief in beliefs:
@@ -88,7 +87,7 @@ def map_forget(name: Name, file: File, house: House = "") -> None:
     with _opened(file, house) as kept:
         count = kept.forget(name)
     if not count:
-        raise UserError(f"{file}: nothing is known of '{name}'; see `reactree map list {file}`")
+        raise UserError(f"{file}: nothing is known of '{name}'; see `reactree memory map list {file}`")
     _say(f"{count} forgotten")
 
 
@@ -96,7 +95,7 @@ def map_forget(name: Name, file: File, house: House = "") -> None:
 def map_export(
     out: Annotated[Path, typer.Argument(help="A file of JSON lines, one a thing.")], file: File, house: House = ""
 ) -> None:
-    """Write all that is known of a house as JSON lines, which `reactree map import` reads."""
+    """Write all that is known of a house as JSON lines, which `reactree memory map import` reads."""
     from reactree_ros.files.whole_file import write_whole
 
     with _opened(file, house) as kept:
@@ -107,7 +106,7 @@ def map_export(
 
 @app.command("import")
 def map_import(
-    source: Annotated[Path, typer.Argument(help="JSON lines, as `reactree map export` writes them.")],
+    source: Annotated[Path, typer.Argument(help="JSON lines, as `reactree memory map export` writes them.")],
     file: File,
     house: House = "",
 ) -> None:

@@ -9,17 +9,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reactree_ros.cli import map as house_map
 from reactree_ros.cli.opening import open_memory, progress
 from reactree_ros.cli.options import memory_option
 from reactree_ros.memory.spec import NamedMemory
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory, or a map.")
+app.add_typer(house_map.app, name="map")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
 
 
 @app.command("import")
 def memory_import(
-    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, in the recordings' format.")],
+    source: Annotated[Path, typer.Argument(help="JSON lines in the recordings' format.")],
     memory: Memory,
     outcomes: Annotated[
         Path | None, typer.Option(help="A file that says which runs reached their goal; without it, every run counts.")
@@ -51,7 +53,7 @@ def memory_import(
 
 @app.command("export")
 def memory_export(
-    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
+    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
     memory: Memory,
 ) -> None:
     """Export a whole memory in the recordings' format."""

@@ -3,10 +3,10 @@
 A command takes groups of options::
 
     @app.command()
-    @takes(world=Named(WORLDS, "world"), options=FromSettings(RunOptions))
+    @takes(world=Named(WORLDS, "world"), options=RunOptionsGiven())
     def run(instruction: str, *, world: Chosen, options: RunOptions) -> None: ...
 
-``reactree run`` then has ``--world``, the flags of every world, ``--world-option`` and an option for each run option.
+``reactree run`` then has ``--world``, the flags of every world, ``--world-option``, and options of the run.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.settings import Settings, choices, read_settings
+from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 
+#: Options of a run that are options of their own on the command line.
+OWN_OPTIONS = ("max_decisions", "max_steps", "seed", "routines")
 S = TypeVar("S", bound=Settings)
 
 
@@ -54,9 +57,12 @@ class Options(abc.ABC):
     def parameters(self) -> list[inspect.Parameter]:
         """Return them as typer reads them from a function; an option that is not given is None."""
 
-    def without_overridden(self, given: Mapping[str, Any], of_file: Collection[str]) -> Mapping[str, Any]:
-        """Return what was given without what comes from the user's file and does not go with what was given by hand."""
-        return given
+    def with_defaults(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Add the user's defaults to what was given by hand, which wins; lists are joined."""
+        lists = {
+            name: [*defaults[name], *value] for name, value in given.items() if isinstance(defaults.get(name), list)
+        }
+        return {**defaults, **given, **lists}
 
     @abc.abstractmethod
     def read(self, given: Mapping[str, Any]) -> Any:
@@ -87,9 +93,11 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
             for group, options in groups.items():
                 given = {one.name: _plain(values.pop(one.name)) for one in taken[group]}
                 given = {name: value for name, value in given.items() if value not in (None, [])}
-                values[_GROUP + group] = options.read(
-                    options.without_overridden(given, options_from("DEFAULT_MAP", ctx, given))
-                )
+                defaults = {name: given.pop(name) for name in options_from("DEFAULT_MAP", ctx, given)}
+                for name, value in given.items():
+                    if isinstance(value, list) and (listed := ctx.lookup_default(name)):
+                        defaults[name] = listed
+                values[_GROUP + group] = options.read(options.with_defaults(given, defaults))
             if "ctx" in named:
                 values["ctx"] = ctx
             command(**{name.removeprefix(_GROUP): value for name, value in values.items()})
@@ -195,19 +203,56 @@ def vision_option(more: str = "Without, none is asked.") -> Any:
 
 
 class FromSettings(Options, Generic[S]):
-    """An option for each setting but those of ``without``."""
+    """Settings as options.
 
-    def __init__(self, kind: type[S], *, panel: str = "The run", without: Sequence[str] = ()) -> None:
-        self._kind, self._panel, self._without = kind, panel, without
+    Args:
+        kind: The settings.
+        panel: The title above them in the help.
+        own: Those that have an option of their own; the others are given as ``--option NAME=VALUE``. None: all.
+        without: Those that cannot be given.
+    """
+
+    def __init__(
+        self,
+        kind: type[S],
+        *,
+        panel: str = "The run",
+        own: Collection[str] | None = None,
+        without: Collection[str] = (),
+    ) -> None:
+        self._kind, self._panel, self._own, self._without = kind, panel, own, without
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return one option a setting."""
-        fields = self._kind.model_fields.items()
-        return [setting(name, field, panel=self._panel) for name, field in fields if name not in self._without]
+        """Return the options of settings, and ``--option`` if some have none."""
+        fields = {name: field for name, field in self._kind.model_fields.items() if name not in self._without}
+        own = fields if self._own is None else [name for name in fields if name in self._own]
+        found = [setting(name, fields[name], panel=self._panel) for name in own]
+        if len(own) < len(fields):
+            help = "Another option of a run, NAME=VALUE, see `reactree list options`; may be given several times."
+            found.append(option("option", list[str], help, panel=self._panel))
+        return found
 
     def read(self, given: Mapping[str, Any]) -> S:
         """Return the settings."""
-        return read_settings(self._kind, given, where="options")
+        return read_settings(self._kind, self._given(given), where="options")
+
+    def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what was given by name, those of ``--option`` among it."""
+        values = {name: value for name, value in given.items() if name != "option"}
+        for text in given.get("option", ()):
+            written, value = named_value(text, "--option")
+            name = written.replace("-", "_")
+            if name in self._without and name in self._kind.model_fields:
+                raise UserError(f"--option {name}: cannot be given here")
+            values[name] = value
+        return values
+
+
+class RunOptionsGiven(FromSettings[RunOptions]):
+    """The options of a run; the few that most runs need have an option of their own."""
+
+    def __init__(self, *, panel: str = "The run", without: Collection[str] = ()) -> None:
+        super().__init__(RunOptions, panel=panel, own=OWN_OPTIONS, without=without)
 
 
 class Named(Options):
@@ -259,10 +304,9 @@ class Named(Options):
         kind = kinds.pop() if len(kinds) == 1 else str
         return option(flag, kind, help, panel=panel)
 
-    def without_overridden(self, given: Mapping[str, Any], of_file: Collection[str]) -> Mapping[str, Any]:
-        """Whoever names another one by hand does not want the settings of the one in the file."""
-        by_hand = {name: value for name, value in given.items() if name not in of_file}
-        return by_hand if self._names & set(by_hand) else given
+    def with_defaults(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Add the user's defaults, unless another one is named by hand: its settings are not those of the file's."""
+        return dict(given) if self._names & set(given) else super().with_defaults(given, defaults)
 
     @property
     def _names(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""``reactree replay``."""
+"""``reactree record replay``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import progress
 
 app = typer.Typer(add_completion=False)
-AFTER = "list"
 
 
 @app.command()

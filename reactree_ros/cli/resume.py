@@ -13,10 +13,19 @@ from reactree_ros.agent.budget import LIMITS
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs
 from reactree_ros.cli.commands import over_ros
-from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, memory_option, takes, vision_option
+from reactree_ros.cli.options import (
+    Chosen,
+    ModelAgain,
+    RunOptionsGiven,
+    WorldAgain,
+    memory_option,
+    takes,
+    vision_option,
+)
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.tree.options import RunOptions
 
 if TYPE_CHECKING:
@@ -25,19 +34,20 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
-class More(FromSettings[RunOptions]):
-    """An option for each limit of a run; those that are given."""
+class More(RunOptionsGiven):
+    """The limits of a run; those that are given."""
 
     def __init__(self) -> None:
         super().__init__(
-            RunOptions,
             panel="More than it had (without: twice the limit that it met)",
             without=[name for name in RunOptions.model_fields if name not in LIMITS],
         )
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         """Return the limits that were given."""
-        return {name: value for name, value in given.items() if value}
+        values = self._given(given)
+        read = read_settings(RunOptions, values, where="options")
+        return {name: getattr(read, name) for name in values if getattr(read, name)}
 
 
 #: Longest wait for the planner node, in seconds.

@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 
 from reactree_ros.agent.text import visible
+from reactree_ros.cli.commands import add_more
 from reactree_ros.cli.options import memory_option
-from reactree_ros.cli.routine_files import routine_export, routine_import, routine_nodes
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reactree_ros.routine.keeping import Kept
     from reactree_ros.routine.model import Node, Routine
 
-AFTER = "memory"
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the routines of an episodic memory.")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
 Name = Annotated[str, typer.Argument(help="The routine, see `reactree routine list`.")]
@@ -136,9 +135,7 @@ def routine_keep(
     _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
 
 
-app.command("export")(routine_export)
-app.command("import")(routine_import)
-app.command("nodes")(routine_nodes)
+add_more("routine", app)
 
 
 def _edited(routine: Routine) -> Routine:

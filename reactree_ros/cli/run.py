@@ -13,9 +13,9 @@ from reactree_ros.cli.carry_out import carry_out, terminal
 from reactree_ros.cli.opening import chosen_planner
 from reactree_ros.cli.options import (
     Chosen,
-    FromSettings,
     Named,
     NamedModel,
+    RunOptionsGiven,
     memory_option,
     takes,
     vision_option,
@@ -50,7 +50,7 @@ PolicyFile = Annotated[
 
 
 @app.command()
-@takes(world=Named(WORLDS, "world"), llm=NamedModel(), options=FromSettings(RunOptions))
+@takes(world=Named(WORLDS, "world"), llm=NamedModel(), options=RunOptionsGiven())
 def run(
     instruction: Annotated[str | None, typer.Argument(help="What to do; by default what the chosen task asks.")] = None,
     planner: Planner = "",

@@ -32,7 +32,7 @@ print(json.dumps({
 def local_engines() -> Iterator[Diagnosis]:
     """Yield diagnoses about torch, CUDA, and what each language model needs."""
     if importlib.util.find_spec("torch") is None:
-        said = "not installed; only --llm transformers, vllm, reactree train and episodic memory need it"
+        said = "not installed; only --llm transformers, vllm, reactree lab train and episodic memory need it"
         yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_local[transformers]"))
     else:
         yield from _torch()

@@ -44,7 +44,7 @@ from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit, guarded
 
 if TYPE_CHECKING:
-    from reactree_ros.telemetry.spans import Telemetry
+    from reactree_ros.episode.telemetry import Telemetry
 
 #: Longest time between two ticks, in seconds. When a call in flight ends, the next tick follows at once.
 TICK_PERIOD = 0.1

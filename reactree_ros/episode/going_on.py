@@ -67,7 +67,7 @@ def stop_of(record: Record) -> int:
             return at
     raise UserError(
         f"{record.name}: ended as '{end}', there is nothing to go on with; "
-        "`reactree fork RUN --at DECISION` goes on from one of its decisions otherwise"
+        "`reactree record fork RUN --at DECISION` goes on from one of its decisions otherwise"
     )
 
 
@@ -236,7 +236,7 @@ class WayBack:
         return UserError(
             f"{self._record.name}: the run cannot be brought to where it was: "
             f"{self._script.difference or 'it ended before that'}; "
-            "`reactree replay` says whether this version makes it again"
+            "`reactree record replay` says whether this version makes it again"
         )
 
 

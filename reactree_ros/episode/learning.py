@@ -81,7 +81,7 @@ class Learning:
 
     def _find(self, goal: str) -> Pending[tuple[Fit, ...]]:
         assert self._kept is not None  # as it is asked
-        near = self._context.options.thoughts_in_a_row > 0  # a trained model knows its own prompts alone
+        near = not self._context.options.is_trained  # a trained model knows its own prompts alone
         context = self._context
         return self._kept.find(goal, vocabulary_of(context.world), context.household.name, near=near)
 

@@ -60,6 +60,16 @@ _IDLE_TICKS = 5
 #: Fields that may differ between two equal runs.
 _OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent", "seal")}
 
+#: What each kind of event answers, apart from a failure and from skills.
+_ANSWERS: Mapping[str, Callable[[Event], Any]] = {
+    "reply": lambda event: value_from_dict(Reply, event),
+    "answer": lambda event: Answer(event["text"], event["by"]),
+    "retrieved": lambda event: tuple(map(experience_from_dict, event["experiences"])),
+    "routine": lambda event: tuple(map(Fit.of_data, event["fits"])),
+    "corrections": lambda event: [offered_of(one) for one in event["offers"]],
+    "observation": observation_from_dict,
+}
+
 #: An awaited answer: its kind, and the request's id (reply), the subgoal (examples) or the robot (world).
 Key = tuple[str, str]
 
@@ -202,20 +212,13 @@ class Script:
 
     def _key(self, event: Event) -> Key:
         """Return the key of the call that an event answers; an empty key if it answers none or came late."""
-        kind, robot = event["e"], event.get("robot", "")
-        if kind in ("reply", "answer"):
-            return kind, event["id"]
-        if kind == "retrieved":
-            return "examples", self._subgoals[event["node"]]
+        kind = event["e"]
         if kind == "failed" and event.get("late"):
             return "", ""
-        if kind == "routine":
-            return "routine", self._subgoals[event["node"]]
-        if kind == "failed" and event["of"] in ("examples", "routine"):
-            return event["of"], self._subgoals[event["node"]]
-        if kind in ("failed", "observation"):
-            return str(event["of"]), str(event.get("id", robot))
-        return (kind, robot) if kind in ("skills", "corrections") else ("", "")
+        of = str(event["of"] if kind in ("failed", "observation") else "examples" if kind == "retrieved" else kind)
+        if of in ("examples", "routine"):
+            return of, self._subgoals[event["node"]]
+        return of, str(event.get("id", event.get("robot", "")))
 
     @cached_property
     def _subgoals(self) -> dict[int, str]:
@@ -251,21 +254,11 @@ class Script:
             raise Departure from error
 
     def _answer_in(self, event: Event) -> Any:
-        if event["e"] == "reply":
-            return value_from_dict(Reply, event)
-        if event["e"] == "answer":
-            return Answer(event["text"], event["by"])
-        if event["e"] == "retrieved":
-            return tuple(map(experience_from_dict, event["experiences"]))
-        if event["e"] == "routine":
-            return tuple(map(Fit.of_data, event["fits"]))
         if event["e"] == "skills":
             robot = event.get("robot", "")
             self._skills[robot] = skills_after(self._skills.get(robot, ()), event)
             return self._skills[robot]
-        if event["e"] == "corrections":
-            return [offered_of(one) for one in event["offers"]]
-        return observation_from_dict(event)
+        return _ANSWERS[event["e"]](event)
 
     # ------------------------------------------------------------------ what the run asks for
 
@@ -474,11 +467,13 @@ class Replayed:
         events: Number of events that came as recorded.
         recorded: Number of recorded events.
         difference: The first event that differed, in words; empty if none did.
+        episode: The episode that was made again; None if it did not begin.
     """
 
     events: int
     recorded: int
     difference: str
+    episode: Episode | None = None
 
     @property
     def identical(self) -> bool:
@@ -490,7 +485,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
     """Replay a record, even an unfinished one, in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
-    model = ScriptedModel(script)
+    model, episode = ScriptedModel(script), None
     with suppress(Departure):
         world = ScriptedWorld(script, record, recorded_score(events))
         episode = along_script(RunSpec.of_record(record), script, world=world, model=model, builder=builder)
@@ -501,7 +496,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
                 episode.scored()
     if not script.difference and (missing := script.next) is not None:
         script.difference = f"event {script.position} ({missing['e']}) did not come"
-    return Replayed(script.position, len(events), script.difference)
+    return Replayed(script.position, len(events), script.difference, episode)
 
 
 def followed(record: Record) -> list[Event]:

@@ -48,10 +48,10 @@ class Remembering(WorldWrapper):
         super().attend(goal)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return self._told(self.inner.reset(seed))
+        return self._with_remembered(self.inner.reset(seed))
 
     def observe(self) -> Pending[Observation]:
-        return self._told(self.inner.observe())
+        return self._with_remembered(self.inner.observe())
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         return mapped(self.inner.correct(correction), self._taken)
@@ -63,7 +63,7 @@ class Remembering(WorldWrapper):
         self._asks(lambda: self._take(observation))
         return observation
 
-    def _told(self, seen: Pending[Observation]) -> Pending[Observation]:
+    def _with_remembered(self, seen: Pending[Observation]) -> Pending[Observation]:
         """Return an observation with what the map knows, once it has taken that in; without it if that fails."""
         told: Pending[Observation] = Pending(on_cancel=seen.cancel)
 

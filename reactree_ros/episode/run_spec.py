@@ -177,7 +177,7 @@ class RunSpec(Settings):
         Args:
             trained: The planners that it was trained for.
         """
-        if trained or self.options.thoughts_in_a_row:
+        if trained or not self.options.is_trained:
             return self
         return self.but(options=self.options.model_copy(update={"thoughts_in_a_row": 1}))
 
@@ -268,7 +268,8 @@ class RunSpec(Settings):
     def _check_said(self, field: Opened) -> None:
         """Look whether a field may be used: nothing that only a record says may start, open, load or send something."""
         if found := self.unsaid(field):
-            hint = f"; `reactree fork RUN --at DECISION --planner {shlex.quote(self.planner)}` begins anew with them"
+            planner = shlex.quote(self.planner)
+            hint = f"; `reactree record fork RUN --at DECISION --planner {planner}` begins anew with them"
             raise UserError(
                 f"{self.recorded}: its {field}'s settings {', '.join(found)} would start, open, load or send "
                 f"something, and a record may not decide that by itself{hint if field == 'planner' else ''}"

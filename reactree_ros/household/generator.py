@@ -232,19 +232,26 @@ def generate_house(
         in_order = replace(errand, wanted={(name, kind.receptacle): count for name, count in asked})
         plain = _instruct(rng, errand.name, dict(asked), said.names)
         things = _place_things(rng, apartment, kind, needed)
-        documents.append(
-            {
-                "task_id": number,
-                "task_name": errand.name,
-                "nl_instructions": [said.as_people(apartment, in_order, things, f"{seed} {rooms} {number}") or plain],
-                "task_goal": _goal_keys(kind, dict(asked)),
-                "env_id": seed,
-                "init_room": apartment.rooms[room],
-                "init_graph": _graph(apartment, things, room),
-                **said.fields,
-            }
-        )
+        goal = _goal_keys(kind, dict(asked))
+        text = said.as_people(apartment, in_order, things, f"{seed} {rooms} {number}") or plain
+        graph = _graph(apartment, things, room)
+        documents.append(_document(number, seed, errand.name, text, goal, apartment.rooms[room], graph, said))
     return documents
+
+
+def _document(
+    number: int, seed: int, name: str, text: str, goal: dict[str, int], room: str, graph: dict[str, Any], said: _Said
+) -> Task:
+    return {
+        "task_id": number,
+        "task_name": name,
+        "nl_instructions": [text],
+        "task_goal": goal,
+        "env_id": seed,
+        "init_room": room,
+        "init_graph": graph,
+        **({"names": dict(said.names)} if said.names else {}),
+    }
 
 
 @dataclass(frozen=True)
@@ -258,11 +265,6 @@ class _Said:
 
     names: Mapping[str, str]
     people: bool
-
-    @property
-    def fields(self) -> Task:
-        """The field of a task document for the names, if there are any."""
-        return {"names": dict(self.names)} if self.names else {}
 
     def as_people(self, apartment: _Apartment, errand: Errand, things: Sequence[_Thing], of: str) -> str:
         """Return a task's instruction as people say it, which draws nothing else; empty if they do not."""
@@ -339,18 +341,10 @@ def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice, said: _Sai
         things = _place_varied(rng, apartment, errand)
         plain = say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches, said.names)
         goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
-        documents.append(
-            {
-                "task_id": number,
-                "task_name": errand.name,
-                "nl_instructions": [said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain],
-                "task_goal": goal | {f"turnOn_{name}": 1 for name in errand.switches},
-                "env_id": seed,
-                "init_room": apartment.rooms[room],
-                "init_graph": _graph(replace(apartment, clutter=()), things, room),
-                **said.fields,
-            }
-        )
+        goal |= {f"turnOn_{name}": 1 for name in errand.switches}
+        text = said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain
+        graph = _graph(replace(apartment, clutter=()), things, room)
+        documents.append(_document(number, seed, errand.name, text, goal, apartment.rooms[room], graph, said))
     return documents
 
 

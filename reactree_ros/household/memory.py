@@ -1,6 +1,6 @@
 """The experiences that come with the household, as examples for runs that name no memory.
 
-`reactree examples` makes them: runs of the expert in generated houses.
+`reactree lab examples` makes them: runs of the expert in generated houses.
 """
 
 from __future__ import annotations

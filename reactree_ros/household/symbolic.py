@@ -293,7 +293,7 @@ class VirtualHomeSettings(WorldSettings):
 
     house: Annotated[str, Harmless(HOUSES.__contains__)] = Field(
         default="",
-        description=f"a shipped house ({', '.join(HOUSES)}; empty: the first) or a file of `reactree house`",
+        description=f"a shipped house ({', '.join(HOUSES)}; empty: the first) or a file of `reactree lab house`",
     )
     tasks: str = Field(default="", description="a task file in the WAH-NL schema, instead of a house")
 
@@ -337,7 +337,7 @@ SPEC = WorldSpec(
     load_tasks=tasks_of,
     make=_make,
     moved=moved,
-    flags=("house", "tasks", "task_id", "robots"),
+    flags=("house", "tasks", "task_id"),
     checks=CHECKS,
-    words=lambda: [(one.use.value, one.properties, one.words) for one in word_groups()],
+    words=word_groups,
 )

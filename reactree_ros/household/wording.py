@@ -221,6 +221,12 @@ class Speaker:
         return body
 
 
+def listed(phrases: Sequence[str], conjunction: str = "and") -> str:
+    """List phrases: ``the plate, the mug and the bowl``."""
+    *first, last = phrases
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
 def plural(name: str) -> str:
     """Return the plural of a name of several words: ``glasses for wine``, ``bottles of juice``."""
     head, joint, rest = name.partition(" of ")

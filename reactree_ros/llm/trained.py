@@ -1,4 +1,4 @@
-"""The planners that a model was trained for, as ``reactree train`` writes them into its folder."""
+"""The planners that a model was trained for, as ``reactree lab train`` writes them into its folder."""
 
 from __future__ import annotations
 

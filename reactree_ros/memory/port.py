@@ -82,7 +82,7 @@ class EpisodicMemory(abc.ABC):
     @property
     @abc.abstractmethod
     def path(self) -> Path:
-        """A path on this machine that belongs to this memory alone; `reactree bootstrap` keeps its notes next to it."""
+        """A path on this machine of this memory alone; `reactree lab bootstrap` keeps its notes next to it."""
 
     @abc.abstractmethod
     def add_run(self, experiences: Sequence[Experience]) -> None:

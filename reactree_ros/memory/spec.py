@@ -76,7 +76,7 @@ class NamedMemory:
     def check_exists(self) -> None:
         """Look whether it is there, before something opens it that only reads; a UserError if not."""
         if not self.spec.exists(self.settings):
-            said = "no such memory; `reactree memory import` or `reactree bootstrap` makes one"
+            said = "no such memory; `reactree memory import` or `reactree lab bootstrap` makes one"
             raise UserError(f"{self.name}: {said}")
 
     def absolute(self) -> str:

@@ -12,17 +12,30 @@ from typing import Any
 
 #: Ctrl-C; launch and ``kill``; a closed terminal.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: The modules of the scripts, in this folder.
+SCRIPTS = {
+    "answer": "people.answer",
+    "bridge_node": "bridge.bridge_node",
+    "bring_up": "bring_up",
+    "execute_task": "planner.execute_task",
+    "inference_node": "inference.inference_node",
+    "planner_node": "planner.planner_node",
+    "robot_bridge_node": "robot.robot_bridge_node",
+    "view": "people.view",
+    "voice": "people.voice",
+    "watchdog": "watchdog",
+}
 #: Exit codes on a signal of processes whose 0 means that something was done.
 INTERRUPTED = {"bring_up": 130, "execute_task": 130}
 
 
 def started() -> str:
-    """Return the module of this folder that `ros2 run`, a launch or `python -m` started; empty: none."""
+    """Return the script that `ros2 run`, a launch or `python -m` started, of SCRIPTS; empty: none."""
     script = Path(next(iter(sys.argv), ""))
     if str(script) == "-m":  # the file is not known yet
         package, _, name = sys.orig_argv[sys.orig_argv.index("-m") + 1].rpartition(".")
-        return name if package == __package__ else ""
-    return script.name if Path(__file__).with_name(f"{script.name}.py").is_file() else ""
+        return name if package and package.startswith(str(__package__)) else ""
+    return script.name if script.name in SCRIPTS else ""
 
 
 def listen(name: str) -> None:

@@ -6,10 +6,10 @@ import array
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
 from itertools import chain, groupby, takewhile
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
 from pydantic import TypeAdapter
@@ -51,7 +51,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
-from reactree_ros.nodes.known_prompts import Known
+from reactree_ros.nodes.inference.known_prompts import Known
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -60,6 +60,13 @@ OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
 #: What somebody is told as the constants of Turn.msg.
 ABOUT_CODES = {about: getattr(TurnMsg, about.name) for about in About}
 ABOUT = {code: about for about, code in ABOUT_CODES.items()}
+#: What may be said as the constants of Generate.srv.
+KINDS: Mapping[type[MaySay], int] = {
+    DecisionGrammar: Generate.Request.DECISION,
+    Choice: Generate.Request.CHOICE,
+    FreeText: Generate.Request.TEXT,
+    SubgoalGrammar: Generate.Request.SUBGOAL,
+}
 _GLANCES = TypeAdapter(tuple[Glance, ...])
 #: What stands in a message for a value that is not known or not there.
 _NOTHING: Mapping[str, Any] = {"int32": -1, "string": "", "double": math.nan}
@@ -68,9 +75,9 @@ T = TypeVar("T")
 
 def fill(msg: T, value: Any, **others: Any) -> T:
     """Fill a message's fields with those that a value has by the same names, and with others."""
-    declared: Any = msg
+    declared, of_value = cast("Any", msg), cast("Any", type(value))
     for name, kind in declared.get_fields_and_field_types().items():
-        if name in others or hasattr(value, name):
+        if name in others or name in _fields(of_value):
             one = others[name] if name in others else getattr(value, name)
             setattr(msg, name, list(one) if isinstance(one, tuple) else _NOTHING[kind] if one is None else one)
     return msg
@@ -78,8 +85,8 @@ def fill(msg: T, value: Any, **others: Any) -> T:
 
 def value_in(kind: type[T], msg: Any, **others: Any) -> T:
     """Return the value that a message's fields stand for, with others in place of some."""
-    there = msg.get_fields_and_field_types()
-    read = {name: _read(getattr(msg, name), may_lack) for name, may_lack in _fields(kind).items() if name in there}
+    there, declared = msg.get_fields_and_field_types(), cast("Any", kind)
+    read = {name: _read(getattr(msg, name), may_lack) for name, may_lack in _fields(declared).items() if name in there}
     return kind(**read | others)
 
 
@@ -270,21 +277,13 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
         things="\n".join(request.things),
     )
     may_say = request.may_say
-    if isinstance(may_say, DecisionGrammar):
-        msg.kind, msg.free = Generate.Request.DECISION, may_say.free
-        msg.options = list(may_say.skills)
-        msg.offers = offered_to_msg(may_say.offers)["offers"]
-        msg.control_flows = [flow.name for flow in may_say.control_flows]
-        msg.questions = -1 if may_say.questions is None else may_say.questions
-        msg.more, msg.longest_thought = list(may_say.more), may_say.longest_thought
-    elif isinstance(may_say, Choice):
-        msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
-    elif isinstance(may_say, SubgoalGrammar):
-        msg.kind, msg.options, msg.free = Generate.Request.SUBGOAL, list(may_say.skills), may_say.free
-        msg.offers = offered_to_msg(may_say.offers)["offers"]
-        msg.number, msg.begins, msg.goes_on = may_say.number, may_say.begins, may_say.goes_on
+    if isinstance(may_say, (DecisionGrammar, SubgoalGrammar)):
+        options, offers = list(may_say.skills), offered_to_msg(may_say.offers)["offers"]
+        flows = [flow.name for flow in may_say.control_flows] if isinstance(may_say, DecisionGrammar) else []
+        fill(msg, may_say, options=options, offers=offers, control_flows=flows)
     else:
-        msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
+        fill(msg, may_say)
+    msg.kind = KINDS[type(may_say)]
     if known is not None and msg.options:
         together = "\n".join(msg.options)
         if together and together.count("\n") == len(msg.options) - 1:
@@ -393,24 +392,19 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
-        flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
-        skills, more, offers = tuple(msg.options), _more(msg), offers_from(msg.offers)
-        grammar = DecisionGrammar(skills, flows, free=msg.free, questions=questions, more=more, offers=offers)
-        return replace(grammar, longest_thought=msg.longest_thought)
+        flows, more, offers = _control_flows(msg.control_flows), _more(msg), offers_from(msg.offers)
+        skills = tuple(msg.options)
+        return value_in(DecisionGrammar, msg, skills=skills, control_flows=flows, more=more, offers=offers)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")
-        return Choice(tuple(msg.options))
+        return value_in(Choice, msg)
     if msg.kind == Generate.Request.TEXT:
-        return FreeText(tuple(msg.stops), msg.thinks)
+        return value_in(FreeText, msg)
     if msg.kind == Generate.Request.SUBGOAL:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
-        return SubgoalGrammar(
-            *(tuple(msg.options), msg.number, msg.begins, msg.goes_on),
-            free=msg.free,
-            offers=offers_from(msg.offers),
-        )
+        return value_in(SubgoalGrammar, msg, skills=tuple(msg.options), offers=offers_from(msg.offers))
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 
@@ -446,7 +440,8 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
 def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     """Fill a service response with a reply; its time is the service's own."""
     said = [_said_to_msg(said) for said in reply.said]
-    return fill(msg, reply, said=said, attempts=attempts_to_msg(reply), message=reply.warning)
+    attempts = attempts_to_msg(reply)
+    return fill(msg, reply, said=said, attempts=attempts, message=reply.warning, seconds=msg.seconds)
 
 
 def attempts_to_msg(reply: Reply) -> list[AttemptMsg]:

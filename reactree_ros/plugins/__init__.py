@@ -169,7 +169,7 @@ class Registry(Generic[S]):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plug-in may raise SystemExit, too
-            raise UserError(f"{self.kind} '{name}' of {_origin(point)} cannot be loaded: {_said(error)}") from error
+            raise UserError(f"{self.kind} '{name}' of {_origin(point)} cannot be loaded: {one_line(error)}") from error
         is_one = issubclass(spec, self.base) if isinstance(spec, type) else isinstance(spec, self.base)
         if not is_one or getattr(spec, "name", name) != name:
             raise UserError(f"{self.kind} '{name}' of {_origin(point)}: {point.value} is no {self.kind} of that name")
@@ -247,7 +247,7 @@ def _install_again() -> str:
     return install_requirements("-e", str(root))
 
 
-def _said(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Return an error's message in one line; a SystemExit only has a number, so its name is added."""
     said = " ".join(str(error).split())
     return said if said and isinstance(error, Exception) else f"{type(error).__name__} {said}".rstrip()

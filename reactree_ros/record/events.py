@@ -76,7 +76,7 @@ def _has_decision(event: dict[str, Any]) -> bool:
         raise ValueError(f"is no decision: {missing[0]} lacks")
     try:
         kind.from_dict(event)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{kind.name}: {error}") from None
     return True
 
@@ -154,7 +154,7 @@ def _values(needed: Mapping[str, Any] | None = None, /, **others: Any) -> Any:
 def forms() -> Mapping[str, Any]:
     """Return the form of each kind of event; that of an empty kind is for all others."""
     flows = tuple(one.name for one in known_flows())
-    flow, told = _one_of(flows), dict[_one_of(flows), str]  # type: ignore[misc]
+    flow, flow_texts = _one_of(flows), dict[_one_of(flows), str]  # type: ignore[misc]
     turn = get_type_hints(_Turn, include_extras=True)
     failure, experience, reply = _values(_fields(Failure)), _values(_fields(Experience)), _fields(Reply)
     picture = _values(_fields(Picture, media=_one_of(SUFFIXES)), data=str)
@@ -180,7 +180,7 @@ def forms() -> Mapping[str, Any]:
         "planner": _values({"name": str, "options": dict[str, Any]}),
         "working_memory": bool,
         "world": world,
-        "household": _values(**_fields(Household, name=str, control_flows=told)),
+        "household": _values(**_fields(Household, name=str, control_flows=flow_texts)),
         "recallable": list[str],
         "llm": model,
         "options": dict[str, Any],

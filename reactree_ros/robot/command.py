@@ -14,14 +14,12 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.commands import over_ros
-from reactree_ros.cli.routine_files import Goal, Memory, Out, Tree, keep_file, put_nodes
+from reactree_ros.cli.commands import add_more, over_ros
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.plugins.diagnosis import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
-AFTER = "house"
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
 
 
@@ -138,29 +136,19 @@ def robot_check(
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
 
 
-Config = Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
-
-
-@app.command("nodes")
-def robot_nodes(config: Config, out: Out = None) -> None:
-    """Write the nodes model for Groot2: this package's nodes, and the robot's skills with their ports."""
-    from reactree_ros.robot.config import load_robot
-
-    put_nodes(load_robot(config).declared, out)
-
-
-@app.command("routine")
-def robot_routine(
-    config: Config,
-    file: Tree,
-    memory: Memory,
-    goal: Goal = "",
+@app.command()
+def answer(
+    planner_node: Annotated[
+        str,
+        typer.Option(help="Answer only this planner node and its bridges.", show_default="all planners and bridges"),
+    ] = "",
 ) -> None:
-    """Keep a routine that a person wrote as XML of this robot's skills; see `reactree routine import`."""
-    from reactree_ros.agent.parameters import any_name
-    from reactree_ros.robot.config import load_robot
-    from reactree_ros.robot.map_file import load_map
+    """Answer the questions of planners and bridges on ROS 2 at this terminal, until Ctrl-C.
 
-    robot = load_robot(config)
-    names = load_map(robot.map).names if robot.map else any_name
-    typer.echo(keep_file(file, (*robot.declared, *robot.waits), memory, goal=goal, names=names))
+    What you type while no question is open goes to the current run; 'stop' ends it. From a pipe, each line answers the
+    next question, and it ends after the last one.
+    """
+    raise typer.Exit(over_ros("answer", "reactree robot answer").serve(planner_node, args=[]))
+
+
+add_more("robot", app)

@@ -26,7 +26,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import DEPENDING, Mention, Vocabulary
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
+from reactree_ros.tree.flows.repeated import RepeatUntilFlow
 from reactree_ros.tree.flows.within import WithinFlow
 from reactree_ros.tree.goal_node import GoalNode
 

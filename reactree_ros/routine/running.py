@@ -23,10 +23,9 @@ from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import Concurrent, Parallel, ParallelFlow
-from reactree_ros.tree.flows.repeat_until import RepeatUntilFlow
+from reactree_ros.tree.flows.repeated import RepeatUntilFlow, WhileFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.flows.turns import take_turns
-from reactree_ros.tree.flows.while_holds import WhileFlow
 from reactree_ros.tree.flows.within import WithinFlow
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy

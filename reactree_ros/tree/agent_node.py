@@ -62,7 +62,7 @@ class Abilities:
             never.
         fixed_examples: The examples that stand in for episodic memory (paper, section 5.3).
         break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
-            told by a person, unless it only waits. None: if thoughts in a row are limited.
+            told by a person, unless it only waits. None: unless the model is trained.
         questions: How many questions a person may be asked in the whole run.
         re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
         more: The names of the further kinds of decision that they may take.
@@ -270,20 +270,15 @@ class AgentNode(GoalNode):
 
     def _longest_thought(self) -> int:
         """Return how long a thought may be now; 0 after as many in a row as there may be, or one that came again."""
-        most, had = self.context.options.thoughts_in_a_row, self._thoughts
-        if not most:
+        options, had = self.context.options, self._thoughts
+        if options.is_trained:
             return LONGEST_LINE
-        return 0 if len(had) >= most or len(set(had)) < len(had) else LONGEST_THOUGHT
-
-    @property
-    def _is_limited(self) -> bool:
-        """Whether the model may repeat itself without end, so that what brings nothing new is not offered again."""
-        return self.context.options.thoughts_in_a_row > 0
+        return 0 if len(had) >= options.thoughts_in_a_row or len(set(had)) < len(had) else LONGEST_THOUGHT
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""
         breaks, household = self._abilities.break_rounds, self.context.household
-        breaks = self._is_limited if breaks is None else breaks
+        breaks = not self.context.options.is_trained if breaks is None else breaks
         again = {skill for skill in fruitless(self._done) if not household.waits(skill)} if breaks else ()
         return [skill for skill in self._skills if skill not in again] if again else self._skills
 
@@ -319,7 +314,7 @@ class AgentNode(GoalNode):
         decision = said[-1].decision if said else None
         objection = "" if decision is None else decision.objection(self) or self._doubt(decision, reply)
         if objection:
-            if isinstance(decision, Expand) and self._is_limited:
+            if isinstance(decision, Expand) and not self.context.options.is_trained:
                 self._refused += 1
             self.refuse(reply.text.strip("\n"), objection, decision)
             return ()
@@ -327,7 +322,7 @@ class AgentNode(GoalNode):
 
     def _doubt(self, decision: Decision, reply: Reply) -> str:
         """Ask a model that is not trained back, once, if it says that it is done and there is reason for doubt."""
-        is_trusted = not self._is_limited or reply.answered_by == A_PERSON
+        is_trusted = self.context.options.is_trained or reply.answered_by == A_PERSON
         if decision.node_end != End.SUCCESS.value or is_trusted:
             return ""
         doubts = [FAILED.format(self._last_failed)] if self._last_failed else []
@@ -413,9 +408,7 @@ class AgentNode(GoalNode):
         expansion = next(child for child in reversed(self.children) if not isinstance(child, SkillLeaf))
         self.end, self.failure, self.feedback_message = None, None, ""
         self.add(told_failed([tried(child) for child in expansion.children]))
-        told = len(self.turns)
-        yield from self.senses.hold()
-        if len(self.turns) == told:  # it had not to wait, which has it look around
+        if not (yield from self.senses.hold()):
             self.see((yield from self.look_around()))
         self._tell_searched_here()
         self._begin_anew()

@@ -154,6 +154,11 @@ class TreeOptions(RunOptions):
     make_room: bool = True
     corrections: bool = True
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether the language model is trained for its planner: nothing keeps it from repeating itself."""
+        return not self.thoughts_in_a_row
+
 
 #: The method as it was when the authors recorded their runs; a replay uses it.
 AS_RECORDED = TreeOptions(

@@ -32,17 +32,22 @@ class Senses:
         self._looked_as: Robot | None = None  # as which it looked around last
         self._news = self._context.team.news.count  # how many there were when it was told of them last
 
-    def hold(self) -> Generator[Step, Any, None]:
+    def hold(self) -> Generator[Step, Any, bool]:
         """Wait as long as the run is held, then take in what is to be seen; asking and acting do so by themselves.
+
+        Returns:
+            Whether it had to wait, and so has looked around.
 
         Raises:
             Held: It was held for too long.
             WorldError: The world failed.
         """
-        node = self._node
+        node, waited = self._node, False
         while (reason := node.held()) or self._looked_as not in (None, node.post.robot):
             seen = yield from self._after_hold(f"You had to wait: {reason}." if reason else "")
             yield from node.resumed(seen)
+            waited = True
+        return waited
 
     def _after_hold(self, words: str) -> Generator[Step, Any, Observation]:
         before, node = self._looked_as, self._node
@@ -140,8 +145,8 @@ class Senses:
             raise MemoryGone(f"no examples: {error}") from error
         return found
 
-    def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
-        """See :meth:`GoalNode.carry_out`."""
+    def execute(self, skill: str) -> Generator[Step, Any, Observation]:
+        """See :meth:`GoalNode.execute`."""
         context, node = self._context, self._node
         node.post.robot.elapsed += 1
         if context.working_memory is not None and skill.startswith(RECALL):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from reactree_ros.agent.parameters import Named, ParameterError
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import (
@@ -32,86 +32,53 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+class _Inner:
+    """An attribute or a method of a wrapper that is the inner world's."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, wrapper: WorldWrapper, owner: type) -> Any:
+        return getattr(wrapper.inner, self._name)
+
+
 class WorldWrapper(SharedWorld):
     """Passes everything on to another world; what is to be otherwise is overridden."""
+
+    household: Any = _Inner()
+    recallable: Any = _Inner()
+    words: Any = _Inner()
+    names: Any = _Inner()
+    rules: Any = _Inner()
+    free_verbs: Any = _Inner()
+    reset: Any = _Inner()
+    observe: Any = _Inner()
+    survey: Any = _Inner()
+    attend: Any = _Inner()
+    traced: Any = _Inner()
+    available_skills: Any = _Inner()
+    canonical: Any = _Inner()
+    execute: Any = _Inner()
+    corrections: Any = _Inner()
+    correct: Any = _Inner()
+    pictures: Any = _Inner()
+    score: Any = _Inner()
+    goal_of: Any = _Inner()
+    judge: Any = _Inner()
+    halted: Any = _Inner()
+    emergency: Any = _Inner()
+    lacks: Any = _Inner()
+    status: Any = _Inner()
+    at_rest: Any = _Inner()
+    close: Any = _Inner()
 
     def __init__(self, inner: World) -> None:
         self.inner, self.is_guarded = inner, inner.is_guarded
 
     @property
-    def household(self) -> Household:  # type: ignore[override]
-        """The inner world's."""
-        return self.inner.household
-
-    @property
-    def recallable(self) -> Sequence[str]:  # type: ignore[override]
-        """The inner world's."""
-        return self.inner.recallable
-
-    @property
-    def words(self) -> Sequence[str]:  # type: ignore[override]
-        """The inner world's."""
-        return self.inner.words
-
-    def names(self, kind: Named) -> Sequence[str] | None:
-        return self.inner.names(kind)
-
-    @property
-    def rules(self) -> Mapping[str, str]:  # type: ignore[override]
-        """The inner world's."""
-        return self.inner.rules
-
-    @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
         """The inner world's; none if robots cannot share it."""
         return self.inner.places if isinstance(self.inner, SharedWorld) else ()
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return self.inner.reset(seed)
-
-    def observe(self) -> Pending[Observation]:
-        return self.inner.observe()
-
-    def survey(self) -> Pending[Observation]:
-        return self.inner.survey()
-
-    def attend(self, goal: str) -> None:
-        self.inner.attend(goal)
-
-    def traced(self, trace: str) -> None:
-        self.inner.traced(trace)
-
-    def available_skills(self) -> Pending[Sequence[Offered]]:
-        return self.inner.available_skills()
-
-    @property
-    def free_verbs(self) -> Sequence[str]:
-        """The inner world's."""
-        return self.inner.free_verbs
-
-    def canonical(self, skill: str) -> Pending[str | Observation]:
-        return self.inner.canonical(skill)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        return self.inner.execute(skill)
-
-    def corrections(self) -> Pending[Sequence[Offer]]:
-        return self.inner.corrections()
-
-    def correct(self, correction: SkillCall) -> Pending[Observation]:
-        return self.inner.correct(correction)
-
-    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
-        return self.inner.pictures(camera)
-
-    def score(self) -> Pending[Score | None]:
-        return self.inner.score()
-
-    def goal_of(self, instruction: str) -> Mapping[str, int]:
-        return self.inner.goal_of(instruction)
-
-    def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
-        return self.inner.judge(goal)
 
     def team(self) -> Mapping[str, SharedWorld]:
         """See :meth:`SharedWorld.team`; each of its robots is wrapped, too."""
@@ -127,25 +94,6 @@ class WorldWrapper(SharedWorld):
     def heed(self, right_of_way: RightOfWay) -> None:
         if isinstance(self.inner, SharedWorld):
             self.inner.heed(right_of_way)
-
-    def halted(self) -> str:
-        return self.inner.halted()
-
-    def emergency(self) -> str:
-        return self.inner.emergency()
-
-    def lacks(self) -> str:
-        return self.inner.lacks()
-
-    def status(self) -> Mapping[str, str]:
-        return self.inner.status()
-
-    def at_rest(self) -> Pending[None]:
-        return self.inner.at_rest()
-
-    def close(self) -> None:
-        """Close the inner world."""
-        self.inner.close()
 
 
 class AddedSkills(WorldWrapper):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from small_questions import options, understood
 
 from reactree_lab.recordings import load_recording
 from reactree_ros.cli.completion import kinds
+from reactree_ros.cli.options import OWN_OPTIONS
 from reactree_ros.files.folders import user_cache
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
@@ -92,7 +94,7 @@ def test_json_is_one_object_with_the_documented_keys(cli: Cli) -> None:
 
 def test_the_instruction_of_a_task_file_is_its_tasks(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "house.json"
-    assert cli("house", "--seed", 3, "--rooms", 4, "--tasks", 2, "--out", out).code == 0
+    assert cli("lab", "house", "--seed", 3, "--rooms", 4, "--tasks", 2, "--out", out).code == 0
     ended = cli("run", "--tasks", out, "--task-id", 2, "--json")
     assert ended.json["instruction"] == load_tasks(out)[1].instruction
     assert ended.json["task_id"] == 2
@@ -135,33 +137,36 @@ def test_a_saved_run_is_a_record_that_is_replayed_identically(cli: Cli, tmp_path
     assert record.end is not None
     assert {**record.end["result"], "verdict": result["verdict"]} == result
     assert (record.run["instruction"], record.run["planner"]["name"]) == (INSTRUCTION, "reactree_wm")
-    ended = cli("replay", tmp_path, "--json")
+    ended = cli("record", "replay", tmp_path, "--json")
     assert (ended.code, ended.json) == (0, {"runs": 1, "runs_identical": 1, "differences": {}})
-    assert "1 of 1 runs identical" in cli("replay", tmp_path / "run.jsonl").out
+    assert "1 of 1 runs identical" in cli("record", "replay", tmp_path / "run.jsonl").out
 
 
 def test_a_record_that_was_changed_is_not_replayed_identically(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     cli("run", INSTRUCTION, "--save", path)
     path.write_text(path.read_text().replace("You have not seen pudding before.", "It is in the fridge.", 1))
-    ended = cli("replay", path)
+    ended = cli("record", "replay", path)
     assert ended.code == 1
     assert 'recorded "It is in the fridge."' in " ".join(ended.out.split())
 
 
 def test_records_are_exported_as_experiences_texts_and_training_data(cli: Cli, tmp_path: Path) -> None:
     result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
-    assert cli("export", tmp_path / "run.jsonl", "--as", "text", "--out", tmp_path / "texts").code == 0
-    texts = sorted((tmp_path / "texts").glob("*.txt"))
+    assert cli("record", "export", tmp_path / "run.jsonl", "--as", "text", "--out", tmp_path / "texts.jsonl").code == 0
+    texts = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text().splitlines()]
     assert len(texts) == result["agent_nodes"]
-    assert texts[0].name == "1_prepare_snack_dec001_depth01.txt"
-    assert texts[0].read_text().startswith(f"Your task is to: {INSTRUCTION}\nYou are in the house")
-    assert cli("export", tmp_path / "run.jsonl", "--as", "experiences", "--out", tmp_path / "all.jsonl").code == 0
+    assert texts[0]["file"] == "1_prepare_snack_dec001_depth01.txt"
+    assert texts[0]["text"].startswith(f"Your task is to: {INSTRUCTION}\nYou are in the house")
+    ended = cli("record", "export", tmp_path / "run.jsonl", "--as", "experiences", "--out", tmp_path / "all.jsonl")
+    assert ended.code == 0
     (run,) = load_recording(tmp_path / "all.jsonl")
     assert len(run.nodes) == result["agent_nodes"]
     for layout, keys in (("chat", {"messages"}), ("prompt", {"prompt", "completion"})):
         out = tmp_path / f"{layout}.jsonl"
-        assert cli("export", tmp_path, "--as", "sft", "--layout", layout, "--out", out, "--achieved").code == 0
+        assert (
+            cli("record", "export", tmp_path, "--as", "sft", "--layout", layout, "--out", out, "--achieved").code == 0
+        )
         lines = [json.loads(line) for line in out.read_text().splitlines()]
         assert len(lines) == len(read_events(tmp_path / "run.jsonl", "reply"))
         assert {key for line in lines for key in line} == keys
@@ -181,7 +186,7 @@ def test_a_run_that_ran_out_of_decisions_goes_on_to_the_end_of_one_that_did_not(
         "path": str(short),
         "decision": 10,
     }
-    assert cli("replay", rest).code == 0
+    assert cli("record", "replay", rest).code == 0
     refused = cli("resume", short, "--max-decisions", 10)
     assert (refused.code, "--max-decisions 10: the run had as many; allow more than 10" in refused.err) == (2, True)
     ended = cli("resume", whole)
@@ -234,22 +239,24 @@ def test_a_robot_is_checked_where_ros_is(cli: Cli, tmp_path: Path) -> None:
 def test_a_run_is_forked_at_a_decision_that_a_person_makes(cli: Cli, tmp_path: Path) -> None:
     cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
     fork = tmp_path / "fork.jsonl"
-    ended = cli("fork", tmp_path / "run.jsonl", "--at", 9, "--say", "Act: go to bedroom 1", "--json", "--save", fork)
+    ended = cli(
+        "record", "fork", tmp_path / "run.jsonl", "--at", 9, "--say", "Act: go to bedroom 1", "--json", "--save", fork
+    )
     assert (ended.code, ended.json["end"]) == (0, "done")
     decided = read_events(fork, "decided")
     assert decided[8]["act"] == "go to bedroom 1"
     assert [one.get("act") for one in decided[:8]] == [
         one.get("act") for one in read_events(tmp_path / "run.jsonl", "decided")[:8]
     ]
-    assert cli("replay", fork).code == 0
-    refused = cli("fork", tmp_path / "run.jsonl", "--at", 99)
+    assert cli("record", "replay", fork).code == 0
+    refused = cli("record", "fork", tmp_path / "run.jsonl", "--at", 99)
     assert (refused.code, "--at 99: the run has the decisions 1 to" in refused.err) == (2, True)
 
 
 def test_another_planner_begins_where_the_world_was_then(cli: Cli, tmp_path: Path) -> None:
     cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
     fork = tmp_path / "fork.jsonl"
-    ended = cli("fork", tmp_path / "run.jsonl", "--at", 20, "--planner", "react", "--json", "--save", fork)
+    ended = cli("record", "fork", tmp_path / "run.jsonl", "--at", 20, "--planner", "react", "--json", "--save", fork)
     assert (ended.code, ended.json["gsr"], ended.json["agent_nodes"]) == (0, 1, 1)
     assert "You hold" in read_events(fork, "observation")[0]["text"] or read_events(fork, "observation")[0]["seen"]
     assert read_record(fork).run["parent"]["decision"] == 19
@@ -273,12 +280,12 @@ def test_list_prints_a_table_that_the_reference_is_made_from(cli: Cli, registry:
 
 
 def test_list_is_a_line_for_each_that_can_be_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "300")
     lines = cli("list").out.splitlines()
     specs = [spec for registry in kinds().values() for spec in registry]
     assert len(lines) == len(specs) + len(kinds()) + 1
     for spec in specs:
-        assert any(line.split()[0].rstrip(",") == spec.name and spec.summary[:30] in line for line in lines)
+        assert any(line.split()[0].rstrip(",") == spec.name and spec.summary in line for line in lines)
 
 
 def test_list_says_the_settings_of_what_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,23 +318,29 @@ def test_list_says_the_words_of_the_vocabulary(cli: Cli, monkeypatch: pytest.Mon
     assert "HAS_SWITCH" not in cli("list").out
 
 
-@pytest.mark.parametrize("command", ["run", "bootstrap", "bench"])
-def test_every_option_of_a_run_is_an_option_of_the_command(
-    cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch
+def test_few_options_of_a_run_have_a_name_of_their_own_and_all_can_be_given(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    shown = "".join(cli(command, "--help").out.split())
+    shown = "".join(cli("list", "options").out.split())
     for name, field in RunOptions.model_fields.items():
-        flag = f"--{name.replace('_', '-')}"
-        option = f"{flag}--no-{flag[2:]}<" if field.annotation is bool else f"{flag}<"
-        assert (option in shown) is not (command == "bench" and name == "seed"), name
         assert field.description
+        assert f"│{name}│" in shown
+    of_plug_ins = {"--beds"}
+    options = set(re.findall(r"^│ +(--[a-z-]+)", cli("run", "--help").out, re.MULTILINE)) - of_plug_ins
+    assert len(options) <= 25
+    assert {f"--{name.replace('_', '-')}" for name in OWN_OPTIONS} | {"--option", "--help"} <= options
+
+
+def test_an_option_of_a_run_is_given_by_name(cli: Cli) -> None:
+    assert cli("run", INSTRUCTION, "--option", "max-decisions=3", "--json").json["end"] == "out_of_decisions"
+    refused = cli("run", INSTRUCTION, "--option", "max_dezisions=3")
+    assert (refused.code, "options: there is no setting 'max_dezisions'; did you mean" in refused.err) == (2, True)
 
 
 def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     shown = " ".join(cli("run", "--help").out.split())
-    assert "--scene <str> ai2thor: a scene without a goal" in shown
     assert "--house <str> virtualhome, virtualhome_unity: a shipped house" in shown
     assert "--tasks <str> virtualhome, virtualhome_unity: a task file in the WAH-NL schema" in shown
 
@@ -336,7 +349,7 @@ def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Pat
     lines = (wah_nl / "trajectories" / "react.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "react.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
     arguments = [tmp_path / "react.jsonl", "--tasks", wah_nl / "tasks.json", "--world", "symbolic"]
-    ended = cli("recordings", *arguments, "--json")
+    ended = cli("lab", "recordings", *arguments, "--json")
     assert {
         "runs",
         "runs_identical",
@@ -350,7 +363,7 @@ def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Pat
         "successes_reproduced",
     } <= set(ended.json)
     assert (ended.json["runs"], ended.json["successes_recorded"]) == (20, 7)
-    assert "7 of 7 recorded successes" in cli("recordings", *arguments).out
+    assert "7 of 7 recorded successes" in cli("lab", "recordings", *arguments).out
 
 
 def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
@@ -381,13 +394,13 @@ def test_a_run_that_reached_its_goal_is_remembered_and_gives_examples(cli: Cli, 
 @pytest.mark.skipif(not HAS_EMBEDDER, reason="needs the memory extra; `make test-memory` has it")
 def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Path) -> None:
     house, memory = tmp_path / "house.json", tmp_path / "memory.db"
-    cli("house", "--seed", 4, "--tasks", 2, "--out", house)
-    first = cli("bootstrap", "--tasks", house, "--memory", memory)
+    cli("lab", "house", "--seed", 4, "--tasks", 2, "--out", house)
+    first = cli("lab", "bootstrap", "--tasks", house, "--memory", memory)
     assert first.code == 0
     assert first.out.startswith("2 of 2 tasks reached their goal (1 of the first 1, 1 of the rest).\n")
-    again = cli("bootstrap", "--tasks", house, "--memory", memory)
+    again = cli("lab", "bootstrap", "--tasks", house, "--memory", memory)
     assert again.out.endswith("0 from --seed-memory, 0 new ones from these runs.\n")
-    missing = cli("bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
+    missing = cli("lab", "bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
     assert (missing.code, f"{tmp_path / 'none.db'}: no such memory" in missing.err) == (2, True)
 
 
@@ -427,7 +440,16 @@ def test_a_server_carries_out_an_instruction(cli: Cli, peer: Peer, tmp_path: Pat
 
 
 def test_what_is_asked_of_a_server_is_as_the_options_say(cli: Cli, peer: Peer) -> None:
-    options = ["--max-tokens", 77, "--temperature", 0.5, "--seed", 3, "--llm-option", "max_concurrent=1"]
+    options = [
+        "--option",
+        "max_tokens=77",
+        "--option",
+        "temperature=0.5",
+        "--seed",
+        3,
+        "--llm-option",
+        "max_concurrent=1",
+    ]
     server = ["--llm", "openai", "--base-url", peer.base_url]
     bare = "reactree_wm:system_text=false:fixed_example=false"
     assert cli("run", INSTRUCTION, *server, *options, "--planner", bare, "--json").code == 0
@@ -585,10 +607,10 @@ BAD: dict[str, tuple[list[str], str]] = {
     "fewer than no decisions": (["run", "--max-decisions", "-1"], "'--max-decisions'"),
     "no steps": (["run", "--max-steps", "-1"], "'--max-steps'"),
     "no time to decide": (
-        ["run", "--decision-timeout", "0"],
-        "decision_timeout is '0.0': input should be greater than 0",
+        ["run", "--option", "decision_timeout=0"],
+        "decision_timeout is '0': input should be greater than 0",
     ),
-    "unknown parallel": (["run", "--parallel", "most"], "'most' is not one of 'majority', 'all'"),
+    "unknown parallel": (["run", "--option", "parallel=most"], "parallel is 'most': use one of majority, all"),
     "unknown planner": (["run", "--planner", "reactre"], "planner 'reactre' is unknown; did you mean 'reactree'?"),
     "unknown planner option": (["run", "--planner", "react:depth=1"], "planner 'react': there is no setting 'depth'"),
     "seed of words": (["run", "--seed", "one"], "'--seed'"),
@@ -597,7 +619,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "save over a file": (["run", "--save", "{house}"], "name a new file, so that no record is lost"),
     "unknown command": (["fly"], "No such command 'fly'"),
     "replay without tasks": (
-        ["recordings", "react.jsonl", "--world", "symbolic"],
+        ["lab", "recordings", "react.jsonl", "--world", "symbolic"],
         "--world symbolic needs --tasks",
     ),
     "unknown world": (["run", "--world", "virtalhome"], "world 'virtalhome' is unknown; did you mean 'virtualhome'?"),
@@ -610,33 +632,34 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["run", "--world", "virtualhome_unity", "--world-option", "port=many"],
         "world 'virtualhome_unity': port is 'many': input should be a valid integer",
     ),
-    "scene of another world": (
-        ["run", "--scene", "FloorPlan1"],
-        "--scene: the world 'virtualhome' takes none; name another --world (ai2thor)",
+    "beds of another world": (
+        ["run", "--beds", "2"],
+        "--beds: the world 'virtualhome' takes none; name another --world (garden)",
     ),
+    "option without value": (["run", "--option", "seed"], "write it as NAME=VALUE"),
     "house in ai2thor": (
         ["run", "--world", "ai2thor", "--house", "villa"],
         "--house: the world 'ai2thor' takes none; name another --world (virtualhome, virtualhome_unity or pyrobosim",
     ),
     "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
-    "replay variant": (["recordings", "--tasks", "{house}", "x.jsonl"], "--variant x: is none of react"),
-    "replay file": (["recordings", "--tasks", "{house}", "react.jsonl"], "react.jsonl: cannot be read"),
+    "replay variant": (["lab", "recordings", "--tasks", "{house}", "x.jsonl"], "--variant x: is none of react"),
+    "replay file": (["lab", "recordings", "--tasks", "{house}", "react.jsonl"], "react.jsonl: cannot be read"),
     "replay world": (
-        ["recordings", "--tasks", "{house}", "react.jsonl", "--world", "real"],
+        ["lab", "recordings", "--tasks", "{house}", "react.jsonl", "--world", "real"],
         "'real' is not one of 'recorded', 'symbolic'",
     ),
     "replay outcomes": (
-        ["recordings", "--tasks", "{house}", "react.jsonl", "--outcomes", "{bad}"],
+        ["lab", "recordings", "--tasks", "{house}", "react.jsonl", "--outcomes", "{bad}"],
         "is no file of outcomes",
     ),
-    "house of two rooms": (["house", "--seed", "1", "--rooms", "2", "--out", "x.json"], "'--rooms'"),
-    "house of nine rooms": (["house", "--seed", "1", "--rooms", "9", "--out", "x.json"], "'--rooms'"),
-    "house without file": (["house", "--seed", "1"], "Missing option '--out'"),
-    "house into nowhere": (["house", "--seed", "1", "--out", "{nowhere}/x.json"], "No such file or directory"),
+    "house of two rooms": (["lab", "house", "--seed", "1", "--rooms", "2", "--out", "x.json"], "'--rooms'"),
+    "house of nine rooms": (["lab", "house", "--seed", "1", "--rooms", "9", "--out", "x.json"], "'--rooms'"),
+    "house without file": (["lab", "house", "--seed", "1"], "Missing option '--out'"),
+    "house into nowhere": (["lab", "house", "--seed", "1", "--out", "{nowhere}/x.json"], "No such file or directory"),
     "server without URL": (["run", "--llm", "openai"], "llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1"),
     "no URL": (["run", "--llm", "openai", "--base-url", "localhost"], "base_url 'localhost': is no URL of a server"),
     "key's file": (
-        ["run", "--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "{nowhere}/key"],
+        ["run", "--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--llm-option", "api_key_file={nowhere}/key"],
         "cannot be read",
     ),
     "model of the expert": (["run", "--model", "x"], "--model: the language model 'expert' takes none"),
@@ -658,11 +681,11 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["llm", "check", "--llm", "gpt"],
         "language model 'gpt' is unknown; use one of expert, openai",
     ),
-    "bootstrap without tasks": (["bootstrap", "--memory", "m.db"], "--suite wah_nl needs --tasks"),
-    "bench without suite": (["bench", "--planner", "react", "--out", "x"], "--suite is missing; name one of "),
-    "bench of a seed": (["bench", "--suite", "generated", "--seed", "1"], "No such option"),
+    "bootstrap without tasks": (["lab", "bootstrap", "--memory", "m.db"], "--suite wah_nl needs --tasks"),
+    "bench without suite": (["lab", "bench", "--planner", "react", "--out", "x"], "--suite is missing; name one of "),
+    "bench of a seed": (["lab", "bench", "--suite", "generated", "--seed", "1"], "No such option"),
     "tasks of another suite": (
-        ["bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
+        ["lab", "bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
         "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl",
     ),
     "list of nothing": (["list", "worldz"], "'worldz' is no known name; did you mean 'worlds'?"),
@@ -678,10 +701,13 @@ BAD: dict[str, tuple[list[str], str]] = {
 # What is said where what they need is installed.
 BAD_WITH_ALL_INSTALLED: dict[str, tuple[list[str], str]] = {
     "scene without instruction": (
-        ["run", "--world", "ai2thor", "--scene", "FloorPlan1"],
+        ["run", "--world", "ai2thor", "--world-option", "scene=FloorPlan1"],
         "ai2thor has no task of its own here",
     ),
-    "no such scene": (["run", "a", "--world", "ai2thor", "--scene", "FloorPlan99"], "unknown scene 'FloorPlan99'"),
+    "no such scene": (
+        ["run", "a", "--world", "ai2thor", "--world-option", "scene=FloorPlan99"],
+        "unknown scene 'FloorPlan99'",
+    ),
     "no trials": (
         ["run", "--world", "ai2thor", "--tasks", "{nowhere}", "--task-id", "0"],
         "nowhere: cannot be read",
@@ -701,7 +727,7 @@ def test_bad_input_for_what_is_installed_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("owner", "module", "arguments"),
     [
-        ("reactree_lab", "ai2thor", ["--world", "ai2thor", "--scene", "FloorPlan1"]),
+        ("reactree_lab", "ai2thor", ["--world", "ai2thor", "--world-option", "scene=FloorPlan1"]),
         ("reactree_ros", "vllm", ["--llm", "vllm", "--model", "x"]),
     ],
 )

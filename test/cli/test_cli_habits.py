@@ -54,7 +54,7 @@ def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "replay", "resume", "fork", "bootstrap", "bench", "doctor", "llm check", "robot check"],
+    ["run", "resume", "doctor", "llm check", "robot check", "record fork", "record replay", "lab bench"],
 )
 def test_a_command_with_exit_codes_of_its_own_says_them(cli: Cli, command: str) -> None:
     assert re.search(r"Exit codes? ", " ".join(cli(*command.split(), "--help").out.split()))
@@ -86,20 +86,21 @@ def shell(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 COMPLETED: dict[str, set[str]] = {
-    "reactree rep": {"replay", "report"},
+    "reactree record rep": {"replay"},
+    "reactree r": {"run", "resume", "record", "routine", "robot"},
     "reactree memory s": {"show", "search"},
     "reactree list w": {"worlds", "words", "webshop", "wah_nl", "write_code", "while", "within", "watering"},
     "reactree run --planner ": set(planner_names()),
     "reactree run --planner hi": {"hiagent", "hiagent_wm"},
-    "reactree bootstrap --planner tree": {"tree_planner"},
-    "reactree bench --planner react,hi": {"react,hiagent", "react,hiagent_wm"},
-    "reactree bench --planner react,recode,tree": {"react,recode,tree_planner"},
+    "reactree lab bootstrap --planner tree": {"tree_planner"},
+    "reactree lab bench --planner react,hi": {"react,hiagent", "react,hiagent_wm"},
+    "reactree lab bench --planner react,recode,tree": {"react,recode,tree_planner"},
     "reactree run --world v": {"virtualhome", "virtualhome_unity"},
     "reactree run --world ": set(WORLDS.names),
     "reactree run --llm ": set(MODELS.names),
     "reactree llm check --llm op": {"openai"},
-    "reactree bench --suite gen": {GENERATED.name},
-    "reactree bench --suite ": set(SUITES.names),
+    "reactree lab bench --suite gen": {GENERATED.name},
+    "reactree lab bench --suite ": set(SUITES.names),
     "reactree doctor --m": {"--models", "--memory"},
     "reactree doctor --models ": set(),  # a file, which the shell completes
     "reactree view ": set(),
@@ -111,7 +112,7 @@ def test_bash_is_told_what_follows(shell: Shell, line: str, names: set[str]) -> 
     assert {one for one in shell.completed("bash", line) if one} == names
 
 
-@pytest.mark.parametrize("line", ["reactree run --planner hi", "reactree run --llm ", "reactree bench --suite gen"])
+@pytest.mark.parametrize("line", ["reactree run --planner hi", "reactree run --llm ", "reactree lab bench --suite gen"])
 def test_zsh_is_told_what_follows_with_what_it_is(shell: Shell, line: str) -> None:
     told = "\n".join(shell.completed("zsh", line))
     assert set(re.findall(r'^(?:_arguments \'\*: :\(\()?"([^"]+)":"[^"]', told, re.M)) == COMPLETED[line]
@@ -144,7 +145,7 @@ def bash(command: Path, home: Path, script: str) -> str:
 
 
 PRESS_TAB = """
-COMP_WORDS=(reactree bench --suite gen) COMP_CWORD=3
+COMP_WORDS=(reactree lab bench --suite gen) COMP_CWORD=4
 $(complete -p reactree | sed 's/.*-F \\([^ ]*\\).*/\\1/') reactree gen --suite
 echo "${COMPREPLY[@]}"
 """
@@ -164,9 +165,7 @@ def test_what_is_installed_completes_in_a_new_bash(command: Path, tmp_path: Path
 
 PRINTS = {
     "help": ["--help"],
-    "list": ["list", "planners"],
     "run": ["run", INSTRUCTION],
-    "doctor": ["doctor"],
     "error": ["run", "--llm", "nobody"],
 }
 
@@ -191,7 +190,7 @@ def on_a_terminal(*arguments: str, **more: str) -> str:
 
 @pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
 def test_colours_are_off_where_nobody_wants_them(arguments: list[str]) -> None:
-    assert COLOUR.search(on_a_terminal(*arguments)) or arguments[0] == "list", "else this shows nothing"
+    assert COLOUR.search(on_a_terminal(*arguments)), "else this shows nothing"
     assert not COLOUR.search(on_a_terminal(*arguments, NO_COLOR="1"))
 
 
@@ -226,9 +225,7 @@ def test_whoever_reads_on_gets_everything() -> None:
     assert '"end": "done"' in ended.stdout
 
 
-@pytest.mark.parametrize(
-    "arguments", [["list"], ["list", "--markdown"], ["run", INSTRUCTION], ["doctor"]], ids=" ".join
-)
+@pytest.mark.parametrize("arguments", [["list"], ["run", INSTRUCTION]], ids=" ".join)
 def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> None:
     code, line, errors = read_one_line(*arguments)
     assert line
@@ -236,9 +233,7 @@ def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> N
     assert code in (0, NOBODY_READS)  # 0: all of it was printed before
 
 
-@pytest.mark.parametrize(
-    "arguments", [["list"], ["list", "--markdown"], ["--help"], ["--version"], ["doctor"]], ids=" ".join
-)
+@pytest.mark.parametrize("arguments", [["list", "--markdown"], ["--help"], ["--version"]], ids=" ".join)
 def test_where_nobody_reads_at_all_it_says_so_by_its_exit_code(arguments: list[str]) -> None:
     reads, writes = os.pipe()
     os.close(reads)

@@ -48,7 +48,7 @@ def test_no_file_in_a_folder_sets_a_default_or_is_mentioned(
     for folder in (below, below.parent):
         (folder / place).mkdir(parents=True, exist_ok=True)
         (folder / place / "reactree.toml").write_text('[all]\nmax_steps = 1\nllm = "nobody"\n[rum]\n')
-    said = [cli(*RUN), cli("config", "show"), cli("config", "show", "run"), cli("doctor")]
+    said = [cli(*RUN), cli("list", "defaults"), cli("list", "defaults", "run"), cli("doctor")]
     assert said[0].json["end"] == "done"
     assert not any(str(tmp_path / "project") in one.out + one.err for one in said)
 
@@ -92,14 +92,14 @@ def test_a_run_is_gone_on_with_by_its_own_model(cli: Cli, user: Path, tmp_path: 
         ("max_steps = 3", "'max_steps' is no command;"),
         ("run = 3", "'run' must be a table: write [run], and its options below"),
         ("[", "is not TOML: "),
-        ('[run]\nparallel = "sometimes"', "run.parallel: "),
+        ('[run]\nroutines = "sometimes"', "run.routines: "),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_key(cli: Cli, user: Path, text: str, said: str) -> None:
     user.write_text(text)
-    for command in (RUN, ("config", "show")):
+    for command in (RUN, ("list", "defaults")):
         ended = cli(*command)
-        assert (ended.code, ended.out) == (2, "") or command[0] == "config"
+        assert (ended.code, ended.out) == (2, "") or command[0] == "list"
         assert ended.code == 2
         assert f"error: {user}: {said}" in ended.err
 
@@ -112,8 +112,8 @@ def lines_of_doctor(cli: Cli) -> list[str]:
 
 def test_doctor_says_what_the_file_sets(cli: Cli, user: Path) -> None:
     assert lines_of_doctor(cli) == [f"  --  reactree.toml: there is no {user}"]
-    user.write_text('[all]\nllm = "expert"\n[run]\nmax_depth = 3\n')
-    assert lines_of_doctor(cli) == [f"  ok  reactree.toml: {user} sets all.llm = expert, run.max_depth = 3"]
+    user.write_text('[all]\nllm = "expert"\n[run]\nseed = 3\n')
+    assert lines_of_doctor(cli) == [f"  ok  reactree.toml: {user} sets all.llm = expert, run.seed = 3"]
 
 
 def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(cli: Cli, user: Path) -> None:
@@ -121,17 +121,17 @@ def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(cl
     (line,) = lines_of_doctor(cli)
     assert f"{user}: is not TOML: " in line
     user.write_text(
-        "[all]\nmax_steps = -1\nbase_ulr = 1\n[run]\nviev = true\n[bench]\nseeds = 'x'\n"
+        "[all]\nmax_steps = -1\nbase_ulr = 1\n[run]\nviev = true\n[lab.bench]\nseeds = 'x'\n"
         "[llm]\nmodel = 'm'\n[llm.chekc]\n"
     )
     lines = lines_of_doctor(cli)
     assert len(lines) == 6
-    remedy = "  (correct it; `reactree config show` then shows the value of each option)"
+    remedy = "  (correct it; `reactree list defaults` then shows the value of each option)"
     assert all(line.startswith("  !!  reactree.toml: ") and line.endswith(remedy) for line in lines)
     assert "all.base_ulr: no command has such an option;" in lines[0]
     assert "'llm.model' is no command;" in lines[1]
     assert "'llm.chekc' is no command; did you mean 'check'?" in lines[2]
-    for key in ("all.max_steps", "run.viev", "bench.seeds"):
+    for key in ("all.max_steps", "run.viev", "lab.bench.seeds"):
         assert sum(f": {key}: " in line for line in lines) == 1
 
 
@@ -157,32 +157,30 @@ def test_help_is_there_whatever_the_file_says(cli: Cli, user: Path) -> None:
     assert cli("run", "--help").code == 0
 
 
-def test_config_show_says_where_each_value_comes_from(cli: Cli, user: Path) -> None:
-    user.write_text('[all]\nllm = "openai"\napi_key = "sk-hush"\n[run]\nrobots = 2\n[llm.check]\nmodel = "m"\n')
-    shown = cli("config", "show").out
+def test_the_list_of_defaults_says_where_each_value_comes_from(cli: Cli, user: Path) -> None:
+    user.write_text('[all]\nllm = "openai"\napi_key = "sk-hush"\n[run]\nseed = 2\n[llm.check]\nmodel = "m"\n')
+    shown = cli("list", "defaults").out
     rows = [line.split() for line in shown.splitlines()]
-    assert ["run", "--robots", "2", "run.robots"] in rows
+    assert ["run", "--seed", "2", "run.seed"] in rows
     assert ["run", "--llm", "openai", "all.llm"] in rows
     assert ["llm", "check", "--model", "m", "llm.check.model"] in rows
     assert shown.startswith(f"{user}\n")
     assert "sk-hush" not in shown
-    rows = [line.split() for line in cli("config", "show", "run").out.splitlines()]
+    rows = [line.split() for line in cli("list", "defaults", "run").out.splitlines()]
     assert ["run", "--world", "virtualhome", "built", "in"] in rows
-    assert ["run", "--robots", "2", "run.robots"] in rows
+    assert ["run", "--seed", "2", "run.seed"] in rows
 
 
-def test_config_show_without_a_file_says_where_it_would_be(cli: Cli, user: Path) -> None:
-    assert cli("config", "show").out == f"There is no {user}\n"
-    assert cli("config", "show", "nothing").code == 2
+def test_the_list_of_defaults_without_a_file_says_where_it_would_be(cli: Cli, user: Path) -> None:
+    assert cli("list", "defaults").out == f"There is no {user}\n"
+    assert cli("list", "defaults", "nothing").code == 2
 
 
 def test_a_line_at_the_start_says_what_the_file_changes(cli: Cli, user: Path) -> None:
-    user.write_text(
-        '[all]\nllm = "expert"\nseed = 0\n[llm.check]\nmodel = "m"\n[run]\nmax_steps = 150\nmax_depth = 7\n'
-    )
+    user.write_text('[all]\nllm = "expert"\nseed = 0\n[llm.check]\nmodel = "m"\n[run]\nmax_steps = 150\nseed = 7\n')
     ended = cli(*RUN)
     assert ended.json["end"] == "done"
-    assert ended.err.splitlines()[0] == f"defaults: {user} sets run.max_steps = 150, run.max_depth = 7"
+    assert ended.err.splitlines()[0] == f"defaults: {user} sets run.seed = 7, run.max_steps = 150"
     user.write_text('[llm.check]\nllm = "expert"\n')
     assert cli("llm", "check").err.startswith(f"defaults: {user} sets llm.check.llm = expert\n")
 
@@ -195,7 +193,7 @@ def test_neither_line_nor_table_tells_a_key(
         '[run]\nllm = "openai"\nbase_url = "http://127.0.0.1:9/k/hush47110815abcdefgh/v1"\n'
         'llm_option = ["extra_body={auth: hush-4711}", "model=m"]\n'
     )
-    for command in (RUN, ("config", "show"), ("config", "show", "run"), ("doctor",)):
+    for command in (RUN, ("list", "defaults"), ("list", "defaults", "run"), ("doctor",)):
         ended = cli(*command)
         assert "127.0.0.1:9/k/***/v1" in ended.out + ended.err
         assert "hush" not in ended.out + ended.err
@@ -235,7 +233,7 @@ def test_neither_the_files_place_nor_its_values_steer_a_terminal(
     (odd / "reactree").mkdir(parents=True)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(odd))
     (odd / "reactree" / "reactree.toml").write_text('[run]\nmax_steps = 1\nplanner = "react\\u001b]0;y\\u0007"\n')
-    for one in (cli("config", "show"), cli("doctor"), cli(*RUN)):
+    for one in (cli("list", "defaults"), cli("doctor"), cli(*RUN)):
         assert "all is well" in one.out + one.err
         assert "\x1b]" not in one.out + one.err
         assert "\nok: all is well" not in one.out + one.err

@@ -25,7 +25,7 @@ from reactree_ros.record.own import is_own, sealed
 
 KEY = "sk-hush-4711-abcdef"
 INSTRUCTION = "Put 1 apple on the coffee table"
-GOES_ON = {"resume": (), "fork": ("--at", 2)}
+GOES_ON = {"resume": (), "record fork": ("--at", 2)}
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_header_starts_opens_loads_and_sends_nothing(
 ) -> None:
     places = {"program": str(program), "url": catcher.base_url, "host": f"http://{catcher.host}"}
     hostile = changed_header(record, tmp_path / "hostile.jsonl", filled(HEADERS[case], places))
-    ended = cli(command, hostile, *GOES_ON[command], "--json")
+    ended = cli(*command.split(), hostile, *GOES_ON[command], "--json")
     assert (ended.code, ended.out) == (2, "")
     assert "a record may not decide that by itself; add these words to the command" in ended.err
     assert "--world-option " in ended.err or "--llm-option " in ended.err
@@ -134,14 +134,14 @@ def test_the_words_of_the_refusal_are_those_that_go_on(
     cli: Cli, record: Path, tmp_path: Path, catcher: KeyCatcher
 ) -> None:
     house = tmp_path / "my house.json"
-    assert cli("house", "generate", house, "--seed", 3).code == 0 or not house.exists()
+    assert cli("lab", "house", "generate", house, "--seed", 3).code == 0 or not house.exists()
     hostile = changed_header(
         record, tmp_path / "h.jsonl", {"llm": {"llm": "openai", "base_url": catcher.base_url, "model": "m"}}
     )
-    refused = cli("fork", hostile, "--at", 2)
+    refused = cli("record", "fork", hostile, "--at", 2)
     words = f"--llm-option base_url={catcher.base_url}"
     assert words in refused.err
-    cli("fork", hostile, "--at", 2, *words.split())
+    cli("record", "fork", hostile, "--at", 2, *words.split())
     assert {key for _, _, key in catcher.requests} == {f"Bearer {KEY}"}
 
 
@@ -214,7 +214,7 @@ def test_an_everyday_record_is_gone_on_with_as_it_always_was(cli: Cli, record: P
     again = tmp_path / "again.jsonl"
     ended = cli("resume", record, "--json", "--max-decisions", 100, "--save", again)
     assert (ended.code, ended.json["end"]) == (0, "done")
-    assert cli("fork", record, "--at", 2, "--json").json["end"] == "out_of_decisions"
+    assert cli("record", "fork", record, "--at", 2, "--json").json["end"] == "out_of_decisions"
     harmless = changed_header(record, tmp_path / "h.jsonl", {"world.settings": {"house": "apartment", "task_id": 1}})
     assert cli("resume", harmless, "--json").code != 2
     header = json.loads(again.read_text().splitlines()[0])
@@ -249,9 +249,12 @@ def test_ones_own_record_goes_on_by_itself_wherever_it_lies(
     (tmp_path / "elsewhere").mkdir()
     moved = of_a_file.rename(tmp_path / "elsewhere" / "moved.jsonl")
     again = tmp_path / "again.jsonl"
-    assert cli(command, moved, *GOES_ON[command], "--json", "--save", again).json["end"] in ("done", "out_of_decisions")
-    assert cli("replay", again).code == 0
-    assert cli("fork", again, "--at", 2, "--json").json["end"]
+    assert cli(*command.split(), moved, *GOES_ON[command], "--json", "--save", again).json["end"] in (
+        "done",
+        "out_of_decisions",
+    )
+    assert cli("record", "replay", again).code == 0
+    assert cli("record", "fork", again, "--at", 2, "--json").json["end"]
 
 
 def _key(mode: int | None = None, content: bytes | None = None, *, gone: bool = False) -> None:
@@ -326,7 +329,7 @@ def test_a_record_loosens_no_policy_of_the_user(
         user.write_text(f'{by}\npolicy = "{policy}"\n')
     said = () if by.startswith("[") else ("--policy", policy)
     again = tmp_path / "again.jsonl"
-    cli("fork", other, "--at", 1, "--json", "--save", again, *said)
+    cli("record", "fork", other, "--at", 1, "--json", "--save", again, *said)
     events = [json.loads(line) for line in again.read_text().splitlines()]
     assert events[0]["world"]["policy"] == [{"skill": "go to", "verdict": "deny"}]
     done = [event for event in events if event["e"] == "observation" and event["of"] == "execute"]
@@ -337,7 +340,7 @@ def test_a_records_own_policy_holds_where_the_user_has_none(cli: Cli, record: Pa
     denied = [{"skill": "go to", "verdict": "deny"}]
     other = changed_header(record, tmp_path / "other.jsonl", {"world.policy": denied})
     again = tmp_path / "again.jsonl"
-    cli("fork", other, "--at", 1, "--json", "--save", again)
+    cli("record", "fork", other, "--at", 1, "--json", "--save", again)
     assert json.loads(again.read_text().splitlines()[0])["world"]["policy"] == denied
 
 
@@ -363,7 +366,7 @@ def test_a_records_own_policy_holds_where_the_user_has_none(cli: Cli, record: Pa
     ],
     ids=str,
 )
-@pytest.mark.parametrize("command", ["replay", "resume"])
+@pytest.mark.parametrize("command", ["lab replay", "resume"])
 def test_a_household_of_a_record_imports_and_formats_nothing_of_its_own(
     cli: Cli, record: Path, tmp_path: Path, changes: dict[str, Any], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +380,7 @@ def test_a_household_of_a_record_imports_and_formats_nothing_of_its_own(
         return original(name, *rest, **others)
 
     monkeypatch.setattr(builtins, "__import__", watched)
-    ended = cli(command, changed_header(record, tmp_path / "h.jsonl", changes), "--json")
+    ended = cli(*command.split(), changed_header(record, tmp_path / "h.jsonl", changes), "--json")
     assert ended.code == 2
     assert "household" in ended.err
     assert "Traceback" not in ended.err
@@ -390,7 +393,7 @@ class _Ruled(ReactreeSettings):
     rules: str = ""
 
 
-@pytest.mark.parametrize("command", ["replay", "resume", "fork"])
+@pytest.mark.parametrize("command", ["lab replay", "resume", "record fork"])
 def test_a_planner_of_a_record_opens_nothing(
     cli: Cli, record: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,12 +402,12 @@ def test_a_planner_of_a_record_opens_nothing(
     monkeypatch.setitem(PLANNERS._plugins.points, "ruled", point)
     monkeypatch.setitem(PLANNERS._loaded, "ruled", ruled)
     named = changed_header(record, tmp_path / "h.jsonl", {"planner.name": "ruled_wm:rules=/etc/passwd"})
-    ended = cli(command, named, *GOES_ON.get(command, ()), "--json")
+    ended = cli(*command.split(), named, *GOES_ON.get(command, ()), "--json")
     assert (ended.code, ended.out) == (2, "")
     assert "its planner's settings rules would start, open, load or send something" in ended.err
     assert "--planner ruled_wm:rules=/etc/passwd" in ended.err
     harmless = changed_header(record, tmp_path / "i.jsonl", {"planner.name": "ruled_wm:questions=0"})
-    assert "would start" not in cli(command, harmless, *GOES_ON.get(command, ()), "--json").err
+    assert "would start" not in cli(*command.split(), harmless, *GOES_ON.get(command, ()), "--json").err
 
 
 @pytest.mark.parametrize(

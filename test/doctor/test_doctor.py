@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import socket
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Cli, Ended
+from command_line import Cli
 from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 
 from reactree_ros.agent.turns import Saw
@@ -632,38 +631,26 @@ def test_a_terminal_that_takes_no_unicode_is_wrong(monkeypatch: pytest.MonkeyPat
 KEY, PASSWORD, OTHER = "sk-hush-4711-abcdef", "p@ss/word", "orchid-89-velvet"
 
 
-def told(*arguments: object, **environment: str) -> Ended:
-    """Run it as a shell does."""
-    run = subprocess.run(
-        [sys.executable, "-m", "reactree_ros.cli", "doctor", *map(str, arguments)],
-        env={"PATH": "", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return Ended(run.returncode, run.stdout, run.stderr)
-
-
-@pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["lines", "json"])
-def test_no_key_is_told(peer: Peer, tmp_path: Path, as_json: list[str]) -> None:
+def test_no_key_is_told(cli: Cli, peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peer.models = (f"model of {KEY}", OTHER)
     models = tmp_path / "models.yaml"
     models.write_text(
         f"llm: openai\nmodel: {{api_key: '{OTHER}'}}\nbase_url: http://me:{PASSWORD}@localhost/v1\n", encoding="utf-8"
     )
-    environment = {
+    for name, value in {
         "OPENAI_API_KEY": KEY,
         "HF_TOKEN": OTHER,
         "OPENAI_BASE_URL": f"http://me:{PASSWORD}@127.0.0.1:1/v1",
         "PYTHONPATH": f"{ROOT}:/{OTHER}",
         "HTTP_PROXY": f"http://me:{PASSWORD}@127.0.0.1:1",
         "no_proxy": "127.0.0.1",
-    }
+    }.items():
+        monkeypatch.setenv(name, value)
     ends = [
-        told(*as_json, "--base-url", peer.base_url, **environment),
-        told(*as_json, "--models", models, **environment),
-        told(*as_json, "--base-url", f"http://me:{PASSWORD}@127.0.0.1:1/v1", "--memory", f"/{OTHER}", **environment),
-        told(*as_json, "--base-url", KEY, "--models", f"/{KEY}", **environment),
+        cli("doctor", "--base-url", peer.base_url),
+        cli("doctor", "--models", models),
+        cli("doctor", "--base-url", f"http://me:{PASSWORD}@127.0.0.1:1/v1", "--memory", f"/{OTHER}"),
+        cli("doctor", "--json", "--base-url", KEY, "--models", f"/{KEY}"),
     ]
     assert peer.requests, "the first one asked"
     assert "model of ***, ***" in ends[0].out
@@ -673,8 +660,7 @@ def test_no_key_is_told(peer: Peer, tmp_path: Path, as_json: list[str]) -> None:
         for secret in (KEY, PASSWORD, "ss/word", "word@", OTHER):
             assert secret not in ended.out + ended.err
     assert [ended.code for ended in ends[1:]] == [1, 1, 1]
-    if as_json:
-        assert all(json.loads(ended.out)["wrong"] for ended in ends[1:])
+    assert ends[-1].json["wrong"]
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def by_bench(cli: Cli, tasks: Path, task: Task, folder: Path) -> Record:
 def by_bootstrap(cli: Cli, tasks: Path, task: Task, folder: Path) -> None:
     suite = ("--suite", "wah_nl", "--tasks", tasks)
     memory = folder / "memory.db"
-    assert cli("bootstrap", *suite, "--planner", PLANNER, "--max-decisions", LIMIT, "--memory", memory).code == 0
+    assert cli("lab", "bootstrap", *suite, "--planner", PLANNER, "--max-decisions", LIMIT, "--memory", memory).code == 0
 
 
 def by_dataset(cli: Cli, tasks: Path, task: Task, folder: Path) -> None:
@@ -130,14 +130,14 @@ def by_resume(cli: Cli, tasks: Path, task: Task, folder: Path) -> Record:
 def by_fork(cli: Cli, tasks: Path, task: Task, folder: Path) -> Record:
     by_command_line(cli, tasks, task, folder)
     said = ("--at", 3, "--world-option", f"tasks={tasks}")
-    assert cli("fork", folder / "run.jsonl", *said, "--json", "--save", folder / "again.jsonl").code == 0
+    assert cli("record", "fork", folder / "run.jsonl", *said, "--json", "--save", folder / "again.jsonl").code == 0
     return read_record(folder / "again.jsonl")
 
 
 def by_fork_anew(cli: Cli, tasks: Path, task: Task, folder: Path) -> Record:
     by_command_line(cli, tasks, task, folder)
     said = ("--at", 3, "--planner", PLANNER, "--world-option", f"tasks={tasks}")
-    cli("fork", folder / "run.jsonl", *said, "--json", "--save", folder / "again.jsonl")
+    cli("record", "fork", folder / "run.jsonl", *said, "--json", "--save", folder / "again.jsonl")
     return read_record(folder / "again.jsonl")
 
 

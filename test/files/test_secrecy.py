@@ -316,7 +316,10 @@ def test_a_run_a_failure_and_their_exports_hold_no_key(
     assert header["llm"]["extra_body"] == {"top_k": 20}
     ends = [
         ran,
-        *(cli("export", tmp_path / "run.jsonl", "--as", kind, "--out", tmp_path / kind) for kind in ("markdown",)),
+        *(
+            cli("record", "export", tmp_path / "run.jsonl", "--as", kind, "--out", tmp_path / kind)
+            for kind in ("markdown",)
+        ),
     ]
     written = [*(one.read_text() for one in tmp_path.rglob("*") if one.is_file()), *(end.out + end.err for end in ends)]
     for text in written:

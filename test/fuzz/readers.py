@@ -377,9 +377,9 @@ max-steps = 40
 [run]
 planner = "reactree_wm"
 house = "villa"
-robots = 2
+option = ["max_depth=9"]
 
-[bench]
+[lab.bench]
 suite = "generated"
 houses = 3
 seeds = 2
@@ -390,12 +390,10 @@ llm = "openai"
 
 
 def _read_defaults(path: Path) -> object:
-    from reactree_ros.cli import Commands
     from reactree_ros.cli.defaults import DefaultsFile
+    from reactree_ros.cli.loading import every_command
 
-    known = Commands(name="reactree")
-    commands = {name: known.get_command(None, name) for name in ("run", "bench", "llm")}
-    return list(DefaultsFile(path).faults(commands))
+    return list(DefaultsFile(path).faults(dict(every_command())))
 
 
 _GRAMMAR = DecisionGrammar(["open fridge 1", "pick up apple 1", "go to kitchen 1", "done", "failure"])

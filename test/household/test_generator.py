@@ -166,6 +166,7 @@ def subjects(task: Task) -> set[str]:
     return {*classes, task["task_name"], *task["task_name"].split("_and_")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("varied", [False, True])
 def test_tasks_are_about_nothing_that_is_left_out_and_each_about_something_that_is_asked_for(
     varied: bool,

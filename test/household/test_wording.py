@@ -106,6 +106,7 @@ def test_every_varied_task_is_open_at_its_start_and_can_be_solved(rooms: int) ->
         assert score.gsr == 1
 
 
+@pytest.mark.slow
 def test_half_of_the_types_are_new_and_some_go_to_several_places() -> None:
     tasks = [task for seed in range(24) for task in varied(seed)]
     names = Counter(task.task_name for task in tasks)

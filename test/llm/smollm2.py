@@ -103,5 +103,5 @@ def assert_nothing_broke(cli: Cli, record: Path) -> None:
     digests = [one["asked"] for some in requests(read_record(record)) for one in some]
     assert digests
     assert len(digests) == len(set(digests))
-    replayed = cli("replay", record)
+    replayed = cli("record", "replay", record)
     assert replayed.code == 0, replayed.out + replayed.err

@@ -27,7 +27,16 @@ def test_vllm_is_checked_and_a_run_comes_to_an_end_and_replays(cli: Cli, server:
     checked = cli("llm", "check", *chosen)
     assert (checked.code in (0, 1), "Traceback" in checked.err) == (True, False), checked.err
     record = tmp_path / "run.jsonl"
-    short = ("--planner", "react_wm:fixed_example=false", "--max-decisions", 3, "--max-tokens", 32, "--save", record)
+    short = (
+        "--planner",
+        "react_wm:fixed_example=false",
+        "--max-decisions",
+        3,
+        "--option",
+        "max_tokens=32",
+        "--save",
+        record,
+    )
     ended = cli("run", "Put the book on the bed", "--house", "villa", *chosen, *short)
     assert ended.code in (0, 1), ended.err
     assert_nothing_broke(cli, record)

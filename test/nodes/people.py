@@ -10,15 +10,15 @@ from reactree_interfaces.action import AskPerson
 from ros_graph import Graph
 
 from reactree_ros.agent.turns import About, Told
-from reactree_ros.nodes.answering import Answering
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.people.answering import Answering
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.person.desk import Desk, Open
 
 PLANNER, BRIDGE = "/reactree_planner", "/household_bridge"
 
 
 class Answerer:
-    """Answers by a desk, as `reactree answer` and the page do.
+    """Answers by a desk, as `reactree robot answer` and the page do.
 
     Attributes:
         node: The node.

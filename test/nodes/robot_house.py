@@ -13,7 +13,7 @@ from robot_servers import LATCHED, Robot
 from ros_graph import Goal, Graph, activate
 from std_msgs.msg import Bool
 
-from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
 from reactree_ros.world.wrappers import unwrapped
 
 CONFIG = Path(__file__).parents[2] / "config"

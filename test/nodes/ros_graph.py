@@ -22,11 +22,11 @@ from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.nodes.calls import Introduction
 from reactree_ros.nodes.executors import make_executor
-from reactree_ros.nodes.inference_node import InferenceNode
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.inference.inference_node import InferenceNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.world.port import Observation, World
 
 

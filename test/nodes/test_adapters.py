@@ -20,10 +20,10 @@ from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
-from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
 from reactree_ros.plugins import Registry
 from reactree_ros.world.port import Observation, WorldError
 

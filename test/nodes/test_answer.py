@@ -1,4 +1,4 @@
-"""`reactree answer`: a person at a real terminal answers what planners and bridges ask, and speaks in between."""
+"""`reactree robot answer`: a person at a real terminal answers what planners and bridges ask, and speaks in between."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from processes import Processes
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from ros_graph import Graph, HeldWorld
 
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 
 Result = ExecuteTask.Result
 
@@ -27,7 +27,7 @@ POLICY = "rules: [{skill: open, object: fridge, verdict: confirm}]"
 
 
 class Terminal:
-    """A terminal in which `reactree answer` runs, and the person at it.
+    """A terminal in which `reactree robot answer` runs, and the person at it.
 
     Attributes:
         process: The command.
@@ -36,7 +36,7 @@ class Terminal:
     def __init__(self, graph: Graph, *options: str) -> None:
         self._graph, self._processes = graph, Processes(graph.domain_id)
         self._person, there = os.openpty()
-        command = (sys.executable, "-m", "reactree_ros.cli", "answer", *options)
+        command = (sys.executable, "-m", "reactree_ros.cli", "robot", "answer", *options)
         self.process = self._processes.start(*command, stdin=there)
         os.close(there)
         self._seen = 0
@@ -287,6 +287,8 @@ def test_as_a_node_it_does_the_same_and_what_is_no_name_is_refused(processes: Pr
     tool = processes.start("ros2", "run", "reactree_ros", "answer")
     assert tool.end() == 1
     assert "error: the terminal is closed; run this in one where somebody can type" in tool.output
-    refused = processes.start(sys.executable, "-m", "reactree_ros.cli", "answer", "--planner-node", "my planner")
+    refused = processes.start(
+        sys.executable, "-m", "reactree_ros.cli", "robot", "answer", "--planner-node", "my planner"
+    )
     assert refused.end() == 2
     assert "'my planner' is no node's name, which is like /robot1/reactree_planner" in refused.output

@@ -23,7 +23,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 
 Result = ExecuteSkill.Result

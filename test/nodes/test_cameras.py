@@ -22,11 +22,11 @@ from reactree_ros.agent.turns import Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
-from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.camera import picture_from_camera
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import _turns, observation_from_msg, turns_to_msgs
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
+from reactree_ros.nodes.robot.camera import picture_from_camera
 
 HEADER = {"frame_id": "head_optical", "stamp": {"sec": 1790000000, "nanosec": 250_000_000}}
 SKILLS: dict[str, Any] = {

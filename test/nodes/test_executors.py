@@ -17,7 +17,7 @@ from std_msgs.msg import Bool
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import executors, steady
-from reactree_ros.nodes.record_topic import QOS, RecordTopic
+from reactree_ros.nodes.planner.record_topic import QOS, RecordTopic
 from reactree_ros.nodes.waiting import Wake, settled
 
 FALLEN_BACK = """
@@ -175,11 +175,11 @@ def test_what_a_coroutine_raises_after_it_has_waited_ends_the_spin(graph: Graph)
 def test_a_record_that_nobody_hears_is_told_from_its_beginning_to_who_comes(graph: Graph) -> None:
     topic, heard = RecordTopic(graph.probe), list[RecordPart]()
     write = topic.begin(RecordPart().goal_id)
-    write({"e": "run", "id": "a" * 32}, "first")
+    write({"e": "run", "id": "a" * 32}, b"first")
     topic.publish()
     graph.probe.create_subscription(RecordPart, "probe/record", heard.append, QOS)
     graph.until(lambda: graph.probe.count_subscribers("probe/record"), "somebody hears")
-    write({"e": "interrupted"}, "second")
+    write({"e": "interrupted"}, b"second")
 
     def told() -> bool:
         topic.publish()
@@ -187,7 +187,7 @@ def test_a_record_that_nobody_hears_is_told_from_its_beginning_to_who_comes(grap
 
     graph.until(told, "the record is told")
     assert [(part.begin, part.data) for part in heard] == [(0, "first\nsecond\n")]
-    write({"e": "end"}, "third")
+    write({"e": "end"}, b"third")
     topic.publish(unheard=True)
     graph.until(lambda: heard[1:], "the rest is told")
     assert (heard[1].begin, heard[1].data) == (len("first\nsecond\n"), "third\n")

@@ -21,7 +21,7 @@ if importlib.util.find_spec("nav2_msgs"):
 
     from reactree_ros.agent.observation import REMEMBERED
     from reactree_ros.memory.house_map import HouseMap
-    from reactree_ros.nodes.bridge_node import BridgeNode
+    from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 else:
     pytest.skip("needs nav2_msgs", allow_module_level=True)
 

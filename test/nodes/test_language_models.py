@@ -34,8 +34,8 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.trained import trained_for
-from reactree_ros.nodes.adapters import RosLanguageModel
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.planner.adapters import RosLanguageModel
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
 

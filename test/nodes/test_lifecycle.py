@@ -19,10 +19,10 @@ from ros_graph import Graph, HeldWorld, activate
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.nodes.bridge_node import BridgeNode
-from reactree_ros.nodes.inference_node import InferenceNode
-from reactree_ros.nodes.planner_node import PlannerNode
-from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
+from reactree_ros.nodes.inference.inference_node import InferenceNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
 from reactree_ros.world.port import Observation
 
 if importlib.util.find_spec("nav2_msgs"):

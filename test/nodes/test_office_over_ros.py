@@ -16,8 +16,8 @@ from test_robot_check import wrong
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
-from reactree_ros.nodes.robot_check import Walk
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
+from reactree_ros.nodes.robot.robot_check import Walk
 
 TO_ANNA = "Bring the stapler from office 204 to Anna in the meeting room on floor 2, and tell her that it is from Bob"
 ROUND = "Water the plant in the lobby, wipe the table there for 20 seconds, and dock"

@@ -18,10 +18,10 @@ from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.turns import Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest
-from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import request_from_msg, request_to_msg
+from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.world.port import Outcome
 
 SQUEEZE: dict[str, Any] = {

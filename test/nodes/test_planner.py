@@ -29,7 +29,7 @@ from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.nodes.execute_task import TaskClient
+from reactree_ros.nodes.planner.execute_task import TaskClient
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
@@ -244,7 +244,7 @@ def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
         ScriptedModel({"find and pick up the apple": ["Act: pick up apple 1", "Act: done"]}),
     )
     monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
-    monkeypatch.setattr("reactree_ros.nodes.inference_node.make_model", lambda spec, settings: model)
+    monkeypatch.setattr("reactree_ros.nodes.inference.inference_node.make_model", lambda spec, settings: model)
     graph.inference(llm="openai", base_url="http://localhost:1/v1", model="m")
     graph.bridge(ScriptedWorld())
     graph.planner(memory=given)

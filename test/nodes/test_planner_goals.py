@@ -272,7 +272,7 @@ def test_a_planner_that_is_interrupted_tells_its_client_before_it_goes(graph: Gr
     world = HeldWorld()
     graph.inference(ScriptedModel({"root": ["Act: open fridge 1"]}))
     graph.bridge(world)
-    command = [sys.executable, "-m", "reactree_ros.nodes.planner_node"]
+    command = [sys.executable, "-m", "reactree_ros.nodes.planner.planner_node"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str(graph.domain_id)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as planner:
         goal = graph.task()

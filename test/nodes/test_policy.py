@@ -15,7 +15,7 @@ from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
 from ros_graph import Graph
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.ros_person import HINT
+from reactree_ros.nodes.people.ros_person import HINT
 from reactree_ros.person.port import Answer
 
 Result = ExecuteSkill.Result
@@ -247,7 +247,7 @@ def test_what_the_policy_denies_is_not_offered(graph: Graph, policy: str) -> Non
 def test_a_policy_that_wants_a_person_where_nobody_answers_says_so_at_the_start(graph: Graph, policy: str) -> None:
     heard = graph.listen(Log, "/rosout")
     graph.bridge(ScriptedWorld(), policy=policy)
-    nobody = f"nobody answers {BRIDGE}/ask_person: they are refused until somebody does; `reactree answer`"
+    nobody = f"nobody answers {BRIDGE}/ask_person: they are refused until somebody does; `reactree robot answer`"
     graph.until(lambda: any(nobody in log.msg for log in heard), "it is said")
 
 

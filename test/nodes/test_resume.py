@@ -160,7 +160,7 @@ def test_a_run_of_a_household_goes_on_to_its_goal(graph: Graph, tmp_path: Path) 
 
 
 def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reactree_ros.nodes import task_runner
+    from reactree_ros.nodes.planner import task_runner
 
     world = HeldWorld()
     graph.household(SCRIPT, world=world, save_to=str(tmp_path))

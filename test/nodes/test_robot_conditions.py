@@ -14,7 +14,7 @@ from sensor_msgs.msg import BatteryState
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes import charging
+from reactree_ros.nodes.robot import charging
 
 CONDITIONS: dict[str, Any] = {
     "paper": {

@@ -24,8 +24,8 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.nodes.bridge_node import BridgeNode
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.record.reader import read_record
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.world.port import Observation, Outcome, World

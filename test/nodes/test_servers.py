@@ -20,7 +20,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong,
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
 Result = ExecuteTask.Result

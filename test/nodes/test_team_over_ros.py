@@ -15,7 +15,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 
 Result, Skill = ExecuteTask.Result, ExecuteSkill.Result
 

@@ -16,7 +16,7 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes import triggers
+from reactree_ros.nodes.planner import triggers
 
 Result = ExecuteTask.Result
 

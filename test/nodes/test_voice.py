@@ -17,7 +17,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.voice import VoiceNode
+from reactree_ros.nodes.people.voice import VoiceNode
 from reactree_ros.robot.config import HearsEntry, SaysEntry, VoiceEntry
 
 Result = ExecuteTask.Result

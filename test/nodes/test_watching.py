@@ -15,8 +15,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_graph import Graph, HeldWorld
 from snapshots import Viewer
 
-from reactree_ros.nodes import shown_tree
-from reactree_ros.nodes.shown_tree import ShownTree
+from reactree_ros.nodes.planner import shown_tree
+from reactree_ros.nodes.planner.shown_tree import ShownTree
 from reactree_ros.world.port import Observation, Seen
 
 SIBLINGS = ("find and pick up apple", "find and pick up juice", "put them down")

@@ -22,9 +22,9 @@ from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import WorldWrapper

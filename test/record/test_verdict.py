@@ -22,7 +22,7 @@ from reactree_ros.record.verdict import EpisodeEnd, Judgement, verdict_of
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.view.drawing import STATUSES, as_dot, as_svg
-from reactree_ros.view.mcap_file import _said
+from reactree_ros.view.mcap_file import _log_lines
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.story import as_markdown
 from reactree_ros.view.terminal import show_result
@@ -162,7 +162,7 @@ def test_every_surface_says_the_same(values: dict[str, object], tmp_path: Path) 
     assert words.partition(" ")[2].removesuffix(" …") in told
     assert result.verdict.words in words
     assert as_svg(moment).count(colour) == 1 + len(re.findall('font-weight="600"', as_svg(moment))) + 1
-    assert [words for _, words in _said(events[-1])] == [told]
+    assert [words for _, words in _log_lines(events[-1])] == [told]
     assert (row["verdict"], row["cause"]) == (result.verdict.as_dict(), result.verdict.because)
 
 
@@ -241,7 +241,7 @@ def test_a_fork_that_only_says_done_is_green_nowhere(cli: Cli, tmp_path: Path) -
     save, forked = tmp_path / "run.jsonl", tmp_path / "fork.jsonl"
     assert cli("run", "Put 1 pudding and 1 apple on the coffee table", "--save", save).code == 0
 
-    out = cli("fork", save, "--at", 1, "--say", "Act: done", "--save", forked)
+    out = cli("record", "fork", save, "--at", 1, "--say", "Act: done", "--save", forked)
 
     assert out.code == 1
     assert "✗ Goal not reached (end: done, GSR 0.00, SSR 0.00)" in out.out

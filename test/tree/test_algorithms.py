@@ -95,7 +95,7 @@ class Recursion:
 budgets = st.tuples(st.integers(1, 40), st.integers(1, 40))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(programs(), budgets, st.sampled_from(ParallelPolicy), st.randoms(use_true_random=False))
 def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) -> None:  # type: ignore[no-untyped-def]
     recursion = Recursion(max_decisions=limits[0], max_steps=limits[1], policy=policy)
@@ -134,7 +134,7 @@ def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) ->
     assert all(behaviour.status != Status.RUNNING for behaviour in run.tree.root.iterate())
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(programs(), budgets, st.integers(0, 60), st.randoms(use_true_random=False))
 def test_an_interruption_at_any_time_leaves_nothing_behind(program, limits, ticks, delays) -> None:  # type: ignore[no-untyped-def]
     model = ScriptedModel(program.script(), settle=False)

@@ -123,7 +123,7 @@ def test_several_runs_are_written_into_a_folder_each_under_a_name_of_its_own(rec
 
 
 def test_a_png_has_the_tree_or_says_what_to_install(cli: Cli, record: Record, tmp_path: Path) -> None:
-    ended = cli("export", record.path, "--as", "png", "--out", tmp_path / "tree.png")
+    ended = cli("record", "export", record.path, "--as", "png", "--out", tmp_path / "tree.png")
     if find_spec("resvg_py"):
         assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
     else:
@@ -133,7 +133,7 @@ def test_a_png_has_the_tree_or_says_what_to_install(cli: Cli, record: Record, tm
 def test_an_mcap_file_has_every_event_and_a_log_or_says_what_to_install(
     cli: Cli, record: Record, hostile: Record, tmp_path: Path
 ) -> None:
-    ended = cli("export", record.path, "--as", "mcap", "--out", tmp_path / "run.mcap")
+    ended = cli("record", "export", record.path, "--as", "mcap", "--out", tmp_path / "run.mcap")
     if not find_spec("mcap"):
         assert (ended.code, "-m pip install " in ended.err) == (2, True)
         return
@@ -173,7 +173,7 @@ def read_mcap(content: bytes) -> list[tuple[str, int, dict[str, Any]]]:
 def test_the_command_line_knows_every_export(cli: Cli, record: Record, tmp_path: Path) -> None:
     for kind in sorted(set(EXPORTS) - {"png", "mcap"}):
         out = tmp_path / f"tree.{kind}"
-        assert cli("export", record.path, "--as", kind, "--out", out).code == 0
+        assert cli("record", "export", record.path, "--as", kind, "--out", out).code == 0
         assert out.read_bytes() == export(record, kind)
 
 

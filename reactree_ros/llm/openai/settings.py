@@ -79,5 +79,5 @@ SPEC = ModelSpec(
     extra="reactree_ros[openai]",
     needs=("openai",),
     make=_make,
-    flags=("model", "base_url", "api_key_file"),
+    flags=("model", "base_url"),
 )

@@ -347,7 +347,7 @@ def test_a_record_with_tools_replays_without_their_server(marks: Path, cli: Cli)
     assert said.count("peer says:") >= 2
     (marks / "mcp.yaml").unlink()
     begun = (marks / "begun").read_text()
-    replayed = cli("replay", marks / "run.jsonl", "--json")
+    replayed = cli("record", "replay", marks / "run.jsonl", "--json")
     assert (replayed.code, replayed.json["runs_identical"]) == (0, 1)
     assert (marks / "begun").read_text() == begun
 

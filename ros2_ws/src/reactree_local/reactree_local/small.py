@@ -48,7 +48,7 @@ class SmallEngine(InProcessEngine):
     """Generates with a small model, one text after the other.
 
     Args:
-        model: The model's folder, as ``reactree train`` makes it.
+        model: The model's folder, as ``reactree lab train`` makes it.
     """
 
     def __init__(self, model: str, *, threads: int = 1) -> None:
@@ -69,7 +69,7 @@ class SmallEngine(InProcessEngine):
         except Exception as error:  # any error of three libraries
             problem = " ".join(str(error).split())[:300]
             raise ServerUnavailable(
-                f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree train` made, "
+                f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree lab train` made, "
                 f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
             ) from error
         self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
@@ -107,7 +107,7 @@ def _make(settings: SmallSettings) -> LanguageModel:
 
 SPEC = ModelSpec(
     name="small",
-    summary="a small model that `reactree train` made, in this process, without torch",
+    summary="a small model that `reactree lab train` made, in this process, without torch",
     settings=SmallSettings,
     extra="reactree_local[small]",
     needs=("onnxruntime", "tokenizers", "llguidance"),

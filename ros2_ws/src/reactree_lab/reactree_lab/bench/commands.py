@@ -1,4 +1,4 @@
-"""Carries out ``reactree bench`` with a progress bar, and prints a summary."""
+"""Carries out ``reactree lab bench`` with a progress bar, and prints a summary."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def bench(
             f"{tally.new} runs in {time.monotonic() - begun:.1f} s with {workers} worker{'s' * (workers > 1)}{each}, "
             f"busy for {tally.busy:.1f} s together"
         )
-    lines.append(f"Compare the planners: reactree report {out}")
+    lines.append(f"Compare the planners: reactree lab report {out}")
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     return tally.done == runs
 

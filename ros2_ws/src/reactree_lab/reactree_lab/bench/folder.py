@@ -101,7 +101,7 @@ def read_planned(path: Path) -> int:
 def _read_settings(path: Path) -> tuple[BenchSettings, int]:
     file = path / SETTINGS
     if not file.exists():
-        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
+        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree lab bench`")
     return read_json(file, "settings of a bench", _parsed)
 
 

@@ -1,4 +1,4 @@
-"""Writes ``reactree report``: compares a bench's planners in a table, a page, Markdown and plots."""
+"""Writes ``reactree lab report``: compares a bench's planners in a table, a page, Markdown and plots."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class BenchReport:
         self.measures = (*MEASURES, *asked, *cost, *([prices.measure()] if prices else []))
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
-            raise UserError(f"{folder}: no run is done yet{why}; continue `reactree bench`")
+            raise UserError(f"{folder}: no run is done yet{why}; continue `reactree lab bench`")
         #: Number of runs of the whole bench.
         self.planned = read_planned(folder)
         #: The plots by file name, once :meth:`parts` has made them.
@@ -368,7 +368,7 @@ class BenchReport:
 
 
 def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
-    check_modules("reactree report", "reactree_lab[bench]", ("markdown_it", "matplotlib", "scipy"))
+    check_modules("reactree lab report", "reactree_lab[bench]", ("markdown_it", "matplotlib", "scipy"))
     report = BenchReport(folder, prices)
     markdown = "\n\n".join(report.parts()) + "\n"
     for file, svg in report.pictures.items():

@@ -1,4 +1,4 @@
-"""``reactree bench``."""
+"""``reactree lab bench``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reactree_lab.bench.spec import SUITES
 from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes
+from reactree_ros.cli.options import Chosen, Named, NamedModel, RunOptionsGiven, memory_option, takes
 from reactree_ros.cli.run import UNNAMED
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_to_dict
@@ -19,11 +19,10 @@ from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
-AFTER = "dataset"
 
 
 @app.command()
-@takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=FromSettings(RunOptions, without=["seed"]))
+@takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=RunOptionsGiven(without=["seed"]))
 def bench(
     out: Annotated[Path, typer.Option(help="Folder for the results; an unfinished bench in it is resumed.")],
     planner: Annotated[
@@ -67,7 +66,7 @@ def bench(
 ) -> None:
     """Carry out every task with every planner and seed; an interrupted bench is resumed.
 
-    Exit code 1 if a run could not be carried out. `reactree report` compares the planners.
+    Exit code 1 if a run could not be carried out. `reactree lab report` compares the planners.
     """
     from reactree_lab.bench import commands
     from reactree_lab.bench.jobs import BenchSettings, read_contenders

@@ -1,4 +1,4 @@
-"""``reactree bootstrap``."""
+"""``reactree lab bootstrap``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from rich.console import Console
 from reactree_lab.bench.spec import SUITES
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import chosen_planner, open_memory, open_model, progress
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes
+from reactree_ros.cli.options import Chosen, Named, NamedModel, RunOptionsGiven, memory_option, takes
 from reactree_ros.cli.run import Planner
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
-AFTER = "import"
 
 
 @app.command()
-@takes(suite=Named(SUITES, "suite"), llm=NamedModel(), options=FromSettings(RunOptions))
+@takes(suite=Named(SUITES, "suite"), llm=NamedModel(), options=RunOptionsGiven())
 def bootstrap(
     memory: Annotated[NamedMemory, memory_option("The episodic memory to fill; an unfinished one is continued.")],
     seed_memory: Annotated[

@@ -1,4 +1,4 @@
-"""``reactree dataset``."""
+"""``reactree lab dataset``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
 app = typer.Typer(add_completion=False)
-AFTER = "bootstrap"
 #: Sources per part: a kill loses no more than these.
 PART = 20
 
@@ -90,7 +89,7 @@ def _recipe(
     if pupil is not None and not settings.houses:
         raise UserError("--on-policy acts in generated houses; set their number with --houses N")
     if settings.examples and settings.houses and memory is None:
-        raise UserError("--examples in generated houses need --memory: `reactree bootstrap` fills one")
+        raise UserError("--examples in generated houses need --memory: `reactree lab bootstrap` fills one")
     if memory is not None:
         memory.check_exists()
     return Recipe(

@@ -1,4 +1,4 @@
-"""``reactree eval``."""
+"""``reactree lab eval``."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from reactree_ros.cli.opening import progress
 from reactree_ros.plugins.installation import check_modules
 
 app = typer.Typer(add_completion=False)
-AFTER = "train"
 
 
 @app.command("eval")
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="The model's folder, as `reactree train` makes it.")],
+    model: Annotated[Path, typer.Argument(help="The model's folder, as `reactree lab train` makes it.")],
     data: Annotated[Path, typer.Option(help="A dataset, whose held-out decisions the model makes.")],
     decisions: Annotated[int, typer.Option(min=0, help="Most held-out decisions; 0: all.")] = 2000,
 ) -> None:
     """Measure a small model's decisions: held-out ones, compared word for word.
 
-    `reactree bench --llm small --model MODEL` measures whole runs.
+    `reactree lab bench --llm small --model MODEL` measures whole runs.
     """
-    check_modules("reactree eval", "reactree_local[small]", ("onnxruntime", "tokenizers", "llguidance"))
+    check_modules("reactree lab eval", "reactree_local[small]", ("onnxruntime", "tokenizers", "llguidance"))
     from reactree_lab.bench.comparison import wilson
     from reactree_lab.training import evaluation
 

@@ -1,4 +1,4 @@
-"""``reactree examples``."""
+"""``reactree lab examples``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from reactree_ros.cli.opening import DEFAULT_PLANNER, progress
 from reactree_ros.cli.run import WHO_PLANS
 
 app = typer.Typer(add_completion=False)
-AFTER = "bootstrap"
 
 
 @app.command()
 def examples(
-    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
+    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
     planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
 ) -> None:
     """Make short experiences as examples, by the expert in generated houses.

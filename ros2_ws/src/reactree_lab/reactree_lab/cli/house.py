@@ -1,4 +1,4 @@
-"""``reactree house``."""
+"""``reactree lab house``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 app = typer.Typer(add_completion=False)
-AFTER = "answer"
 
 
 class Format(str, enum.Enum):

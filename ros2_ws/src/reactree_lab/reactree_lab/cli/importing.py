@@ -1,4 +1,4 @@
-"""``reactree import``."""
+"""``reactree lab import``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
 
 app = typer.Typer(add_completion=False)
-AFTER = "export"
 
 
 @app.command("import")

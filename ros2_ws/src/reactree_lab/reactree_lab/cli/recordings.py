@@ -1,4 +1,4 @@
-"""``reactree recordings``."""
+"""``reactree lab recordings``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
 
 app = typer.Typer(add_completion=False)
-AFTER = "replay"
 
 
 class ReplayWorld(str, enum.Enum):

@@ -1,4 +1,4 @@
-"""``reactree report``."""
+"""``reactree lab report``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import typer
 from rich.console import Console
 
 app = typer.Typer(add_completion=False)
-AFTER = "bench"
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree bench`, finished or not.")],
+    folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree lab bench`, finished or not.")],
     prices: Annotated[
         tuple[float, float] | None,
         typer.Option(min=0, metavar="IN OUT", help="Dollars for a million tokens of input, and of output."),

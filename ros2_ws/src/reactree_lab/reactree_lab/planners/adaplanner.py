@@ -38,7 +38,6 @@ from reactree_lab.planners.recode.code_block import (
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
@@ -237,7 +236,7 @@ class _PlanCode(CodeRunner):
         if reply.cut or not said:
             what = "was cut at its token limit" if reply.cut else "was empty"
             return self._unanswered(question, f"the answer {what}; ask for less, or otherwise")
-        self.take(Think(said), reply, said)
+        self.answered(said, reply)
         return self.sandbox.resume(said)
 
     def _unanswered(self, question: str, reason: str) -> Pending[Event]:

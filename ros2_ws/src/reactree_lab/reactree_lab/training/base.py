@@ -54,7 +54,7 @@ def base_model(settings: TrainSettings) -> Any:
 
 def _adapted(model: Any, settings: TrainSettings) -> Any:
     """Put LoRA matrices beside those of a model; the same seed gives the same ones."""
-    check_modules("reactree train --base", "reactree_lab[train]", ("peft",))
+    check_modules("reactree lab train --base", "reactree_lab[train]", ("peft",))
     import torch
     from peft import LoraConfig, get_peft_model
 
@@ -70,7 +70,7 @@ def _adapted(model: Any, settings: TrainSettings) -> Any:
 def _loaded(loader: Any, base: str, **given: Any) -> Any:
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # `reactree train` has its own
+    logging.disable_progress_bar()  # `reactree lab train` has its own
     path = Path(base)
     named = (str(path.parent), {"gguf_file": path.name}) if path.suffix == ".gguf" else (base, {})
     try:
@@ -92,7 +92,7 @@ def adapter_weights(folder: str) -> dict[str, Any]:
         weights = load_file(Path(folder) / "adapter_model.safetensors")
     except Exception as error:  # any error of the library
         raise UserError(
-            f"--start {folder}: holds no LoRA matrices of `reactree train`: {' '.join(str(error).split())[:200]}"
+            f"--start {folder}: holds no LoRA matrices of `reactree lab train`: {' '.join(str(error).split())[:200]}"
         ) from error
     # peft leaves the matrices' own name out, and names the model that it wraps
     parts = (name.removeprefix(_WRAPPED).rpartition(".") for name in weights)

@@ -1,4 +1,4 @@
-"""Carries out ``reactree train``: prepares a dataset, trains with a progress bar, and makes the model's folder."""
+"""Carries out ``reactree lab train``: prepares a dataset, trains with a progress bar, and makes the model's folder."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
         folder = make_model_folder(out, settings, planners)
     last = progress.points[-1]
     kinds = ", ".join(f"{name[6:]} {value:.3f}" for name, value in last.items() if name.startswith("exact_"))
-    tried = f"\nTry it: reactree eval {folder} --data {data[0]}" if not settings.base else ""
+    tried = f"\nTry it: reactree lab eval {folder} --data {data[0]}" if not settings.base else ""
     console.print(
         f"{folder}: trained on {progress.tokens:,} tokens in {progress.seconds:.0f} s\n"
         f"decisions on held-out houses equal word for word: {last['exact']:.3f} ({kinds}){tried}",

@@ -46,8 +46,8 @@ def planners_of(folders: Sequence[Path]) -> str:
 
 def about(folder: Path) -> Mapping[str, Any]:
     if not (folder / ABOUT).is_file():
-        raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one")
-    values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree dataset` makes one")
+        raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree lab dataset` makes one")
+    values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree lab dataset` makes one")
     schema = values.get("schema") if isinstance(values, dict) else None
     if schema != SCHEMA:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Settings of a training; the options of ``reactree train`` and the keys of a recipe come from here."""
+"""Settings of a training; the options of ``reactree lab train`` and the keys of a recipe come from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`reactree bench`: what it writes, and that a kill, a Ctrl-C or a dead worker loses nothing and repeats nothing."""
+"""`reactree lab bench`: what it writes; a kill, a Ctrl-C or a dead worker loses and repeats nothing."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_contenders_come_from_a_file_instead_of_planners(cli: Cli, tmp_path: Pat
     file = tmp_path / "contenders.yaml"
     file.write_text("tree: {planner: reactree}\nflat: {planner: react, llm: expert}\n", encoding="utf-8")
     options = ("--suite", "generated", "--houses", 1, "--limit", 1, "--contenders", file)
-    assert cli("bench", *options, "--out", tmp_path / "out").code == 0
+    assert cli("lab", "bench", *options, "--out", tmp_path / "out").code == 0
     assert [one.planner for one in read_results(tmp_path / "out")] == ["tree", "flat"]
-    ended = cli("bench", *options, "--planner", "react", "--out", tmp_path / "other")
+    ended = cli("lab", "bench", *options, "--planner", "react", "--out", tmp_path / "other")
     assert (ended.code, f"--planner react and --contenders {file} exclude each other" in ended.err) == (2, True)
-    ended = cli("bench", *options[:-2], "--out", tmp_path / "other")
+    ended = cli("lab", "bench", *options[:-2], "--out", tmp_path / "other")
     assert (ended.code, "--planner names no planner" in ended.err) == (2, True)
 
 
@@ -62,12 +62,12 @@ def test_contenders_come_from_a_file_instead_of_planners(cli: Cli, tmp_path: Pat
 def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp_path: Path, undisturbed: Path) -> None:
     out = tmp_path / "out"
     # That it ends at all shows that its workers end with it: they have its output.
-    killed = in_process_of_its_own(KILLED, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    killed = in_process_of_its_own(KILLED, "lab", "bench", *OPTIONS, "--workers", 2, "--out", out)
     assert killed.code == -signal.SIGKILL
     assert not (out / "results.jsonl").read_bytes().endswith(b"\n")
     assert len(read_results(out)) == 2
 
-    resumed = in_process_of_its_own(COMMAND, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    resumed = in_process_of_its_own(COMMAND, "lab", "bench", *OPTIONS, "--workers", 2, "--out", out)
     assert resumed.code == 0, resumed.err
     assert "2 runs in" in resumed.out
     assert "with 2 workers, busy for" in resumed.out
@@ -78,7 +78,7 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp
 @pytest.mark.parametrize("how", ["--workers", "--at-once"])
 def test_ctrl_c_ends_the_workers_too_and_loses_nothing(how: str, tmp_path: Path, undisturbed: Path) -> None:
     out = tmp_path / "out"
-    interrupted = in_process_of_its_own(INTERRUPTED, "bench", *OPTIONS, how, 2, "--out", out)
+    interrupted = in_process_of_its_own(INTERRUPTED, "lab", "bench", *OPTIONS, how, 2, "--out", out)
     assert interrupted.code == 130
     assert "interrupted after 2 runs; repeat the command to continue" in interrupted.err
     assert "Traceback" not in interrupted.err
@@ -145,7 +145,7 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_record_reads_whole_ones_after
 
 def test_a_bench_that_is_done_is_not_carried_out_again(undisturbed: Path, cli: Cli) -> None:
     before = (undisturbed / "results.jsonl").read_bytes()
-    ended = cli("bench", *OPTIONS, "--out", undisturbed)
+    ended = cli("lab", "bench", *OPTIONS, "--out", undisturbed)
     assert ended.code == 0
     assert "4 of 4 runs done" in ended.out
     assert (undisturbed / "results.jsonl").read_bytes() == before
@@ -391,7 +391,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(
     undisturbed: Path,
     cli: Cli,
 ) -> None:
-    ended = cli("bench", *arguments, "--out", undisturbed)
+    ended = cli("lab", "bench", *arguments, "--out", undisturbed)
     assert ended.code == 2
     err = ended.err
     assert err.startswith("error: ")
@@ -401,7 +401,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(
 
 def test_houses_without_such_tasks_end_the_bench_in_one_line(tmp_path: Path, cli: Cli) -> None:
     nothing = ("--suite", "generated", "--suite-option", "about=desk", "--planner", "react")
-    ended = cli("bench", *nothing, "--out", tmp_path / "out")
+    ended = cli("lab", "bench", *nothing, "--out", tmp_path / "out")
     assert ended.code == 2
     err = ended.err.splitlines()[-1]
     assert err.startswith("error: house 0 of 5 rooms: 5000 tasks were drawn and none of them fits about=desk")
@@ -409,18 +409,18 @@ def test_houses_without_such_tasks_end_the_bench_in_one_line(tmp_path: Path, cli
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "notes.txt").touch()
-    ended = cli("bench", *OPTIONS, "--out", tmp_path)
+    ended = cli("lab", "bench", *OPTIONS, "--out", tmp_path)
     assert ended.code == 2
     assert "is not empty and holds no settings.json of a bench" in ended.err
-    ended = cli("bench", *OPTIONS, "--out", tmp_path / "notes.txt")
+    ended = cli("lab", "bench", *OPTIONS, "--out", tmp_path / "notes.txt")
     assert ended.code == 2
     assert "is a file; name a folder" in ended.err
 
 
 @pytest.mark.slow
 def test_a_language_model_that_does_not_get_ready_ends_the_bench_in_one_line(tmp_path: Path) -> None:
-    llm = ("--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "nowhere.key")
-    ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, *llm, "--out", tmp_path / "out")
+    llm = ("--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--llm-option", "api_key_file=nowhere.key")
+    ended = in_process_of_its_own(COMMAND, "lab", "bench", *OPTIONS, *llm, "--out", tmp_path / "out")
     assert ended.code == 2
     (said,) = (text for text in ended.err.splitlines() if text.strip())
     assert said.startswith("error: worker 1: ")

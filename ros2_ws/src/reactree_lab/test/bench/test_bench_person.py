@@ -54,7 +54,7 @@ def test_what_was_asked_is_in_the_records_and_these_replay(asked: Path) -> None:
 
 def test_a_record_of_a_bench_with_a_person_replays_on_the_command_line(asked: Path, cli: Cli) -> None:
     run = next(run for run in read_results(asked) if run.questions)
-    assert cli("replay", asked / run.folder / RECORD).code == 0
+    assert cli("record", "replay", asked / run.folder / RECORD).code == 0
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_the_report_tells_what_was_asked_and_what_for_nothing(tmp_path: Path, cl
         line(names[1], 1, suite="vague", questions=1, needless=1),
         line(names[1], 2, suite="vague", questions=1),
     ]
-    assert cli("report", bench_of(tmp_path / "bench", *runs, settings=settings)).code == 0
+    assert cli("lab", "report", bench_of(tmp_path / "bench", *runs, settings=settings)).code == 0
     text = (tmp_path / "bench" / "report.md").read_text()
     rows = {cells[0]: cells[1:] for row in text.splitlines() if (cells := row.strip("| ").split(" | "))[1:]}
     assert [cell.split()[0] for cell in rows["questions"]] == ["0.00", "1.00"]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.bench
 
 
 def test_a_bench_on_ray_that_is_killed_goes_on_where_it_was(tmp_path: Path, undisturbed: Path) -> None:
-    arguments = ("bench", *OPTIONS, "--workers", 2, "--ray", "local", "--out", tmp_path / "out")
+    arguments = ("lab", "bench", *OPTIONS, "--workers", 2, "--ray", "local", "--out", tmp_path / "out")
     killed = in_process_of_its_own(KILLED, *arguments)
     assert killed.code == -signal.SIGKILL, killed.err
     assert len(read_results(tmp_path / "out")) == 2

@@ -1,4 +1,4 @@
-"""`reactree report`: the table, the page, its links, and benches that lack something."""
+"""`reactree lab report`: the table, the page, its links, and benches that lack something."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, cli: Cli) -> N
                 achieved = planner == "react" or count == 1
                 files = {GOAL: goal(count, switches)} if task < 4 or planner == "react" else {}
                 opened.record(Finished(line(planner, task, gsr=float(achieved)), files))
-    assert cli("report", folder).code == 0
+    assert cli("lab", "report", folder).code == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["GSR, 1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
     assert table["GSR, 2 things"] == ["1.000 (0.342–1.000) of 2", "0.500 (0.095–0.905) of 2"]
@@ -81,7 +81,7 @@ def test_contenders_are_told_with_their_language_models(tmp_path: Path, cli: Cli
     }
     settings = BenchSettings(suite="generated", planners=tuple(contenders), contenders=contenders)
     folder = bench_of(tmp_path / "out", line("mine"), line("rules"), settings=settings)
-    assert cli("report", folder).code == 0
+    assert cli("lab", "report", folder).code == 0
     text = (folder / "report.md").read_text(encoding="utf-8")
     assert "mine: planner react, language model llm: small, model: there" in text
     assert "rules: planner react, language model llm: expert (rules, no language model)" in text
@@ -101,7 +101,7 @@ def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, cli: Cli) -
         ),
     ]
     folder = bench_of(tmp_path / "out", *lines, settings=TWO)
-    assert cli("report", folder).code == 0
+    assert cli("lab", "report", folder).code == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["runs"] == ["10", "10"]
     assert table["GSR"] == ["0.500 (0.237–0.763)", "1.000 (0.722–1.000)"]
@@ -130,7 +130,7 @@ def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(tmp_pa
         line("reactree_wm", 1),
         settings=TWO,
     )
-    assert cli("report", folder).code == 0
+    assert cli("lab", "report", folder).code == 0
     text = (folder / "report.md").read_text(encoding="utf-8").split("how runs ended")[1]
     table = rows(text)
     head = table["planner"]
@@ -148,12 +148,12 @@ def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(tmp_pa
 def test_what_a_run_costs_is_told_where_somebody_says_the_prices(tmp_path: Path, cli: Cli) -> None:
     counted = {"mean_input_tokens": 500.0, "mean_output_tokens": 20.0, "requests": 4}
     folder = bench_of(tmp_path / "out", line("react", 1, **counted), line("reactree_wm", 1), settings=TWO)
-    assert cli("report", folder, "--prices", "0.15", "0.60").code == 0
+    assert cli("lab", "report", folder, "--prices", "0.15", "0.60").code == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["input of all requests, tokens"] == ["2000", "–"]
     assert table["output of all requests, tokens"] == ["80", "–"]
     assert table["cost, thousandths of a dollar"] == ["0.35", "–"]  # 2000 * 0.15 + 80 * 0.6, of a million
-    ended = cli("report", folder, "--prices", "-1", "1")
+    ended = cli("lab", "report", folder, "--prices", "-1", "1")
     assert ended.code == 2
     assert "Traceback" not in ended.err
 
@@ -162,7 +162,7 @@ def test_what_a_run_costs_is_told_where_somebody_says_the_prices(tmp_path: Path,
 def test_what_papers_have_published_stands_apart_with_its_model(tmp_path: Path, cli: Cli) -> None:
     settings = BenchSettings(suite="scienceworld", suite_settings={}, planners=("react",))
     folder = bench_of(tmp_path / "out", line("react", 1, suite="scienceworld", ssr=0.25), settings=settings)
-    assert cli("report", folder).code == 0
+    assert cli("lab", "report", folder).code == 0
     text = (folder / "report.md").read_text(encoding="utf-8")
     ours, _, theirs = text.partition("## Published elsewhere: ReCode")
     assert "| SSR (score) | 0.250 |" in ours
@@ -177,7 +177,7 @@ def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_i
 ) -> None:
     failed = [line("react", 7, gsr=0.0), line("reactree_wm", 7, gsr=0.5, instruction="<script>x|y</script> *z*")]
     folder = bench_of(tmp_path / "out", line("react", 8), *failed)
-    ended = cli("report", folder)
+    ended = cli("lab", "report", folder)
     assert ended.code == 0
     assert "3 of 3 runs done, 2 failed" in ended.out
     text, markdown = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
@@ -194,7 +194,7 @@ def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_i
 
 @pytest.mark.bench
 def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(undisturbed: Path, cli: Cli) -> None:
-    assert cli("report", undisturbed).code == 0
+    assert cli("lab", "report", undisturbed).code == 0
     markdown = (undisturbed / "report.md").read_text(encoding="utf-8")
     assert "No run failed." in markdown
     assert "≈: at least in part counted by a rule of thumb" in markdown
@@ -206,7 +206,7 @@ def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(undisturbed
     }
     assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 4
     before = (undisturbed / "report.html").read_bytes()
-    assert cli("report", undisturbed).code == 0
+    assert cli("lab", "report", undisturbed).code == 0
     assert (undisturbed / "report.html").read_bytes() == before
 
 
@@ -215,7 +215,7 @@ def test_a_bench_of_one_planner_that_is_not_finished(tmp_path: Path, cli: Cli) -
     folder = bench_of(tmp_path / "out", line("react", 1), line("react", 2), runs=4)
     with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"task_id": 3, "ins')  # being written
-    ended = cli("report", folder)
+    ended = cli("lab", "report", folder)
     assert ended.code == 0
     assert "2 of 4 runs done" in ended.out
     markdown = (folder / "report.md").read_text(encoding="utf-8")
@@ -229,7 +229,7 @@ def test_runs_that_broke_off_are_told_and_not_counted(tmp_path: Path, cli: Cli) 
     bug = line("react", 4, gsr=0.0, end="bug", message="KeyError: 'x'")
     again = line("react", 2)
     folder = bench_of(tmp_path / "out", line("react", 1), *gone, bug, again, runs=4)
-    ended = cli("report", folder)
+    ended = cli("lab", "report", folder)
     assert ended.code == 0
     said = ended.out
     assert "2 of 4 runs done, 0 failed" in said
@@ -242,15 +242,15 @@ def test_runs_that_broke_off_are_told_and_not_counted(tmp_path: Path, cli: Cli) 
 
 def test_what_is_no_bench_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    ended = cli("report", tmp_path)
+    ended = cli("lab", "report", tmp_path)
     assert ended.code == 2
-    assert "holds no settings.json; name the --out folder of `reactree bench`" in ended.err
+    assert "holds no settings.json; name the --out folder of `reactree lab bench`" in ended.err
     bench_of(tmp_path / "out", settings=SETTINGS, runs=4)
-    ended = cli("report", tmp_path / "out")
+    ended = cli("lab", "report", tmp_path / "out")
     assert ended.code == 2
     assert "no run is done yet; continue" in ended.err
     bench_of(tmp_path / "gone", line(end="model_gone", message="connection refused"), settings=SETTINGS)
-    ended = cli("report", tmp_path / "gone")
+    ended = cli("lab", "report", tmp_path / "gone")
     assert ended.code == 2
     assert "no run is done yet (1 runs broke off, 1 model_gone: connection refused)" in ended.err
 
@@ -259,7 +259,7 @@ def test_without_what_plots_need_the_report_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    ended = cli("report", tmp_path)
+    ended = cli("lab", "report", tmp_path)
     assert ended.code == 2
     assert "-m pip install 'markdown-it-py>=2' 'matplotlib>=3.6' 'scipy>=1.9'" in ended.err
 

@@ -1,4 +1,4 @@
-"""What `reactree dataset` writes, from generated houses and from records."""
+"""What `reactree lab dataset` writes, from generated houses and from records."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def counts(out: Path) -> dict[str, Any]:
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three houses, without noise."""
     out = tmp_path_factory.mktemp("small") / "data"
-    arguments = [str(one) for one in ("dataset", *SMALL, "--noise", 0, "--unclear", 0, "--out", out)]
+    arguments = [str(one) for one in ("lab", "dataset", *SMALL, "--noise", 0, "--unclear", 0, "--out", out)]
     app(arguments, standalone_mode=False)
     return out
 
@@ -123,7 +123,7 @@ def test_every_decision_is_one_that_decoding_allows(small: Path) -> None:
 @pytest.mark.slow
 def test_the_first_decisions_of_each_task_alone_break_its_instruction_up(cli: Cli, tmp_path: Path) -> None:
     few = ("--houses", 3, "--rooms", 3, "--tasks-per-house", 4, "--noise", 0, "--unclear", 0.3, "--decisions", 2)
-    cli("dataset", *few, "--workers", 1, "--out", tmp_path / "data")
+    cli("lab", "dataset", *few, "--workers", 1, "--out", tmp_path / "data")
     found = all_lines(tmp_path / "data")
     assert {(line["house"], line["task"]) for line in found} == {
         (line["house"], line["task"]) for line in found if line["completion"].startswith(("Think: ", "Act: failure"))
@@ -156,7 +156,7 @@ def test_a_house_is_held_out_whatever_others_there_are() -> None:
 @pytest.mark.slow
 def test_after_a_kill_the_same_command_makes_the_same_dataset_with_other_workers(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "data"
-    arguments = [str(one) for one in ("dataset", *SMALL[:-2], "--noise", 0, "--unclear", 0, "--out", out)]
+    arguments = [str(one) for one in ("lab", "dataset", *SMALL[:-2], "--noise", 0, "--unclear", 0, "--out", out)]
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments, "--workers", "1"], timeout=TIME_LIMIT)
     assert killed.returncode == -9
     assert not (out / "dataset.json").exists()
@@ -168,7 +168,7 @@ def test_after_a_kill_the_same_command_makes_the_same_dataset_with_other_workers
 
 @pytest.mark.slow
 def test_noise_is_context_and_the_way_back_is_learnt(cli: Cli, tmp_path: Path) -> None:
-    ended = cli("dataset", *SMALL, "--noise", 0.3, "--unclear", 0, "--out", tmp_path / "data")
+    ended = cli("lab", "dataset", *SMALL, "--noise", 0.3, "--unclear", 0, "--out", tmp_path / "data")
     assert ended.code == 0, ended.err
     found = all_lines(tmp_path / "data")
     astray = [line for line in found if not line["learn"]]
@@ -182,7 +182,7 @@ def test_noise_is_context_and_the_way_back_is_learnt(cli: Cli, tmp_path: Path) -
 @pytest.mark.slow
 def test_noise_leads_hiagent_astray_within_a_subgoal_and_its_way_back_is_learnt(cli: Cli, tmp_path: Path) -> None:
     settings = ("--houses", 12, "--rooms", 3, "--noise", 0.2, "--unclear", 0, "--planner", "hiagent", "--workers", 2)
-    ended = cli("dataset", *settings, "--out", tmp_path / "data")
+    ended = cli("lab", "dataset", *settings, "--out", tmp_path / "data")
     assert ended.code == 0, ended.err
     found = all_lines(tmp_path / "data")
     astray = [line for line in found if not line["learn"]]
@@ -196,7 +196,7 @@ def test_noise_leads_hiagent_astray_within_a_subgoal_and_its_way_back_is_learnt(
 @pytest.mark.slow
 def test_what_no_robot_can_do_ends_in_failure(cli: Cli, tmp_path: Path) -> None:
     settings = ("--houses", 12, "--rooms", 3, "--noise", 0, "--unclear", 0.5, "--no-may-say", "--workers", 1)
-    assert cli("dataset", *settings, "--out", tmp_path / "data").code == 0
+    assert cli("lab", "dataset", *settings, "--out", tmp_path / "data").code == 0
     given_up = [node for node in nodes(all_lines(tmp_path / "data")) if node[-1]["completion"] == "Act: failure"]
     unclear = [node for node in given_up if node[0]["completion"].startswith("Think: I do not understand")]
     assert 2 <= len(unclear) <= 10
@@ -208,7 +208,7 @@ def test_what_no_robot_can_do_ends_in_failure(cli: Cli, tmp_path: Path) -> None:
 def test_on_policy_the_model_acts_and_the_expert_says_what_is_learnt(cli: Cli, tmp_path: Path) -> None:
     """The expert that reads the words acts; the one that knows the goal corrects it where it misreads them."""
     settings = ("--houses", 25, "--rooms", 3, "--unclear", 0, "--no-may-say", "--workers", 1)
-    assert cli("dataset", *settings, "--on-policy", "expert", "--beta", 0, "--out", tmp_path / "data").code == 0
+    assert cli("lab", "dataset", *settings, "--on-policy", "expert", "--beta", 0, "--out", tmp_path / "data").code == 0
     corrected = 0
     for node in nodes(all_lines(tmp_path / "data")):
         for line, following in pairwise(node):
@@ -259,7 +259,7 @@ def test_several_runs_at_once_of_one_model_make_the_same_dataset(
     settings = ("--houses", 7, "--rooms", 3, "--on-policy", "expert", "--workers", 1, "--exercises", 2)
     for name, at_once in (("one", 1), ("several", 5)):
         Thinking.most = 0
-        assert cli("dataset", *settings, "--at-once", at_once, "--out", tmp_path / name).code == 0
+        assert cli("lab", "dataset", *settings, "--at-once", at_once, "--out", tmp_path / name).code == 0
         assert (Thinking.most > 1) is (at_once > 1)
     for file in ("train.jsonl", "held_out.jsonl", "dataset.json"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "several" / file).read_bytes()
@@ -269,7 +269,7 @@ def test_several_runs_at_once_of_one_model_make_the_same_dataset(
 def test_several_processes_with_several_runs_at_once_make_the_same_dataset(cli: Cli, tmp_path: Path) -> None:
     settings = ("--houses", 45, "--rooms", 3, "--decisions", 2, "--on-policy", "expert")
     for name, how in (("one", ("--workers", 1)), ("several", ("--workers", 2, "--at-once", 3))):
-        assert cli("dataset", *settings, *how, "--out", tmp_path / name).code == 0
+        assert cli("lab", "dataset", *settings, *how, "--out", tmp_path / name).code == 0
     for file in ("train.jsonl", "held_out.jsonl", "dataset.json"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "several" / file).read_bytes()
 
@@ -277,7 +277,7 @@ def test_several_processes_with_several_runs_at_once_make_the_same_dataset(cli: 
 @pytest.mark.slow
 def test_on_policy_hiagent_is_corrected_in_its_own_words(cli: Cli, tmp_path: Path) -> None:
     settings = ("--houses", 25, "--rooms", 3, "--unclear", 0, "--planner", "hiagent", "--workers", 2)
-    assert cli("dataset", *settings, "--on-policy", "expert", "--beta", 0, "--out", tmp_path / "data").code == 0
+    assert cli("lab", "dataset", *settings, "--on-policy", "expert", "--beta", 0, "--out", tmp_path / "data").code == 0
     found = all_lines(tmp_path / "data")
     labels = [
         line for line, other in pairwise(found) if line["prompt"] == other["prompt"] and line["learn"] > other["learn"]
@@ -316,7 +316,7 @@ def test_whoever_chats_in_hiagents_place_is_not_learnt_but_what_the_expert_says_
 @pytest.mark.parametrize(("layout", "keys"), [("prompt", ["prompt", "completion"]), ("chat", ["messages"])])
 def test_layouts_for_trl_hold_what_is_learnt(cli: Cli, tmp_path: Path, layout: str, keys: list[str]) -> None:
     settings = ("--houses", 2, "--rooms", 3, "--noise", 0.2, "--workers", 1)
-    assert cli("dataset", *settings, "--format", layout, "--out", tmp_path / "data").code == 0
+    assert cli("lab", "dataset", *settings, "--format", layout, "--out", tmp_path / "data").code == 0
     for name in ("train", "held_out"):
         learnt = [line for line in lines(tmp_path / "data" / f"{name}.jsonl") if line["learn"]]
         others = lines(tmp_path / "data" / f"{name}.{layout}.jsonl")
@@ -342,7 +342,7 @@ def test_examples_come_from_a_memory_the_most_similar_first(
         memory.add_run(known)
     settings = ("--houses", 1, "--rooms", 3, "--noise", 0, "--unclear", 0, "--no-may-say", "--workers", 1)
     examples = ("--examples", 2, "--memory", tmp_path / "memory.db")
-    assert cli("dataset", *settings, *examples, "--out", tmp_path / "data").code == 0
+    assert cli("lab", "dataset", *settings, *examples, "--out", tmp_path / "data").code == 0
     found = lines(tmp_path / "data" / "train.jsonl")
     texts = [experience.text for experience in known]
     for line in found:
@@ -366,7 +366,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_records_are_learnt_from_without_what_the_runs_were_told_at_first(cli: Cli, runs: Path, tmp_path: Path) -> None:
-    ended = cli("dataset", runs, "--out", tmp_path / "data", "--workers", 1)
+    ended = cli("lab", "dataset", runs, "--out", tmp_path / "data", "--workers", 1)
     assert "1 of 2 runs did not reach their goal" in ended.out
     found = lines(tmp_path / "data" / "train.jsonl")
     record = [json.loads(line) for line in (runs / "achieved.jsonl").read_text(encoding="ascii").splitlines()]
@@ -381,10 +381,10 @@ def test_records_are_learnt_from_without_what_the_runs_were_told_at_first(cli: C
 
 def test_runs_that_failed_are_taken_where_that_is_asked_for(cli: Cli, runs: Path, tmp_path: Path) -> None:
     failed = runs / "failed.jsonl"
-    ended = cli("dataset", failed, "--out", tmp_path / "data", "--workers", 1)
+    ended = cli("lab", "dataset", failed, "--out", tmp_path / "data", "--workers", 1)
     assert ended.code == 2
     assert "there is nothing to learn from: 1 of 1 runs did not reach their goal" in ended.err
-    ended = cli("dataset", failed, "--all-runs", "--out", tmp_path / "data", "--workers", 1)
+    ended = cli("lab", "dataset", failed, "--all-runs", "--out", tmp_path / "data", "--workers", 1)
     assert ended.code == 0, ended.err
     assert len(all_lines(tmp_path / "data")) == 2
 
@@ -392,10 +392,10 @@ def test_runs_that_failed_are_taken_where_that_is_asked_for(cli: Cli, runs: Path
 def test_the_same_run_twice_says_nothing_new(cli: Cli, runs: Path, tmp_path: Path) -> None:
     (tmp_path / "twice.jsonl").write_bytes((runs / "achieved.jsonl").read_bytes())
     ended = cli(
-        "dataset", runs / "achieved.jsonl", tmp_path / "twice.jsonl", "--out", tmp_path / "data", "--workers", 1
+        "lab", "dataset", runs / "achieved.jsonl", tmp_path / "twice.jsonl", "--out", tmp_path / "data", "--workers", 1
     )
     assert ended.code == 0, ended.err
-    once = cli("dataset", runs / "achieved.jsonl", "--out", tmp_path / "once", "--workers", 1)
+    once = cli("lab", "dataset", runs / "achieved.jsonl", "--out", tmp_path / "once", "--workers", 1)
     assert once.code == 0
     assert (tmp_path / "data" / "train.jsonl").read_bytes() == (tmp_path / "once" / "train.jsonl").read_bytes()
     assert counts(tmp_path / "data")["duplicate_nodes"] == counts(tmp_path / "once")["train_nodes"]
@@ -406,13 +406,13 @@ def test_the_same_run_twice_says_nothing_new(cli: Cli, runs: Path, tmp_path: Pat
 
 def test_a_folder_that_holds_something_else_is_left_as_it_is(cli: Cli, small: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    ended = cli("dataset", *SMALL, "--out", tmp_path)
+    ended = cli("lab", "dataset", *SMALL, "--out", tmp_path)
     assert (ended.code, "is not empty and holds no dataset" in ended.err) == (2, True)
     assert os.listdir(tmp_path) == ["notes.txt"]
-    ended = cli("dataset", *SMALL, "--out", tmp_path / "notes.txt")
+    ended = cli("lab", "dataset", *SMALL, "--out", tmp_path / "notes.txt")
     assert (ended.code, "is a file" in ended.err) == (2, True)
     before = (small / "train.jsonl").read_bytes()
-    ended = cli("dataset", *SMALL, "--noise", 0.2, "--unclear", 0, "--out", small)
+    ended = cli("lab", "dataset", *SMALL, "--noise", 0.2, "--unclear", 0, "--out", small)
     assert (ended.code, "was started with other settings: noise was 0.0, now 0.2" in ended.err) == (2, True)
     assert (small / "train.jsonl").read_bytes() == before
 
@@ -421,7 +421,7 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(cli: Cli, small: Pa
 def test_a_dataset_is_about_what_is_asked_for_and_says_so(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "data"
     made = (*SMALL, "--unclear", 0, "--no-varied", "--tasks-per-house", 2, "--exercises", 40, "--out", out)
-    arguments = ("dataset", *made, "--without", "pudding,put_fridge", "--about", "apple,wine")
+    arguments = ("lab", "dataset", *made, "--without", "pudding,put_fridge", "--about", "apple,wine")
     assert cli(*arguments).code == 0
     instructions = {line["instruction"].lower() for line in all_lines(out)}
     assert not any("pudding" in one or "fridge" in one for one in instructions)
@@ -429,7 +429,7 @@ def test_a_dataset_is_about_what_is_asked_for_and_says_so(cli: Cli, tmp_path: Pa
     said = json.loads((out / "dataset.json").read_text(encoding="utf-8"))
     assert (said["without"], said["about"]) == ("pudding,put_fridge", "apple,wine")
     assert cli(*arguments).code == 0
-    ended = cli("dataset", *made, "--without", "pudding,put_fridge")
+    ended = cli("lab", "dataset", *made, "--without", "pudding,put_fridge")
     assert (ended.code, 'about was "apple,wine", now ""' in ended.err) == (2, True)
 
 
@@ -440,7 +440,7 @@ def test_a_full_disk_is_told_and_gone_on_after(
     def full(*_: Any, **__: Any) -> bytes:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    arguments = ("dataset", *SMALL, "--noise", 0, "--unclear", 0, "--out", tmp_path / "data")
+    arguments = ("lab", "dataset", *SMALL, "--noise", 0, "--unclear", 0, "--out", tmp_path / "data")
     with monkeypatch.context() as patched:
         patched.setattr(dataset_folder.gzip, "compress", full)
         ended = cli(*arguments)
@@ -467,7 +467,7 @@ def test_a_full_disk_is_told_and_gone_on_after(
     ],
 )
 def test_what_cannot_be_done_is_told(cli: Cli, tmp_path: Path, arguments: tuple[Any, ...], message: str) -> None:
-    ended = cli("dataset", *arguments, "--out", tmp_path / "data")
+    ended = cli("lab", "dataset", *arguments, "--out", tmp_path / "data")
     assert ended.code == 2
     assert message in ended.err
     assert not (tmp_path / "data" / "train.jsonl").exists()

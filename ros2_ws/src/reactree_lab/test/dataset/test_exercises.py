@@ -85,7 +85,7 @@ def test_they_stand_beside_houses_in_a_dataset_and_come_out_the_same(cli: Cli, t
     for workers in (1, 2):
         out = tmp_path / str(workers)
         options = ("--first-seed", 5, "--held-out", 0.2, "--workers", workers)
-        ended = cli("dataset", "--houses", 2, "--exercises", 40, *options, "--out", out)
+        ended = cli("lab", "dataset", "--houses", 2, "--exercises", 40, *options, "--out", out)
         assert ended.code == 0, ended.err
         made.append({name: (out / name).read_text() for name in ("train.jsonl", "held_out.jsonl")})
     assert made[0] == made[1]
@@ -95,11 +95,11 @@ def test_they_stand_beside_houses_in_a_dataset_and_come_out_the_same(cli: Cli, t
 
 
 def test_short_ones_alone_come_of_the_command_which_refuses_them_without_exercises(cli: Cli, tmp_path: Path) -> None:
-    ended = cli("dataset", "--exercises", 10, "--short", "--out", tmp_path)
+    ended = cli("lab", "dataset", "--exercises", 10, "--short", "--out", tmp_path)
     assert ended.code == 0, ended.err
     lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert all(line["prompt"].startswith("Target_domain:\nYour task is to: find and pick up the ") for line in lines)
     assert json.loads((tmp_path / "dataset.json").read_text())["short"] is True
-    refused = cli("dataset", "--houses", 2, "--short", "--out", tmp_path / "none")
+    refused = cli("lab", "dataset", "--houses", 2, "--short", "--out", tmp_path / "none")
     assert refused.code == 2
     assert refused.err.startswith("error: options: short is 'True': there are no exercises")

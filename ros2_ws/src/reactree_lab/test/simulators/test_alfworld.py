@@ -414,7 +414,18 @@ def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
     write_game(tmp_path / "data", small())
     broken(tmp_path / "data" / "other", "no PDDL")
     suite = ["--suite", "alfworld", "--suite-option", f"games={tmp_path / 'data'}", "--planner", "react"]
-    bench = [*command, "bench", *suite, "--llm", "expert", "--max-decisions", "2", "--out", str(tmp_path / "bench")]
+    bench = [
+        *command,
+        "lab",
+        "bench",
+        *suite,
+        "--llm",
+        "expert",
+        "--max-decisions",
+        "2",
+        "--out",
+        str(tmp_path / "bench"),
+    ]
     ended = subprocess.run(bench, capture_output=True, text=True)
     assert ended.returncode in (0, 1), ended.stderr
     results = [json.loads(line) for line in (tmp_path / "bench/results.jsonl").read_text().splitlines()]

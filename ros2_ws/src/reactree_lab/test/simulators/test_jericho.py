@@ -258,7 +258,7 @@ def test_a_bench_goes_on_past_a_story_that_breaks_and_a_resume_repeats_it(tmp_pa
     (stories / "b.z5").write_bytes(compiled().read_bytes()[:5000])
     made(stories, printed("A cave.\n"), READ, BY_ZERO, name="c.z5")
     shutil.copy(compiled(), stories / "d.z5")
-    options = ["bench", "--suite", "jericho", "--stories", stories, "--planner", "react", "--llm", "expert"]
+    options = ["lab", "bench", "--suite", "jericho", "--stories", stories, "--planner", "react", "--llm", "expert"]
     command = [*options, "--max-decisions", 2, "--out", tmp_path / "bench"]
     first = reactree(*command)
     assert results_of(tmp_path / "bench") == {"a", "d"}, first.stderr

@@ -284,7 +284,7 @@ def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
         ended.stderr
     )
     suite = ["--suite", "pddl", "--suite-option", "problems=1", "--planner", "react", "--llm", "expert"]
-    bench = [*command, "bench", *suite, "--max-decisions", "2", "--out", str(tmp_path / "bench")]
+    bench = [*command, "lab", "bench", *suite, "--max-decisions", "2", "--out", str(tmp_path / "bench")]
     ended = subprocess.run(bench, capture_output=True, text=True)
     assert ended.returncode in (0, 1), ended.stderr
     results = [json.loads(line) for line in (tmp_path / "bench/results.jsonl").read_text().splitlines()]

@@ -591,7 +591,7 @@ def test_a_house_is_written_and_a_task_of_it_carried_out_by_the_command(tmp_path
         return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
     folder = str(tmp_path / "house")
-    written = reactree("house", "--as", "pyrobosim", "--seed", "7", "--tasks", "2", "--out", folder)
+    written = reactree("lab", "house", "--as", "pyrobosim", "--seed", "7", "--tasks", "2", "--out", folder)
     assert len(written.stdout.splitlines()) == 2, written.stderr
     ended = reactree("run", "--world", "pyrobosim", "--house", folder, "--task-id", "2", "--json")
     assert json.loads(ended.stdout)["gsr"] == 1.0, ended.stderr

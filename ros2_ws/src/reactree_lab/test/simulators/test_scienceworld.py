@@ -270,7 +270,7 @@ def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
     which = subprocess.run([*command, "run", "--world", "scienceworld"], capture_output=True, text=True)
     assert (which.returncode, "which task is it? task_id is one of 0, 1, 2" in which.stderr) == (2, True), which.stderr
     suite = ["--suite", "scienceworld", "--task-types", "find-plant,melt", "--planner", "react", "--llm", "expert"]
-    bench = [*command, "bench", *suite, "--max-decisions", "2", "--out", str(tmp_path / "bench")]
+    bench = [*command, "lab", "bench", *suite, "--max-decisions", "2", "--out", str(tmp_path / "bench")]
     ended = subprocess.run(bench, capture_output=True, text=True)
     assert ended.returncode in (0, 1), ended.stderr
     results = [json.loads(line) for line in (tmp_path / "bench/results.jsonl").read_text().splitlines()]

@@ -49,7 +49,7 @@ def test_a_task_is_carried_out_in_unity_and_saved_with_a_picture_per_skill(tmp_p
     assert code == 0, errors
     result: dict[str, Any] = json.loads(output)
     assert result["gsr"] == 1.0
-    code, _, errors = reactree("export", record, "--as", "pictures", "--out", str(folder))
+    code, _, errors = reactree("record", "export", record, "--as", "pictures", "--out", str(folder))
     assert code == 0, errors
     pictures = sorted(path.name for path in folder.iterdir())
     assert all(name.endswith(".png") for name in pictures)

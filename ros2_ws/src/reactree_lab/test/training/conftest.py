@@ -41,7 +41,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
 def data(shared: Shared) -> Path:
     houses = ("--houses", "9", "--first-seed", "7", "--rooms", "5", "--tasks-per-house", "2", "--no-varied")
     given = (*houses, "--held-out", "0.25", "--noise", "0", "--unclear", "0", "--workers", "1")
-    return shared("houses", lambda out: app(["dataset", *given, "--out", str(out)], standalone_mode=False))
+    return shared("houses", lambda out: app(["lab", "dataset", *given, "--out", str(out)], standalone_mode=False))
 
 
 @pytest.fixture(scope="session")

@@ -146,7 +146,7 @@ def test_each_dataset_has_its_share_of_the_tokens_however_large_it_is(tmp_path: 
 )
 @pytest.mark.train
 def test_shares_that_cannot_be_used_are_named(data: Path, cli: Cli, tmp_path: Path, shares: str, says: str) -> None:
-    ended = cli("train", "--data", data, "--out", tmp_path / "out", "--shares", shares)
+    ended = cli("lab", "train", "--data", data, "--out", tmp_path / "out", "--shares", shares)
     assert ended.code == 2
     assert says in " ".join(ended.err.split())
     assert not (tmp_path / "out").exists()
@@ -194,7 +194,9 @@ def test_the_words_of_another_planner_are_learnt_among_all_others(tmp_path: Path
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")
-@pytest.mark.parametrize("arguments", [("train", "--data", "x", "--out", "y"), ("eval", "x", "--data", "y")])
+@pytest.mark.parametrize(
+    "arguments", [("lab", "train", "--data", "x", "--out", "y"), ("lab", "eval", "x", "--data", "y")]
+)
 def test_what_has_to_be_installed_is_said(cli: Cli, arguments: tuple[str, ...]) -> None:
     ended = cli(*arguments)
     assert ended.code == 2

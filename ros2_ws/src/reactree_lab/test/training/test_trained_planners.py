@@ -37,7 +37,7 @@ def commands(script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def run(compared: Any) -> list[Command]:
         ran: list[Command] = []
 
-        def reactree(name: str, *arguments: object) -> None:
+        def reactree(_lab: str, name: str, *arguments: object) -> None:
             ran.append([name, *map(str, arguments)])
 
         monkeypatch.setattr(script, "reactree", reactree)
@@ -118,7 +118,7 @@ def test_lora_matrices_of_a_base_are_learnt_corrected_and_compared(
     script: ModuleType, cli: Cli, trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def reactree(*arguments: object) -> None:
-        short = ("--max-decisions", 3) if arguments[0] == "bench" else ()
+        short = ("--max-decisions", 3) if arguments[1] == "bench" else ()
         ended = cli(*arguments, *short)
         assert ended.code == 0, ended.err
 

@@ -82,7 +82,7 @@ def test_a_training_that_is_killed_goes_on_to_the_same_numbers(
     from reactree_lab.training.checkpoint import load_checkpoint
 
     out = tmp_path / "out"
-    arguments = [*map(str, ("train", "--data", data, "--out", out, *SHORT))]
+    arguments = [*map(str, ("lab", "train", "--data", data, "--out", out, *SHORT))]
     setting = {"KILLED_AT": "3", "CHECKPOINT_EVERY": every}
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], env={**os.environ, **setting}, timeout=600)
     assert killed.returncode == -signal.SIGKILL
@@ -95,7 +95,7 @@ def test_a_training_that_is_killed_goes_on_to_the_same_numbers(
 
 def test_two_processes_stay_in_step_with_one(data: Path, straight: Path, cli: Cli, tmp_path: Path) -> None:
     two = [2 if one == 1 else one for one in SHORT]
-    assert cli("train", "--data", data, "--out", tmp_path / "out", *two).code == 0
+    assert cli("lab", "train", "--data", data, "--out", tmp_path / "out", *two).code == 0
     for one, other in zip(curves(straight), curves(tmp_path / "out"), strict=True):
         assert one["loss"] == pytest.approx(other["loss"], rel=1e-3)
         assert one["held_out_loss"] == pytest.approx(other["held_out_loss"], rel=1e-3)
@@ -103,14 +103,14 @@ def test_two_processes_stay_in_step_with_one(data: Path, straight: Path, cli: Cl
 
 def test_what_is_done_is_done(data: Path, straight: Path, cli: Cli) -> None:
     before = (straight / CSV).read_bytes()
-    assert cli("train", "--data", data, "--out", straight, *SHORT).code == 0
+    assert cli("lab", "train", "--data", data, "--out", straight, *SHORT).code == 0
     assert (straight / CSV).read_bytes() == before
 
 
 def test_what_was_learnt_is_begun_with_and_two_datasets_are_learnt_together(
     data: Path, trained: Path, straight: Path, cli: Cli, tmp_path: Path
 ) -> None:
-    command = ("train", "--data", data, "--out", tmp_path / "out", *SHORT)
+    command = ("lab", "train", "--data", data, "--out", tmp_path / "out", *SHORT)
     assert cli(*command, "--data", data, "--start", trained / "model").code == 0
     assert curves(tmp_path / "out")[0]["held_out_loss"] < 0.7 * curves(straight)[0]["held_out_loss"]
     nodes = [len(Prepared.load(out / "prepared_train")) for out in (straight, tmp_path / "out")]
@@ -121,7 +121,7 @@ def test_what_was_learnt_is_begun_with_and_two_datasets_are_learnt_together(
 
 def test_a_smaller_model_begins_with_layers_of_a_larger_one(data: Path, cli: Cli, tmp_path: Path) -> None:
     short = [{"tiny": "compact", 12000: 2000, 3: 1}.get(one, one) for one in SHORT]
-    assert cli("train", "--data", data, "--out", tmp_path / "out", *short, "--start", PACKAGED).code == 0
+    assert cli("lab", "train", "--data", data, "--out", tmp_path / "out", *short, "--start", PACKAGED).code == 0
     assert curves(tmp_path / "out")[0]["exact"] > 0.3, "what it began with is not forgotten"
     assert json.loads((tmp_path / "out" / "model" / "config.json").read_text())["num_hidden_layers"] == 3
 
@@ -129,7 +129,7 @@ def test_a_smaller_model_begins_with_layers_of_a_larger_one(data: Path, cli: Cli
 def test_what_cannot_be_begun_with_is_named(data: Path, trained: Path, cli: Cli, tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
-    command = ("train", "--data", data, *SHORT)
+    command = ("lab", "train", "--data", data, *SHORT)
     ended = cli(*command, "--out", tmp_path / "nothing", "--start", tmp_path)
     assert (ended.code, f"--start {tmp_path}: is no model folder" in ended.err) == (2, True)
     other = [("compact" if one == "tiny" else one) for one in command]
@@ -190,7 +190,7 @@ def test_the_model_that_comes_with_the_package_reaches_goals_in_houses_that_it_w
     houses = 6 if SWEEP == 1 else 3
     options = ("--limit", houses, "--suite-option", "first_seed=9000000", "--suite-option", f"houses={houses}")
     options = ("--suite", "generated", *options, "--suite-option", "tasks_per_house=1")
-    ended = cli("bench", "--llm", "small", "--out", tmp_path / "bench", *options)
+    ended = cli("lab", "bench", "--llm", "small", "--out", tmp_path / "bench", *options)
     assert ended.code == 0, ended.err
     results = [json.loads(line) for line in (tmp_path / "bench" / "results.jsonl").read_text().splitlines()]
     reached: dict[str, list[float]] = {one: [] for one in trained_for(PACKAGED)}
@@ -259,11 +259,15 @@ def test_who_plans_follows_from_the_model_where_nobody_is_named(cli: Cli, tmp_pa
     assert "was trained for" not in cli(*run, "--planner", "reactree_wm", "--save", without_options).err
     assert read_record(without_options).run["planner"]["name"] == name
     options = ("--limit", 1, "--max-decisions", 5)
-    assert cli("bench", "--llm", "small", "--suite", "generated", "--out", tmp_path / "bench", *options).code == 0
+    assert (
+        cli("lab", "bench", "--llm", "small", "--suite", "generated", "--out", tmp_path / "bench", *options).code == 0
+    )
     results = (tmp_path / "bench" / "results.jsonl").read_text().splitlines()
     assert [json.loads(line)["planner"] for line in results] == [*trained_for(PACKAGED)]
     asks = f"{name}:questions=1"
-    bench = cli("bench", "--llm", "small", "--suite", "generated", "--planner", asks, "--out", tmp_path / "2", *options)
+    bench = cli(
+        "lab", "bench", "--llm", "small", "--suite", "generated", "--planner", asks, "--out", tmp_path / "2", *options
+    )
     assert f"{asks}: the language model was trained for {trained}, and its decisions may be useless here" in bench.err
 
 
@@ -275,7 +279,7 @@ def test_the_model_that_comes_with_the_package_is_small_and_says_what_it_is() ->
 
 
 def test_evaluation_agrees_with_the_curves(trained: Path, data: Path, cli: Cli) -> None:
-    ended = cli("eval", trained / "model", "--data", data, "--decisions", 0)
+    ended = cli("lab", "eval", trained / "model", "--data", data, "--decisions", 0)
     assert ended.code == 0
     (share,) = [float(line.split()[1]) for line in ended.out.splitlines() if line.split()[:1] == ["all"]]
     assert share == pytest.approx(curves(trained)[-1]["exact"], abs=0.02)  # bf16 against fp32
@@ -298,7 +302,7 @@ def test_all_weights_of_a_base_model_are_learnt_and_every_engine_runs_them(
 ) -> None:
     out = tmp_path / "out"
     rank = [0 if one == 4 else one for one in LORA[:2]]
-    assert cli("train", "--data", data, "--out", out, "--base", trained / "model", *rank, *LORA[2:]).code == 0
+    assert cli("lab", "train", "--data", data, "--out", out, "--base", trained / "model", *rank, *LORA[2:]).code == 0
     assert len(curves(out)) == 3
     small, _ = said_by("small", data, 5, model=str(out / "model"))
     transformers, _ = said_by("transformers", data, 5, model=str(out / "model"))
@@ -333,7 +337,7 @@ def test_lora_matrices_of_a_training_that_is_killed_come_out_the_same(
     trained: Path, data: Path, adapted: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    arguments = [*map(str, ("train", "--data", data, "--out", out, "--base", trained / "model", *LORA))]
+    arguments = [*map(str, ("lab", "train", "--data", data, "--out", out, "--base", trained / "model", *LORA))]
     setting = {"KILLED_AT": "2", "CHECKPOINT_EVERY": "inf"}
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], env={**os.environ, **setting}, timeout=600)
     assert killed.returncode == -signal.SIGKILL
@@ -346,14 +350,14 @@ def test_lora_matrices_of_a_training_that_is_killed_come_out_the_same(
 def test_lora_matrices_are_begun_with_those_of_an_earlier_training(
     trained: Path, data: Path, adapted: Path, cli: Cli, tmp_path: Path
 ) -> None:
-    command = ("train", "--data", data, "--base", trained / "model", *LORA, "--recompute")
+    command = ("lab", "train", "--data", data, "--base", trained / "model", *LORA, "--recompute")
     still = ("--learning-rate", 1e-9, "--out", tmp_path / "out")  # so that each loss is that of the beginning
     assert cli(*command, *still, "--start", adapted / "adapter").code == 0
     assert curves(tmp_path / "out")[0]["loss"] < curves(adapted)[0]["loss"]  # of the same batch, which it has learnt
     ended = cli(*command, "--out", tmp_path / "other", "--start", trained / "model")
-    assert (ended.code, "holds no LoRA matrices of `reactree train`" in ended.err) == (2, True)
+    assert (ended.code, "holds no LoRA matrices of `reactree lab train`" in ended.err) == (2, True)
     other = [2 if one == 4 else one for one in LORA]
-    command = ("train", "--data", data, "--base", trained / "model", *other, "--start", adapted / "adapter")
+    command = ("lab", "train", "--data", data, "--base", trained / "model", *other, "--start", adapted / "adapter")
     ended = cli(*command, "--out", tmp_path / "third")
     assert (ended.code, "does not have the architecture of rank 2" in ended.err) == (2, True)
 
@@ -364,9 +368,9 @@ def test_a_chat_is_learnt_as_the_model_will_be_asked(trained: Path, cli: Cli, tm
     base, chats = tmp_path / "base", tmp_path / "chats"
     shutil.copytree(trained / "model", base)
     tokenizer = AutoTokenizer.from_pretrained(base)
-    command = ("train", "--data", chats, "--base", base, "--chat", *LORA)
+    command = ("lab", "train", "--data", chats, "--base", base, "--chat", *LORA)
     houses = ("--houses", 2, "--first-seed", 7, "--rooms", 3, "--no-varied", "--held-out", 0.5, "--workers", 1)
-    assert cli("dataset", *houses, "--format", "chat", "--out", chats).code == 0
+    assert cli("lab", "dataset", *houses, "--format", "chat", "--out", chats).code == 0
     ended = cli(*command, "--out", tmp_path / "none")
     assert (ended.code, "has no chat template" in ended.err) == (2, True)
     tokenizer.chat_template = (
@@ -388,12 +392,12 @@ def test_a_chat_is_learnt_as_the_model_will_be_asked(trained: Path, cli: Cli, tm
 def test_a_dataset_that_holds_nothing_is_refused(data: Path, cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "nothing"
     folder.mkdir()
-    ended = cli("train", "--data", folder, "--out", tmp_path / "out")
+    ended = cli("lab", "train", "--data", folder, "--out", tmp_path / "out")
     assert (ended.code, "holds no dataset.json" in ended.err) == (2, True)
     (folder / "dataset.json").write_text((data / "dataset.json").read_text())
     for name in ("train.jsonl", "held_out.jsonl"):
         (folder / name).touch()
-    ended = cli("train", "--data", folder, "--out", tmp_path / "other")
+    ended = cli("lab", "train", "--data", folder, "--out", tmp_path / "other")
     assert (ended.code, "train.jsonl holds no decision, so there is nothing to learn" in ended.err) == (2, True)
 
 
@@ -404,12 +408,12 @@ def test_a_broken_line_is_named(data: Path, cli: Cli, tmp_path: Path) -> None:
         (folder / name).write_text((data / name).read_text())
     first = (data / "train.jsonl").read_text().split("\n", 1)[0]
     (folder / "train.jsonl").write_text(f'{first}\n{{"prompt": "x"}}\n')
-    ended = cli("train", "--data", folder, "--out", tmp_path / "out")
+    ended = cli("lab", "train", "--data", folder, "--out", tmp_path / "out")
     assert (ended.code, "line 2 is no decision of a dataset" in ended.err) == (2, True)
 
 
 def test_a_node_that_is_longer_than_the_context_is_named_and_not_dropped(data: Path, cli: Cli, tmp_path: Path) -> None:
-    ended = cli("train", "--data", data, "--out", tmp_path / "out", *SHORT, "--context", 64)
+    ended = cli("lab", "train", "--data", data, "--out", tmp_path / "out", *SHORT, "--context", 64)
     assert ended.code == 2
     assert "tokens, and the model's context 64" in ended.err
 
@@ -417,18 +421,18 @@ def test_a_node_that_is_longer_than_the_context_is_named_and_not_dropped(data: P
 def test_a_training_of_another_architecture_is_not_gone_on_with(
     data: Path, straight: Path, trained: Path, cli: Cli, tmp_path: Path
 ) -> None:
-    ended = cli("train", "--data", data, "--out", straight, *SHORT, "--preset", "compact")
+    ended = cli("lab", "train", "--data", data, "--out", straight, *SHORT, "--preset", "compact")
     assert (ended.code, 'other settings: preset was "tiny", now "compact"' in ended.err) == (2, True)
     out = tmp_path / "out"
     other = [("compact" if one == "tiny" else one) for one in SHORT]
     out.mkdir()
     (out / "settings.json").write_text((straight / "settings.json").read_text().replace('"tiny"', '"compact"'))
     (out / "checkpoint.pt").write_bytes((straight / "checkpoint.pt").read_bytes())
-    ended = cli("train", "--data", data, "--out", out, *other)
+    ended = cli("lab", "train", "--data", data, "--out", out, *other)
     assert (ended.code, "has another architecture" in ended.err) == (2, True)
     (out / "checkpoint.pt").write_bytes(b"no checkpoint")
-    ended = cli("train", "--data", data, "--out", out, *other)
-    assert (ended.code, "is no checkpoint of `reactree train`" in ended.err) == (2, True)
+    ended = cli("lab", "train", "--data", data, "--out", out, *other)
+    assert (ended.code, "is no checkpoint of `reactree lab train`" in ended.err) == (2, True)
 
 
 def test_a_model_of_another_architecture_has_no_graph(trained: Path, tmp_path: Path) -> None:
@@ -446,7 +450,7 @@ def test_a_model_of_another_architecture_has_no_graph(trained: Path, tmp_path: P
 def test_a_folder_without_a_graph_is_named(cli: Cli, tmp_path: Path) -> None:
     ended = cli("run", "Put the book on the bed", "--house", "villa", "--llm", "small", "--model", tmp_path)
     assert ended.code == 2
-    assert "it must be a folder that `reactree train` made" in ended.err
+    assert "it must be a folder that `reactree lab train` made" in ended.err
 
 
 def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
@@ -462,7 +466,7 @@ def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
             raise KeyboardInterrupt
         return step(self, nodes)
 
-    arguments = ("train", "--data", data, "--out", out, *SHORT)
+    arguments = ("lab", "train", "--data", data, "--out", out, *SHORT)
     with monkeypatch.context() as patched:
         patched.setattr(loop._Trainer, "_step", interrupted)
         assert cli(*arguments).code == 130

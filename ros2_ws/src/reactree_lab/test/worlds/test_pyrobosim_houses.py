@@ -119,7 +119,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_house_is_written_by_the_command(cli: Cli, tmp_path: Path) -> None:
-    ended = cli("house", "--seed", 3, "--tasks", 2, "--as", "pyrobosim", "--out", tmp_path / "house")
+    ended = cli("lab", "house", "--seed", 3, "--tasks", 2, "--as", "pyrobosim", "--out", tmp_path / "house")
     assert (ended.code, len(ended.out.splitlines())) == (0, 2)
     assert load_tasks(tmp_path / "house").keys() == {1, 2}
 

@@ -241,7 +241,7 @@ def test_a_server_of_another_kind_or_none_is_told_before_anything_is_run(peer: W
     option = f"server={peer.url}"
     for command in (
         ["run", "--world", "webshop", "--task-id", "0", "--world-option", option],
-        ["bench", "--suite", "webshop", "--planner", "react", "--suite-option", option, "--out", "nowhere"],
+        ["lab", "bench", "--suite", "webshop", "--planner", "react", "--suite-option", option, "--out", "nowhere"],
     ):
         ended = cli(*command, "--llm", "expert")
         assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended
@@ -285,7 +285,19 @@ def test_a_bench_goes_on_without_its_server_and_a_resume_repeats_what_it_lost(tm
     out = tmp_path / "bench"
     with WebShopPeer() as peer:
         suite = ["--suite", "webshop", "--suite-option", f"server={peer.url}", "--suite-option", "number=4"]
-        command = ["bench", *suite, "--planner", "react", "--llm", "expert", "--max-decisions", "2", "--out", out]
+        command = [
+            "lab",
+            "bench",
+            *suite,
+            "--planner",
+            "react",
+            "--llm",
+            "expert",
+            "--max-decisions",
+            "2",
+            "--out",
+            out,
+        ]
         peer.misbehave["/reset"], peer.good["/reset"] = "die", 3  # two for the first task, one for the second
         broken = cli(*command)
         assert (broken.code, peer.made) == (1, 1), broken

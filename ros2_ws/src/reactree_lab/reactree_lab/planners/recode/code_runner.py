@@ -193,8 +193,7 @@ class CodeRunner(GoalNode):
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(stops, thinks=True), **sampling)
             said = closed(reply.text, cut=reply.cut)
-            self.context.budget.count()
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             try:
                 yield from carry_out(said, reply)
             except BlockError as error:
@@ -365,6 +364,15 @@ class CodeRunner(GoalNode):
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
 
+    def wrote(self, said: str) -> None:
+        """Count a piece of code, and add it to what the node said."""
+        self.context.budget.count()
+        self.say(said, WriteCode(said))
+
+    def answered(self, said: str, reply: Reply) -> None:
+        """Take an answer to what the code asks, as a thought."""
+        self.take(Think(said), reply, said)
+
     def explain(self, thought: str, steps: Sequence[str] | None = None) -> None:
         """Tell the listener what a piece of code is for, and the steps that it leaves open."""
         listener = self.context.listener
@@ -384,6 +392,6 @@ class CodeRunner(GoalNode):
             return reason
         self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
-        observation = yield from self.carry_out(skill)
+        observation = yield from self.execute(skill)
         self.add(Saw(f"run: {skill}\n{observation.told}", observation))
         return well_formed(observation.text)

@@ -62,15 +62,11 @@ class ObjectPose(_Document):
 
 
 class ObjectToggle(_Document):
-    """Whether everything of a type is on at the start."""
-
     type: _Text = Field(alias="objectType")
     is_on: bool = Field(alias="isOn")
 
 
 class InitAction(_Document):
-    """The agent's start: position in metres, rotation and horizon in degrees."""
-
     action: Literal["TeleportFull"]
     x: float
     y: float
@@ -80,8 +76,6 @@ class InitAction(_Document):
 
 
 class SceneSetup(_Document):
-    """The scene at the start of a trial."""
-
     floor_plan: str
     object_poses: list[ObjectPose]
     object_toggles: list[ObjectToggle]
@@ -128,23 +122,22 @@ class Trial(_Task):
     """One trial: instructions for one task in one scene.
 
     Attributes:
-        task: The task's name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``.
-        trial: The trial's name, e.g. ``trial_T20190909_085137_911990``.
-        split: Its split, e.g. ``valid_seen``; empty if unknown.
-        instructions: The task in words, by several people.
         task_type: One of the seven types.
         pddl_params: The task's subjects.
         scene: The scene at the start.
     """
 
+    #: The task's name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``.
     task: str
+    #: The trial's name, e.g. ``trial_T20190909_085137_911990``.
     trial: _Text
+    #: Its split, e.g. ``valid_seen``; empty if unknown.
     split: str
+    #: The task in words, by several people.
     instructions: Annotated[list[_Text], Field(min_length=1, alias="task_descs")]
 
     @property
     def instruction(self) -> str:
-        """The first instruction, which is used."""
         return self.instructions[0]
 
     @property
@@ -163,7 +156,6 @@ class Trial(_Task):
 
     @cached_property
     def goal(self) -> Goal:
-        """The goal conditions."""
         params = self.pddl_params
         return Goal(
             task_type=self.task_type,
@@ -176,14 +168,10 @@ class Trial(_Task):
 
 
 class Annotation(_Document):
-    """One person's words for a task."""
-
     task_desc: _Text
 
 
 class Annotations(_Document):
-    """What people said of a task."""
-
     anns: Annotated[list[Annotation], Field(min_length=1)]
 
 
@@ -197,21 +185,11 @@ Thing = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HouseState:
-    """The state for scoring a goal.
-
-    Attributes:
-        objects: The objects of the simulator's metadata.
-        held: Ids of held objects.
-        cleaned: Ids of objects that were in a sink while its faucet was turned on.
-        heated: Ids of objects that were in a microwave when it was turned on.
-        cooled: Ids of objects that were in a fridge when it was closed.
-    """
-
-    objects: Sequence[Thing]
-    held: Sequence[str] = ()
-    cleaned: frozenset[str] = frozenset()
-    heated: frozenset[str] = frozenset()
-    cooled: frozenset[str] = frozenset()
+    objects: Sequence[Thing]  # the objects of the simulator's metadata
+    held: Sequence[str] = ()  # ids of held objects
+    cleaned: frozenset[str] = frozenset()  # ids of objects that were in a sink while its faucet was turned on
+    heated: frozenset[str] = frozenset()  # ids of objects that were in a microwave when it was turned on
+    cooled: frozenset[str] = frozenset()  # ids of objects that were in a fridge when it was closed
 
     def named(self, name: str, property: str) -> list[Thing]:
         """Return objects with a property and the name in their id.
@@ -223,26 +201,15 @@ class HouseState:
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal conditions of a trial.
-
-    Attributes:
-        task_type: One of the seven types.
-        item: The object, e.g. ``Apple``, or ``AppleSliced`` for slices of it.
-        receptacle: Its destination; empty for :attr:`TaskType.LOOK_IN_LIGHT`.
-        lamp: The lamp that must be on; only for :attr:`TaskType.LOOK_IN_LIGHT`.
-        carrier: The object that carries it; only for :attr:`TaskType.STACK`.
-        sliced: Whether the task asks for slices.
-    """
-
-    task_type: TaskType
+    task_type: TaskType  # one of the seven types
+    #: The object, e.g. ``Apple``, or ``AppleSliced`` for slices of it.
     item: str
-    receptacle: str = ""
-    lamp: str = ""
-    carrier: str = ""
-    sliced: bool = False
+    receptacle: str = ""  # its destination; empty for :attr:`TaskType.LOOK_IN_LIGHT`
+    lamp: str = ""  # the lamp that must be on; only for :attr:`TaskType.LOOK_IN_LIGHT`
+    carrier: str = ""  # the object that carries it; only for :attr:`TaskType.STACK`
+    sliced: bool = False  # whether the task asks for slices
 
     def conditions_met(self, state: HouseState) -> tuple[int, int]:
-        """Return the number of goal conditions that hold, and of all conditions."""
         items = state.named(self.item, "pickupable")
         conditions: list[bool] = []
         if self.sliced:
@@ -253,7 +220,6 @@ class Goal:
         return sum(conditions), len(conditions)
 
     def score(self, state: HouseState) -> Score:
-        """Score the goal: reached or not, and the share of its conditions that hold."""
         met, total = self.conditions_met(state)
         return Score(gsr=float(met == total), ssr=met / total)
 
@@ -317,9 +283,6 @@ def load_trials(path: str | Path) -> list[Trial]:
 
     Returns:
         The trials in the order of the file, or of the paths in the folder.
-
-    Raises:
-        UserError: There is nothing to read, or a trial is not usable; the message names file, line and field.
     """
     path = Path(path)
     if path.is_dir():

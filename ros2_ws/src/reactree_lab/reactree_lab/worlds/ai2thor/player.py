@@ -57,18 +57,15 @@ class Player:
         return self._told(self._controller.last_event)
 
     def load(self, scene: str) -> dict[str, Any]:
-        """Load another scene."""
         return self._told(self._controller.reset(scene))
 
     def step(self, action: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Take one simulator action."""
         try:
             return self._told(self._controller.step(action=action, **arguments))
         except ValueError as error:  # the client's error for an action or arguments that the simulator does not know
             return {"refused": _first_line(error)}
 
     def stop(self) -> dict[str, Any]:
-        """End the simulator."""
         self._controller.stop()
         if (server := getattr(self._controller.server, "wsgi_server", None)) is not None:
             server.shutdown()  # once its last answer is out

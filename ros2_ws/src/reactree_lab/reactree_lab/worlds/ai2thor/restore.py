@@ -20,9 +20,6 @@ def restore(trial: Trial, metadata: Mapping[str, Any], step: Step, navigation: N
 
     ALFRED's simulator could set all toggles, or make everything dirty, at once. The current one cannot, so objects are
     set one by one.
-
-    Raises:
-        WorldError: The simulator refuses the poses of the objects.
     """
     setup = trial.scene
 

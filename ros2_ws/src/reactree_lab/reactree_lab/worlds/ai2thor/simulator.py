@@ -29,10 +29,6 @@ class Simulator(LineProcess):
         time_limit: Limit of one simulator action, in seconds.
         headless: Whether a simulator that is started renders without a display (CloudRendering).
         pictures: Whether to take pictures.
-
-    Attributes:
-        metadata: What the simulator said last.
-        picture: Its last picture, as PNG; empty for none.
     """
 
     module = "reactree_lab.worlds.ai2thor.player"
@@ -49,8 +45,8 @@ class Simulator(LineProcess):
         host, port = address
         self.name = f"AI2-THOR at {host}:{port}"
         super().__init__()
-        self.metadata: dict[str, Any] = {}
-        self.picture = b""
+        self.metadata: dict[str, Any] = {}  # what the simulator said last
+        self.picture = b""  # its last picture, as PNG; empty for none
         self._time_limit, self._started = time_limit, False
         self._start = (
             {**arguments, "host": host, "port": port, "gridSize": GRID_SIZE, "visibilityDistance": VISIBILITY_DISTANCE},
@@ -59,11 +55,7 @@ class Simulator(LineProcess):
         )
 
     def load(self, scene: str) -> dict[str, Any]:
-        """Load a scene and return the metadata; the first call starts the simulator.
-
-        Raises:
-            WorldError: The simulator does not start, or has no such scene.
-        """
+        """Load a scene and return the metadata; the first call starts the simulator."""
         limit = _RESET_ACTIONS * self._time_limit
         if self._started:
             return self._do(limit, "load", scene)
@@ -72,15 +64,10 @@ class Simulator(LineProcess):
         return self._do(START_LIMIT + limit, "start", {**arguments, "scene": scene}, *how)
 
     def step(self, action: str, **arguments: Any) -> dict[str, Any]:
-        """Take one simulator action and return the metadata; ``lastActionSuccess`` says whether it was possible.
-
-        Raises:
-            WorldError: The simulator is gone, or does not know the action.
-        """
+        """Take one simulator action and return the metadata; ``lastActionSuccess`` says whether it was possible."""
         return self._do(self._time_limit, "step", action, arguments)
 
     def end(self) -> None:
-        """End the simulator, by itself if it can."""
         if not self.lost and self._started:
             self.answer_limit = _STOP_LIMIT
             with contextlib.suppress(WorldError):

@@ -98,9 +98,6 @@ class Ai2ThorWorld(WorkerWorld):
         settings: How to reach the simulator, and the scene if there is no trial.
         trial: An ALFRED trial, which names its own scene.
         scored: Whether to score the trial's goal; otherwise there is no score.
-
-    Raises:
-        UserError: An unknown scene, an executable that cannot be run, a port that is taken, or nothing to render on.
     """
 
     household = ALFRED
@@ -380,5 +377,5 @@ SPEC = WorldSpec(
     household=ALFRED,
     load_tasks=_tasks_of,
     make=Ai2ThorWorld,
-    flags=("tasks", "task_id", "scene"),
+    flags=("tasks", "task_id"),
 )

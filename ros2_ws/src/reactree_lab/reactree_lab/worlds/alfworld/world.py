@@ -72,8 +72,6 @@ HOUSEHOLD = Household(
 
 
 class AlfworldWorld(WorkerWorld):
-    """A game of ALFWorld."""
-
     household = HOUSEHOLD
 
     def __init__(self, task: AlfworldTask, *, scored: bool = True) -> None:
@@ -195,8 +193,6 @@ def _plain(skill: str) -> str:
 
 
 class AlfworldGames(Settings):
-    """The choice of games."""
-
     task_types: Annotated[str, Harmless(plain)] = Field(
         default="", description="types of tasks, separated by commas; empty: all six"
     )
@@ -215,8 +211,6 @@ class AlfworldGames(Settings):
 
 
 class AlfworldSettings(AlfworldGames, WorldSettings):
-    """The choice of a game."""
-
     @property
     def of_many(self) -> bool:
         """Whether there is a file with many tasks, from which the user must choose."""
@@ -224,7 +218,6 @@ class AlfworldSettings(AlfworldGames, WorldSettings):
 
 
 def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
-    """Return the games by number; each is made or read on demand."""
     chosen = settings.task_types.split(",") if settings.task_types else list(TASK_TYPES)
     if not settings.games:
         seeds = range(settings.first_seed, settings.first_seed + settings.number)

@@ -72,8 +72,6 @@ HOUSEHOLD = Household(
 
 
 class JerichoWorld(WorkerWorld):
-    """A text adventure."""
-
     household = HOUSEHOLD
 
     def __init__(self, task: StoryTask, *, scored: bool = True) -> None:
@@ -187,8 +185,6 @@ def _tidy(text: str) -> str:
 
 
 class JerichoSettings(WorldSettings):
-    """The story and its instruction."""
-
     story: str = Field(default="", description="story file of the Z-machine (.z1 to .z8)")
     instruction: Annotated[str, Harmless()] = Field(
         default="", description="the instruction; empty: to play it to its end, in full score"
@@ -199,7 +195,6 @@ class JerichoSettings(WorldSettings):
 
 
 def tasks_of(settings: JerichoSettings) -> Mapping[int, StoryTask]:
-    """Return the story's task, with number 1."""
     if not settings.story:
         raise UserError("name a story file of the Z-machine, which you must have: story=FILE")
     check_story(Path(settings.story))

@@ -196,11 +196,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     @property
     def _here(self) -> HouseScene:
-        """The robot's knowledge of the house; after a reset, only rooms and furniture.
-
-        Raises:
-            RobotGone: The robot is out of action.
-        """
+        """The robot's knowledge of the house; after a reset, only rooms and furniture."""
         description = self._house.description(self._seed)
         if self._scene is None or self._beginning != self._house.beginnings:
             self._gone = ""
@@ -363,13 +359,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return _End(_OUTCOMES.get(ended.status, Outcome.EXECUTION), reason)
 
     def _moved(self, kind: str, target: str = "") -> Ended:
-        """Carry out a robot's action and wait for its end; cancel it if nobody wants it any more.
-
-        Raises:
-            Stopped: It was cancelled, and the robot stands.
-            RobotGone: Its battery is empty.
-            WorldError: The world is gone, or the robot does not stop; then everything is stopped.
-        """
+        """Carry out a robot's action and wait for its end; cancel it if nobody wants it any more."""
         begun, stopping = time.monotonic(), 0.0
         drive = Drive(self._right_of_way if kind == "navigate" else None, self._here)
         self._house.start(self._name, kind, target, asks=drive.asks)

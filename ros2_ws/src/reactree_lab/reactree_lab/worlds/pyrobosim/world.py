@@ -34,7 +34,7 @@ class PyrobosimSettings(WorldSettings):
 
     house: Annotated[str, Harmless(_is_seed)] = Field(
         default="0",
-        description="a world file of pyrobosim, a folder of `reactree house --as pyrobosim`, or the seed of a house",
+        description="a world file of pyrobosim, a folder of `reactree lab house --as pyrobosim`, or a house's seed",
     )
     robot: Annotated[str, Harmless(plain)] = Field(
         default="", description="name of a single robot to use; empty: all of them, starting with the first"
@@ -51,7 +51,6 @@ class PyrobosimSettings(WorldSettings):
 
 
 def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
-    """Return the tasks of a house by number; a foreign world file has none."""
     if (seed := number_of(settings.house)) is not None:
         return tasks_as_pyrobosim(seed=seed, robots=settings.robots)
     if not settings.house:
@@ -85,6 +84,6 @@ SPEC = WorldSpec(
     household=HOUSEHOLD,
     load_tasks=tasks_of,
     make=_make,
-    flags=("house", "task_id", "robots"),
+    flags=("house", "task_id"),
     checks=CHECKS,
 )

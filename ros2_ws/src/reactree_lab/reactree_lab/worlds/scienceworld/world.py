@@ -58,8 +58,6 @@ HOUSEHOLD = Household(
 
 
 class ScienceWorld(WorkerWorld):
-    """A task of ScienceWorld."""
-
     def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
         super().__init__("scienceworld", scored=scored)
         self.household = _household(task.simplifications)
@@ -152,7 +150,6 @@ class ScienceWorldSettings(WorldSettings):
 
 
 def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
-    """Return the variations of a type of task, by number."""
     check_java()
     variations = range(VARIATIONS[settings.task])
     return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))
