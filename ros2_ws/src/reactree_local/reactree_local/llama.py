@@ -89,7 +89,7 @@ class LlamaSettings(LlamaLimits, EngineSettings):
     """Settings of a GGUF model in this process."""
 
     model: str = Field(default="", description="GGUF file of the model")
-    adapter: str = Field(default="", description="GGUF file of a LoRA adapter, as `reactree train` makes it")
+    adapter: str = Field(default="", description="GGUF file of a LoRA adapter, as `reactree lab train` makes it")
 
 
 def _make(settings: LlamaSettings) -> LanguageModel:

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked import Asked
 
 from reactree_local.small import PACKAGED
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.llm.port import DecisionRequest, Reply
+from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.planners.spec import planner
@@ -23,19 +21,6 @@ from reactree_ros.planners.spec import planner
 pytestmark = pytest.mark.llm
 
 DECISIONS = 60
-
-
-class Asked(ExpertModel):
-    """The expert, which keeps what it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests: list[DecisionRequest] = []
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        if isinstance(request.may_say, DecisionGrammar):
-            self.requests.append(request)
-        return super().decide(request)
 
 
 @pytest.fixture(scope="module")

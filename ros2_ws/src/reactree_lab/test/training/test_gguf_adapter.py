@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asked import Asked
 from docs.blocks import ROOT
-from test_small_weights import Asked
 from tiny_gguf import HEADS, KEY_HEADS, make_tiny_gguf
 
 from reactree_lab.training.gguf_adapter import write_gguf_adapter
