@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "test"))  # for doubles.py, in a process of its own
 
 TOKEN = "a-token-of-these-tests"
 #: A bound for what a busy machine takes, in seconds.
@@ -68,8 +68,11 @@ class Peer:
         """Wait for something of a kind; returns the last one."""
 
         def found() -> dict[str, Any] | None:
+            ended = self.process.poll()
             fits = (one for one in reversed(self.heard) if one["e"] == kind and like.items() <= one.items())
-            return next(fits, None)
+            one = next(fits, None)
+            assert one or ended is None, f"the client ended with {ended} before {kind} {like}"
+            return one
 
         return until(found, f"{kind} {like}", more=lambda: self.heard[-5:])
 
