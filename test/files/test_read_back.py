@@ -316,9 +316,9 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "command",
-    ["export RUN --as svg --out OUT", "export RUN --as markdown --out OUT", "export RUN --as sft --out OUT",
-     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as text --out OUT/t.jsonl",
-     "export RUN RUN --as dot --out OUT", "house --seed 1 --out OUT", "house --seed 1 --as pyrobosim --out OUT"],
+    ["record export RUN --as svg --out OUT", "record export RUN --as markdown --out OUT", "record export RUN --as sft --out OUT",
+     "record export RUN --as experiences --out OUT/e.jsonl", "record export RUN --as text --out OUT/t.jsonl",
+     "record export RUN RUN --as dot --out OUT", "lab house --seed 1 --out OUT", "lab house --seed 1 --as pyrobosim --out OUT"],
 )  # fmt: skip
 def test_on_a_full_disk_nothing_half_written_is_left(command: str, cli: Cli, tmp_path: Path) -> None:
     run, out = tmp_path / "run.jsonl", tmp_path / "out"
@@ -385,7 +385,7 @@ def test_what_a_terminal_cannot_show_ends_nothing(encoding: str, tmp_path: Path)
 
 @pytest.mark.parametrize(
     "words",
-    ["list", "list words", "--help", "run --help", "config show run", "doctor", "run hello --llm expert", "replay RUN"],
+    ["list", "list words", "--help", "run --help", "doctor", "run hello --llm expert", "record replay RUN"],
 )
 def test_who_reads_no_more_ends_a_command_quietly(words: str, tmp_path: Path) -> None:
     run = tmp_path / "run.jsonl"
