@@ -100,6 +100,7 @@ def test_the_instruction_of_a_task_file_is_its_tasks(cli: Cli, tmp_path: Path) -
     assert ended.json["task_id"] == 2
 
 
+@pytest.mark.slow
 def test_an_instruction_that_is_no_task_of_the_house_has_a_score_only_if_its_goal_is_clear(cli: Cli) -> None:
     judged = cli("run", "Turn on the tv", "--house", "villa", "--json")
     assert (judged.code, judged.json["gsr"], judged.json["goal"], judged.json["task_id"]) == (
@@ -288,6 +289,7 @@ def test_list_is_a_line_for_each_that_can_be_named(cli: Cli, monkeypatch: pytest
         assert any(line.split()[0].rstrip(",") == spec.name and spec.summary in line for line in lines)
 
 
+@pytest.mark.slow
 def test_list_says_the_settings_of_what_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     for kind, registry in kinds().items():
@@ -345,6 +347,7 @@ def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert "--tasks <str> virtualhome, virtualhome_unity: a task file in the WAH-NL schema" in shown
 
 
+@pytest.mark.slow
 def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Path) -> None:
     lines = (wah_nl / "trajectories" / "react.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "react.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
@@ -420,6 +423,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
         yield one
 
 
+@pytest.mark.slow
 def test_a_server_carries_out_an_instruction(cli: Cli, peer: Peer, tmp_path: Path) -> None:
     arguments = ["run", INSTRUCTION, "--llm", "openai", "--base-url", peer.base_url]
     ended = cli(*arguments, "--json", "--save", tmp_path / "saved", "--seed", 5)
@@ -478,6 +482,7 @@ def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None
     assert {reply["answered_by"] for reply in replies} == {"expert"}
 
 
+@pytest.mark.slow
 def test_the_key_is_in_nothing_that_is_printed_or_saved(
     cli: Cli, peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -568,6 +573,7 @@ def test_a_check_says_how_far_it_is_and_asks_the_prompt_of_the_planner_that_is_n
     assert not any("Expand:" in request.prompt for request in peer.asked)
 
 
+@pytest.mark.slow
 def test_a_model_that_understands_is_usable_and_one_that_guesses_is_to_be_replaced(cli: Cli, peer: Peer) -> None:
     peer.say = lambda prompt: understood(prompt) or "Think: I go on."
     ended = cli("llm", "check", "--base-url", peer.base_url)

@@ -118,6 +118,7 @@ def request(prompt: str, patience: float = PATIENCE) -> DecisionRequest:
     return DecisionRequest((Told(prompt),), DecisionGrammar(["done"]), patience=patience)
 
 
+@pytest.mark.slow
 def test_the_limit_of_a_model_grows_with_the_prompt_and_with_each_late_reply(model: EngineModel) -> None:
     limits = []
     for prompt in (SHORT, LONG, LONG):
