@@ -309,10 +309,12 @@ def test_a_line_that_is_broken_is_named_with_what_is_wrong_in_it(tmp_path: Path)
 def files_of_at_most(size: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut, and kept
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode
 
 
 @pytest.mark.parametrize(

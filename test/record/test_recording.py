@@ -10,6 +10,7 @@ import multiprocessing
 import random
 import resource
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -168,10 +169,12 @@ def test_a_record_that_gzip_has_packed_is_read_as_it_was(tmp_path: Path) -> None
 def files_of_at_most(size: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut, and kept
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode
 
 
 @pytest.mark.parametrize("size", [100, 7000, 20001])
