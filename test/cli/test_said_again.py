@@ -366,7 +366,7 @@ def test_a_records_own_policy_holds_where_the_user_has_none(cli: Cli, record: Pa
     ],
     ids=str,
 )
-@pytest.mark.parametrize("command", ["lab replay", "resume"])
+@pytest.mark.parametrize("command", ["record replay", "resume"])
 def test_a_household_of_a_record_imports_and_formats_nothing_of_its_own(
     cli: Cli, record: Path, tmp_path: Path, changes: dict[str, Any], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,7 +393,7 @@ class _Ruled(ReactreeSettings):
     rules: str = ""
 
 
-@pytest.mark.parametrize("command", ["lab replay", "resume", "record fork"])
+@pytest.mark.parametrize("command", ["record replay", "resume", "record fork"])
 def test_a_planner_of_a_record_opens_nothing(
     cli: Cli, record: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
